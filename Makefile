@@ -1,0 +1,74 @@
+# Everything that is made lives under build/. `make` alone says what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := build/venv
+PY := $(VENV)/bin/python
+NODES ?= 3
+SIMULATED ?= 0
+# What pytest is to run, and how: make unit ARGS='-k drain -x'
+ARGS ?=
+
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+export PYTHONPYCACHEPREFIX := $(CURDIR)/build/cache/pycache
+export HOLDFAST_LAB ?= $(CURDIR)/build/lab
+LAB := PYTHONPATH=tests $(PY) -m lab
+STAGE := $(PY) tools/stages.py
+
+.PHONY: help venv lint sanity unit integration molecule lab lab-setup lab-down demo test mutants bench bench-venv build clean
+
+help: ## Say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: ## build/venv: Ansible, the test tools, and the collection on their path
+	@tools/venv.sh $(VENV) requirements/test.txt --constraint requirements/constraints.txt
+
+lint: venv ## Style, types, YAML, documentation, changelog
+	@$(STAGE) lint
+
+sanity: venv ## ansible-test sanity
+	@$(STAGE) sanity
+
+unit: venv ## Unit tests (ARGS='-k drain -x')
+	@$(PY) -m pytest tests/unit $(ARGS)
+
+integration: venv ## Tests against the lab, which is started if it is not up (ARGS=...)
+	@$(STAGE) --pytest-args='$(ARGS)' integration
+
+molecule: venv ## Molecule scenarios on the lab, which is started if it is not up
+	@$(STAGE) molecule
+
+test: venv ## All of the above, with the lab made and removed
+	@$(STAGE) test
+
+lab: venv ## Start the lab: make lab NODES=3 SIMULATED=0
+	@$(LAB) up --nodes $(NODES) --simulated $(SIMULATED)
+
+lab-setup: venv ## Build what the lab is made of, without starting it
+	@$(LAB) setup
+
+lab-down: venv ## Remove the lab
+	@$(LAB) down
+
+demo: venv ## A rolling reboot of three real nodes; leaves build/demo/report.json
+	@$(PY) tests/demo/demo.py
+
+mutants: venv ## Break one rule at a time, and see that a test notices
+	@$(PY) tests/mutants/run.py $(ARGS)
+
+bench-venv: venv
+	@tools/venv.sh build/venv-peers requirements/peers.txt
+
+bench: bench-venv ## Side by side with others
+	@$(PY) benchmarks/run.py $(ARGS)
+
+build: venv ## The collection artefact: build/holdfast-kubernetes-VERSION.tar.gz
+	@$(VENV)/bin/ansible-galaxy collection build --force --output-path build .
+
+clean: ## Remove build/, after taking the lab down
+	@if [ -x $(PY) ] && [ -d build/lab ]; then $(LAB) down; fi
+	@rm -rf build

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Make a virtual environment once, and again only when what it was made from has changed.
+#
+#   tools/venv.sh DIRECTORY REQUIREMENTS [--constraint FILE]
+#
+# The interpreter is $PYTHON if that is set, otherwise the first of the usual ones that ansible-core 2.19 supports
+# and that can make a virtual environment.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+target=$1
+shift
+requirements=$1
+shift
+pip_options=("$@")
+
+cd "$root"
+case $target in /*) ;; *) target=$root/$target ;; esac
+
+suitable() {
+    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
+}
+
+can_make_venv() {
+    suitable "$1" && "$1" -c 'import ensurepip, venv' 2>/dev/null
+}
+
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3.12 python3.11 python3.13 python3}; do
+        if can_make_venv "$candidate"; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+link_collection() { # DIRECTORY: the parent of ansible_collections
+    local namespace=$1/ansible_collections/holdfast
+    mkdir -p "$namespace"
+    if [ "$(readlink -f "$namespace/kubernetes")" != "$root" ]; then
+        ln -sfn "$root" "$namespace/kubernetes"
+    fi
+}
+
+made_from() {
+    # The place counts as well: the scripts of a virtual environment name it.
+    cat "$root/tools/venv.sh" "$requirements" requirements/constraints.txt | sha256sum | cut -d' ' -f1
+    echo "$target ${PYTHON:-}"
+}
+
+mkdir -p "$(dirname "$target")"
+exec 9>"$target.lock"
+flock 9
+
+link_collection "$root/build/collections"
+if [ -x "$target/bin/python" ] && [ "$(cat "$target/made-from" 2>/dev/null)" = "$(made_from)" ]; then
+    exit 0
+fi
+
+if ! python=$(find_python); then
+    # Debian keeps ensurepip in a package of its own.
+    if [ -z "${PYTHON:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "No Python 3.11 to 3.13 with venv: installing Debian's python3-venv." >&2
+        apt-get update -qq
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv >&2
+    fi
+    if ! python=$(find_python); then
+        echo "A Python 3.11, 3.12 or 3.13 that can make virtual environments is needed." >&2
+        echo "Install it (Debian, Ubuntu: apt-get install python3-venv) or name one: make venv PYTHON=/path/to/python3.12" >&2
+        exit 1
+    fi
+fi
+
+echo "Making ${target#"$root"/} with $("$python" --version) from $requirements"
+rm -rf "$target"
+"$python" -m venv "$target"
+PIP_DISABLE_PIP_VERSION_CHECK=1 "$target/bin/python" -m pip install --quiet -r "$requirements" "${pip_options[@]}"
+# Ansible looks for collections beside its own package, and so does a plain import.
+link_collection "$("$target/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
+made_from >"$target/made-from"
