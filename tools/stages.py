@@ -1,0 +1,490 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The stages of `make test`, alone or all of them.
+
+tools/stages.py lint|sanity|unit|integration|molecule|test
+
+Each stage prints what it did and its seconds; its whole output is kept in build/logs. A failure does not keep the
+later stages from running; the exit status is that of the first failure. The last line is `N passed, N failed`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import workingtree
+
+CHECKOUT = workingtree.CHECKOUT
+BUILD = CHECKOUT / "build"
+LOGS = BUILD / "logs"
+BIN = Path(sys.executable).parent
+# What the integration tests and the scenarios are written for.
+NODES = 3
+SIMULATED = 20
+
+
+@dataclass
+class Result:
+    """What a stage came to."""
+
+    name: str
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    status: int = 0
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+
+class Interrupted(BaseException):
+    """Somebody wants us to end."""
+
+
+def say(text: str = "") -> None:
+    print(text, flush=True)
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Ours, with the tools of the virtual environment first."""
+    env = {
+        **os.environ,
+        "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "PYTHONPYCACHEPREFIX": str(BUILD / "cache/pycache"),
+        "HOLDFAST_LAB": os.environ.get("HOLDFAST_LAB") or str(BUILD / "lab"),
+        "ANSIBLE_NOCOWS": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    # A configuration of the user's own must not decide how the tests end.
+    env.pop("ANSIBLE_CONFIG", None)
+    env.update(more)
+    return env
+
+
+def run(
+    command: list[str],
+    log: Path,
+    *,
+    cwd: Path = CHECKOUT,
+    env: dict[str, str] | None = None,
+    show: bool = False,
+) -> int:
+    """Run a command with its output in ``log``; with ``show``, on the terminal as well.
+
+    Through a file rather than a pipe: what a lab starts in the background would keep a pipe open for good.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output, log.open("rb") as shown:
+        output.write(f"$ {shlex.join(command)}\n".encode())
+        output.flush()
+        shown.seek(0, os.SEEK_END)
+        process = subprocess.Popen(
+            command,
+            cwd=cwd,
+            env=env or environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            while True:
+                status = process.poll()
+                if show and (text := shown.read()):
+                    sys.stdout.buffer.write(text)
+                    sys.stdout.buffer.flush()
+                if status is not None:
+                    return status if status >= 0 else 128 - status
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.2)
+        except BaseException:
+            end(process)
+            raise
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process with all that it started."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def show_log(log: Path) -> None:
+    say(log.read_text(errors="replace").rstrip())
+
+
+def exists_any(*patterns: str) -> bool:
+    return any(next(CHECKOUT.glob(pattern), None) for pattern in patterns)
+
+
+# --- lint
+
+
+def lint_commands() -> dict[str, tuple[list[str], Path]]:
+    """Each check with its command and the directory to run it in."""
+    # antsibull-docs copies what it looks at, and ansible-lint walks through it: both get a tree without build/.
+    tree = workingtree.copy(BUILD / "lint", repository=True)
+    commands = {
+        "ruff check": (["ruff", "check", "."], CHECKOUT),
+        "ruff format": (["ruff", "format", "--check", "--diff", "."], CHECKOUT),
+        "mypy": (["mypy"], CHECKOUT),
+        "yamllint": (["yamllint", "--strict", "."], tree),
+        "ansible-lint": (
+            ["ansible-lint", "--offline", "--strict", "--profile", "production", "--nocolor", "-q"],
+            tree,
+        ),
+        "antsibull-docs": (
+            [
+                "antsibull-docs",
+                "lint-collection-docs",
+                "--plugin-docs",
+                "--skip-rstcheck",
+                "--validate-collection-refs=self",
+                "--check-extra-docs-refs",
+                ".",
+            ],
+            tree,
+        ),
+        "antsibull-changelog": (["antsibull-changelog", "lint"], tree),
+        "antsibull-nox": (["antsibull-nox", "lint-config"], tree),
+        "tree": ([sys.executable, str(CHECKOUT / "tools/tree_check.py")], CHECKOUT),
+    }
+    return commands
+
+
+def lint(_options: argparse.Namespace) -> Result:
+    result = Result("lint")
+    env = environment(
+        ANSIBLE_HOME=str(BUILD / "cache/ansible"),
+        ANSIBLE_COLLECTIONS_PATH=str(BUILD / "lint"),
+        XDG_CACHE_HOME=str(BUILD / "cache"),
+    )
+
+    def check(name: str, command: list[str], where: Path) -> tuple[str, int, float]:
+        started = time.monotonic()
+        status = run(command, log_of("lint", name), cwd=where, env=env)
+        return name, status, time.monotonic() - started
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        running = [pool.submit(check, name, command, where) for name, (command, where) in lint_commands().items()]
+        for done in concurrent.futures.as_completed(running):
+            name, status, seconds = done.result()
+            say(f"  {name:<20} {'ok' if status == 0 else 'FAILED'} {seconds:6.1f} s")
+            if status == 0:
+                result.passed += 1
+            else:
+                result.failed += 1
+                result.status = result.status or status
+                show_log(log_of("lint", name))
+    return result
+
+
+def log_of(stage: str, name: str = "") -> Path:
+    return LOGS / (f"{stage}-{name.replace(' ', '-')}.log" if name else f"{stage}.log")
+
+
+# --- sanity
+
+# ansible-test fetches pip's bootstrap from a host of its own; Python has one at hand.
+_GET_PIP = """\
+import subprocess
+import sys
+
+subprocess.run([sys.executable, "-m", "ensurepip"], check=True)
+wanted = [argument for argument in sys.argv[1:] if argument.startswith("pip==")]
+subprocess.run([sys.executable, "-m", "pip", "install", *wanted], check=True)
+"""
+
+
+def sanity_home() -> Path:
+    """A home with ansible-test's caches, and with pip's settings: ansible-test passes no variable on."""
+    home = BUILD / "sanity/home"
+    cache = home / ".ansible/test/cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "get_pip_24_2.py").write_text(_GET_PIP)
+    listed = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], check=True, stdout=subprocess.PIPE, text=True
+    ).stdout
+    settings = {}
+    for line in listed.splitlines():
+        key, _equals, value = line.partition("=")
+        if key.startswith(("global.", ":env:.")):
+            settings[key.rpartition(".")[2]] = value.strip("'")
+    if proxy := os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy"):
+        settings.setdefault("proxy", proxy)
+    if bundle := os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE"):
+        settings.setdefault("cert", bundle)
+    configuration = home / ".config/pip/pip.conf"
+    configuration.parent.mkdir(parents=True, exist_ok=True)
+    configuration.touch(mode=0o600)
+    configuration.write_text("[global]\n" + "".join(f"{key} = {value}\n" for key, value in settings.items()))
+    return home
+
+
+def shellcheck() -> str | None:
+    """Shellcheck, if need be unpacked from Debian's package without installing it."""
+    if found := shutil.which("shellcheck"):
+        return found
+    unpacked = BUILD / "cache/shellcheck"
+    program = unpacked / "usr/bin/shellcheck"
+    if not program.exists() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
+        unpacked.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(subprocess.CalledProcessError):
+            quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            subprocess.run(["apt-get", "download", "shellcheck"], cwd=unpacked, **quiet)  # type: ignore[call-overload]
+            package = next(unpacked.glob("shellcheck_*.deb"))
+            subprocess.run(["dpkg-deb", "-x", str(package), str(unpacked)], **quiet)  # type: ignore[call-overload]
+            subprocess.run([str(program), "--version"], **quiet)  # type: ignore[call-overload]
+            return str(program)
+        shutil.rmtree(unpacked, ignore_errors=True)
+    return str(program) if program.exists() else None
+
+
+def sanity(_options: argparse.Namespace) -> Result:
+    result = Result("sanity")
+    tree = workingtree.copy(BUILD / "sanity", repository=True, keep=("tests/output",))
+    log = log_of("sanity")
+    env = environment(HOME=str(sanity_home()))
+    if program := shellcheck():
+        env["PATH"] += f"{os.pathsep}{Path(program).parent}"
+    else:
+        say("  No shellcheck here and no Debian package of it to be had: that one test is left out.")
+    version = "{}.{}".format(*sys.version_info[:2])
+    command = ["ansible-test", "sanity", "--venv", "--python", version, "--color", "no"]
+    result.status = run(command, log, cwd=tree, env=env)
+    text = log.read_text(errors="replace")
+    ran = re.findall(r'^Running sanity test "?([\w-]+)', text, re.MULTILINE)
+    listed = re.search(r"^FATAL: The \d+ sanity test\(s\) listed below.*\n((?:[\w-]+\n)+)", text, re.MULTILINE)
+    failed = listed.group(1).split() if listed else []
+    result.failed = len(failed) or int(result.status != 0)
+    result.passed = len(set(ran)) - len(failed)
+    if result.status:
+        show_log(log)
+    elif not ran:
+        result.status = result.failed = 1
+        say(f"ansible-test ran nothing, see {log.relative_to(CHECKOUT)}")
+    else:
+        say(f"  {len(set(ran))} tests: {' '.join(sorted(set(ran)))}")
+    return result
+
+
+# --- pytest
+
+
+def pytest(name: str, arguments: list[str]) -> Result:
+    result = Result(name)
+    report = LOGS / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", f"tests/{name}", f"--junitxml={report}", *arguments]
+    color = ["--color=yes"] if sys.stdout.isatty() else []
+    result.status = run([*command, *color], log_of(name), show=True)
+    if report.exists():
+        for suite in ET.parse(report).getroot().iter("testsuite"):
+            count = {key: int(suite.get(key) or 0) for key in ("tests", "failures", "errors", "skipped")}
+            result.failed += count["failures"] + count["errors"]
+            result.skipped += count["skipped"]
+            result.passed += count["tests"] - count["failures"] - count["errors"] - count["skipped"]
+    if result.status and not result.failed:
+        result.failed = 1
+    return result
+
+
+def unit(options: argparse.Namespace) -> Result:
+    return pytest("unit", shlex.split(options.pytest_args))
+
+
+# --- what needs the lab
+
+
+class Lab:
+    """The lab, made when it is needed and removed only by the one who made it."""
+
+    def __init__(self) -> None:
+        self.was_up = self._command("status") == 0
+        self.ours = False
+        self._setup: subprocess.Popen[bytes] | None = None
+        self._started = 0.0
+
+    @staticmethod
+    def _command(*arguments: str, show: bool = False) -> int:
+        command = [sys.executable, "-m", "lab", *arguments]
+        return run(command, log_of("lab", arguments[0]), env=environment(PYTHONPATH=str(CHECKOUT / "tests")), show=show)
+
+    def prepare(self) -> None:
+        """Begin in the background with what takes minutes on a fresh machine."""
+        if self.was_up:
+            return
+        self._started = time.monotonic()
+        log = log_of("lab", "setup")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as output:
+            # The checks in the foreground go first; they are what somebody waits for.
+            self._setup = subprocess.Popen(
+                [*(["nice"] if shutil.which("nice") else []), sys.executable, "-m", "lab", "setup"],
+                cwd=CHECKOUT,
+                env=environment(PYTHONPATH=str(CHECKOUT / "tests")),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def up(self) -> int:
+        if self.was_up:
+            say("  The lab was up already: used as it is, and left up.")
+            return 0
+        if self._setup:
+            if self._setup.poll() is None:
+                say(f"  Waiting for the lab's programs and images (build/logs/{log_of('lab', 'setup').name}) ...")
+            status = self._setup.wait()
+            say(f"  Set-up of the lab ended after {time.monotonic() - self._started:.1f} s.")
+            self._setup = None
+            if status:
+                show_log(log_of("lab", "setup"))
+                return status
+        self.ours = True
+        return self._command("up", "--nodes", str(NODES), "--simulated", str(SIMULATED), show=True)
+
+    def down(self) -> int:
+        if self._setup:
+            end(self._setup)
+            self._setup = None
+        if not self.ours:
+            return 0
+        self.ours = False
+        return self._command("down", show=True)
+
+
+def lab_up(lab: Lab) -> Result:
+    status = lab.up()
+    return Result("lab up", passed=int(status == 0), failed=int(status != 0), status=status)
+
+
+def lab_down(lab: Lab) -> Result:
+    status = lab.down()
+    return Result("lab down", passed=int(status == 0), failed=int(status != 0), status=status)
+
+
+def integration(options: argparse.Namespace) -> Result:
+    return pytest("integration", shlex.split(options.pytest_args))
+
+
+def molecule(_options: argparse.Namespace) -> Result:
+    result = Result("molecule")
+    scenarios = sorted(path.parent.name for path in CHECKOUT.glob("extensions/molecule/**/molecule.yml"))
+    env = environment(
+        ANSIBLE_COLLECTIONS_PATH=str(BUILD / "collections"),
+        MOLECULE_EPHEMERAL_DIRECTORY_BASE=str(BUILD / "cache/molecule"),
+        XDG_CACHE_HOME=str(BUILD / "cache"),
+    )
+    result.status = run(
+        ["molecule", "test", "--all"], log_of("molecule"), cwd=CHECKOUT / "extensions", env=env, show=True
+    )
+    if result.status:
+        result.failed = 1
+    else:
+        result.passed = len(scenarios)
+    return result
+
+
+# --- all of it
+
+
+@contextlib.contextmanager
+def signals() -> Iterator[None]:
+    """A signal ends the stage at work, and the lab is still taken down."""
+
+    def interrupt(number: int, _frame: object) -> None:
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Report:
+    """Results as they come, and the closing lines."""
+
+    def __init__(self) -> None:
+        self.results: list[Result] = []
+
+    def stage(self, name: str, work: object, argument: object) -> Result:
+        say(f"== {name}")
+        started = time.monotonic()
+        result: Result = work(argument)  # type: ignore[operator]
+        result.seconds = time.monotonic() - started
+        self.results.append(result)
+        say(f"== {name}: {'FAILED' if result.status else 'ok'}, {result.seconds:.1f} s")
+        say()
+        return result
+
+    def close(self) -> int:
+        say("stage          seconds  passed  failed  skipped")
+        for result in self.results:
+            say(
+                f"{result.name:<14} {result.seconds:7.1f} {result.passed:7} {result.failed:7} {result.skipped:8}"
+            )
+        say("Logs: build/logs")
+        passed = sum(result.passed for result in self.results)
+        failed = sum(result.failed for result in self.results)
+        say(f"{passed} passed, {failed} failed")
+        return next((result.status for result in self.results if result.status), 0)
+
+
+WITHOUT_LAB = {"lint": lint, "sanity": sanity, "unit": unit}
+WITH_LAB = {"integration": integration, "molecule": molecule}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Run one stage of the tests, or all of them.")
+    parser.add_argument("stage", choices=[*WITHOUT_LAB, *WITH_LAB, "test"])
+    parser.add_argument("--pytest-args", default="", help="more arguments for pytest")
+    options = parser.parse_args()
+    report = Report()
+    if options.stage in WITHOUT_LAB:
+        report.stage(options.stage, WITHOUT_LAB[options.stage], options)
+        return report.close()
+    stages = WITH_LAB if options.stage == "test" else {options.stage: WITH_LAB[options.stage]}
+    lab = Lab()
+    try:
+        with signals():
+            lab.prepare()
+            if options.stage == "test":
+                for name, work in WITHOUT_LAB.items():
+                    report.stage(name, work, options)
+            if report.stage("lab up", lab_up, lab).status == 0:
+                for name, work in stages.items():
+                    report.stage(name, work, options)
+    except Interrupted as interrupted:
+        report.results.append(Result("interrupted", failed=1, status=128 + interrupted.args[0]))
+    finally:
+        if not lab.was_up:
+            report.stage("lab down", lab_down, lab)
+    return report.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

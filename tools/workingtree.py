@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A copy of the working tree where tools want a collection to lie: …/ansible_collections/holdfast/kubernetes.
+
+Uncommitted files are in it, ignored ones are not. Standard library only.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def files() -> list[str]:
+    """What belongs to the working tree, relative to it."""
+    if (CHECKOUT / ".git").exists():
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=CHECKOUT,
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+        return sorted(name for name in set(listed.split("\0")) if name and os.path.lexists(CHECKOUT / name))
+    # A released tarball: nothing is ignored in it but what the build makes.
+    found = []
+    for directory, below, names in os.walk(CHECKOUT):
+        relative = Path(directory).relative_to(CHECKOUT)
+        if relative == Path():
+            below[:] = [name for name in below if name not in {"build", ".git"}]
+        below[:] = [name for name in below if name != "__pycache__"]
+        found += [str(relative / name) for name in names]
+    return sorted(found)
+
+
+def _same(source: Path, target: Path) -> bool:
+    if source.is_symlink() or target.is_symlink():
+        return source.is_symlink() and target.is_symlink() and source.readlink() == target.readlink()
+    return (
+        target.is_file()
+        and source.stat().st_mode == target.stat().st_mode
+        and filecmp.cmp(source, target, shallow=False)
+    )
+
+
+def copy(collections: Path, *, repository: bool = False, keep: tuple[str, ...] = ()) -> Path:
+    """Bring the copy below ``collections`` up to date; what lies in ``keep`` is not removed from it.
+
+    With ``repository`` it is a Git repository (without a commit): below build/, tools that look for one would find
+    ours, in which the copy is ignored.
+    """
+    root = collections / "ansible_collections/holdfast/kubernetes"
+    root.mkdir(parents=True, exist_ok=True)
+    if repository and not (root / ".git").exists():
+        subprocess.run(["git", "init", "--quiet", str(root)], check=True)
+    wanted = files()
+    for name in wanted:
+        source, target = CHECKOUT / name, root / name
+        if _same(source, target):
+            continue
+        if target.is_dir() and not target.is_symlink():
+            shutil.rmtree(target)
+        elif os.path.lexists(target):
+            target.unlink()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target, follow_symlinks=False)
+    known = set(wanted)
+    for directory, below, names in os.walk(root, topdown=False):
+        relative = Path(directory).relative_to(root)
+        if str(relative).startswith((".git/", *keep)) or str(relative) == ".git":
+            continue
+        links = [name for name in below if (Path(directory) / name).is_symlink()]
+        for name in [*names, *links]:
+            if str(relative / name) not in known:
+                (Path(directory) / name).unlink()
+        if relative != Path() and not any(Path(directory).iterdir()):
+            Path(directory).rmdir()
+    return root
