@@ -12,6 +12,7 @@ NODES ?= 3
 SIMULATED ?= 0
 # What pytest is to run, and how: make unit ARGS='-k drain -x'
 ARGS ?=
+RELEASE_DATE ?= $(shell date +%F)
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/cache/pycache
@@ -19,7 +20,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint sanity unit integration molecule lab lab-setup lab-down demo test mutants bench bench-venv build clean
+.PHONY: help venv lint sanity unit integration molecule lab lab-setup lab-down demo test mutants bench bench-venv build changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,7 +61,7 @@ demo: venv ## A rolling reboot of three real nodes; leaves build/demo/report.jso
 mutants: venv ## Break one rule at a time, and see that a test notices
 	@$(PY) tests/mutants/run.py $(ARGS)
 
-bench-venv: venv
+bench-venv: venv ## build/venv-peers: what the benchmarks compare with
 	@tools/venv.sh build/venv-peers requirements/peers.txt
 
 bench: bench-venv ## Side by side with others
@@ -68,6 +69,10 @@ bench: bench-venv ## Side by side with others
 
 build: venv ## The collection artefact: build/holdfast-kubernetes-VERSION.tar.gz
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path build .
+
+changelog: venv ## Write CHANGELOG.md from changelogs/fragments and the plugins, for the version in galaxy.yml
+	@antsibull-changelog release --update-existing --date $(RELEASE_DATE) \
+		--version "$$(sed -n 's/^version: *//p' galaxy.yml)"
 
 clean: ## Remove build/, after taking the lab down
 	@if [ -x $(PY) ] && [ -d build/lab ]; then $(LAB) down; fi

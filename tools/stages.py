@@ -133,10 +133,6 @@ def show_log(log: Path) -> None:
     say(log.read_text(errors="replace").rstrip())
 
 
-def exists_any(*patterns: str) -> bool:
-    return any(next(CHECKOUT.glob(pattern), None) for pattern in patterns)
-
-
 # --- lint
 
 
@@ -144,7 +140,7 @@ def lint_commands() -> dict[str, tuple[list[str], Path]]:
     """Each check with its command and the directory to run it in."""
     # antsibull-docs copies what it looks at, and ansible-lint walks through it: both get a tree without build/.
     tree = workingtree.copy(BUILD / "lint", repository=True)
-    commands = {
+    return {
         "ruff check": (["ruff", "check", "."], CHECKOUT),
         "ruff format": (["ruff", "format", "--check", "--diff", "."], CHECKOUT),
         "mypy": (["mypy"], CHECKOUT),
@@ -169,7 +165,6 @@ def lint_commands() -> dict[str, tuple[list[str], Path]]:
         "antsibull-nox": (["antsibull-nox", "lint-config"], tree),
         "tree": ([sys.executable, str(CHECKOUT / "tools/tree_check.py")], CHECKOUT),
     }
-    return commands
 
 
 def lint(_options: argparse.Namespace) -> Result:
@@ -249,12 +244,12 @@ def shellcheck() -> str | None:
     program = unpacked / "usr/bin/shellcheck"
     if not program.exists() and shutil.which("apt-get") and shutil.which("dpkg-deb"):
         unpacked.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(subprocess.CalledProcessError):
-            quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            subprocess.run(["apt-get", "download", "shellcheck"], cwd=unpacked, **quiet)  # type: ignore[call-overload]
-            package = next(unpacked.glob("shellcheck_*.deb"))
-            subprocess.run(["dpkg-deb", "-x", str(package), str(unpacked)], **quiet)  # type: ignore[call-overload]
-            subprocess.run([str(program), "--version"], **quiet)  # type: ignore[call-overload]
+        log = log_of("sanity", "shellcheck")
+        if (
+            run(["apt-get", "download", "shellcheck"], log, cwd=unpacked) == 0
+            and run(["dpkg-deb", "-x", str(next(unpacked.glob("*.deb"))), "."], log, cwd=unpacked) == 0
+            and run([str(program), "--version"], log) == 0
+        ):
             return str(program)
         shutil.rmtree(unpacked, ignore_errors=True)
     return str(program) if program.exists() else None
@@ -444,9 +439,7 @@ class Report:
     def close(self) -> int:
         say("stage          seconds  passed  failed  skipped")
         for result in self.results:
-            say(
-                f"{result.name:<14} {result.seconds:7.1f} {result.passed:7} {result.failed:7} {result.skipped:8}"
-            )
+            say(f"{result.name:<14} {result.seconds:7.1f} {result.passed:7} {result.failed:7} {result.skipped:8}")
         say("Logs: build/logs")
         passed = sum(result.passed for result in self.results)
         failed = sum(result.failed for result in self.results)
