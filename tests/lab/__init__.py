@@ -1,0 +1,11 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""A real cluster on one machine, for tests: see README.md."""
+
+from __future__ import annotations
+
+from .errors import LabError
+from .cluster import Lab
+
+__all__ = ["Lab", "LabError"]

@@ -1,0 +1,12 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""python -m lab"""
+
+from __future__ import annotations
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,132 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""The lab's commands."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from . import kwok, network, supervisor
+from .control_plane import ControlPlane
+from .errors import LabError
+from .cluster import Lab
+from .node import existing
+from .progress import say, step
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="lab", description="A real Kubernetes cluster on one machine.")
+    commands = top.add_subparsers(dest="command", required=True)
+    commands.add_parser("setup", help="install and build everything that is needed")
+    up = commands.add_parser("up", help="start the lab, or adjust the one that runs")
+    up.add_argument("--nodes", type=_count, default=3, help="real nodes (default: 3)")
+    up.add_argument("--simulated", type=_count, default=0, help="simulated nodes (default: 0)")
+    commands.add_parser("down", help="take everything away, also after a crash")
+    commands.add_parser("status", help="what runs")
+    power = commands.add_parser("power", help="switch a real node, hard")
+    power.add_argument("action", choices=["on", "off", "cycle"])
+    power.add_argument("node")
+    apiserver = commands.add_parser("apiserver", help="an outage of the API")
+    apiserver.add_argument("action", choices=["start", "stop"])
+    simulate = commands.add_parser("simulate", help="make simulated nodes")
+    simulate.add_argument("count", type=_count)
+    simulate.add_argument("--prefix", default=kwok.PREFIX)
+    simulate.add_argument("--label", action="append", default=[], type=_label, metavar="KEY=VALUE")
+    unsimulate = commands.add_parser("unsimulate", help="remove simulated nodes")
+    unsimulate.add_argument("--prefix", help="only those that were made with it (default: all)")
+    supervise = commands.add_parser("supervise", help="run one node's machine (started by the lab itself)")
+    supervise.add_argument("node")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; an error that a person can do something about is one line, not a traceback."""
+    try:
+        return _run(parser().parse_args(arguments))
+    except LabError as error:
+        say(f"lab: {error}")
+        return 1
+    except KeyboardInterrupt:
+        say("lab: interrupted; the same command goes on from here, 'down' takes everything away")
+        return 130
+
+
+def _run(options: argparse.Namespace) -> int:
+    lab = Lab.default()
+    if options.command == "setup":
+        lab.setup()
+    elif options.command == "up":
+        lab.up(options.nodes, options.simulated)
+        print(usage(lab))
+    elif options.command == "down":
+        with step("remove the lab"):
+            lab.down()
+    elif options.command == "status":
+        return _status(lab)
+    elif options.command == "power":
+        if options.action in ("off", "cycle"):
+            lab.power_off(options.node)
+        if options.action in ("on", "cycle"):
+            lab.power_on(options.node)
+    elif options.command == "apiserver":
+        if options.action == "stop":
+            lab.stop_apiserver()
+        else:
+            lab.start_apiserver()
+    elif options.command == "simulate":
+        with step(f"{options.count} simulated nodes"):
+            lab.simulate(kwok.names(options.count, options.prefix), dict(options.label))
+    elif options.command == "unsimulate":
+        lab.unsimulate(prefix=options.prefix)
+    else:
+        return supervisor.supervise(lab.node(options.node))
+    return 0
+
+
+def usage(lab: Lab) -> str:
+    """How to use a lab that is up."""
+    paths = lab.paths
+    real = "\n".join(
+        f"    {node.name}: {node.address}, Debian {node.suite}" for node in existing(paths, lab.network)
+    )
+    return f"""
+The lab is up: {len(lab.nodes)} real nodes, {len(lab.simulated)} simulated ones.
+
+    export KUBECONFIG={paths.kubeconfig}
+    {paths.bin / "kubectl"} get nodes
+    ansible -i {paths.inventory} real -m ansible.builtin.ping
+    ssh -i {paths.ssh_key} root@ADDRESS
+
+{real}"""
+
+
+def _status(lab: Lab) -> int:
+    found = network.owned(lab.paths.root)
+    if not found:
+        print("The lab is not up.")
+        return 3
+    plane = ControlPlane(lab.paths, found[0])
+    for name in plane.names:
+        pid = plane.process(name).pid()
+        print(f"{name}: {f'runs, pid {pid}' if pid else 'is not running'}")
+    for node in existing(lab.paths, found[0]):
+        print(f"{node.name}: {node.address}, Debian {node.suite}, power {'on' if node.powered else 'off'}")
+    if plane.process("kube-apiserver").pid():
+        print(lab.kubectl("get", "nodes"), end="")
+    return 0
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _label(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals):
+        raise ValueError
+    return key, value

@@ -1,0 +1,285 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""The lab as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from . import host, image, inventory, kwok, network, programs, rootfs
+from .cgroups import Cgroup
+from .commands import run
+from .control_plane import ControlPlane
+from .errors import LabError
+from .network import Network
+from .node import Node, existing
+from .paths import Paths
+from .progress import say, step
+
+
+class Lab:
+    """A cluster of one's own. Every method may be called again, and leaves the lab as if it had been called once."""
+
+    def __init__(self, paths: Paths) -> None:
+        self.paths = paths
+
+    @classmethod
+    def default(cls) -> Lab:
+        """The lab of this checkout, or the one that HOLDFAST_LAB names."""
+        return cls(Paths.default())
+
+    # What tests use.
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.paths.kubeconfig
+
+    @property
+    def inventory(self) -> Path:
+        return self.paths.inventory
+
+    @property
+    def bin(self) -> Path:
+        return self.paths.bin
+
+    @property
+    def nodes(self) -> list[str]:
+        """The names of the real nodes."""
+        return [node.name for node in existing(self.paths, self.network)]
+
+    @property
+    def simulated(self) -> list[str]:
+        """The names of the simulated nodes, as the cluster knows them."""
+        return self.kubectl("get", "nodes", "-l", kwok.LABEL, "-o", "jsonpath={.items[*].metadata.name}").split()
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl as the cluster's administrator; its standard output."""
+        return run([self.bin / "kubectl", f"--kubeconfig={self.kubeconfig}", *arguments], stdin=stdin)
+
+    def ssh(self, name: str, command: str) -> str:
+        """Run a command on a real node, as root."""
+        return self.node(name).ssh(command)
+
+    def node(self, name: str) -> Node:
+        for node in existing(self.paths, self.network):
+            if node.name == name:
+                return node
+        raise LabError(f"there is no node {name} here, only {', '.join(self.nodes) or 'none'}")
+
+    def power_on(self, name: str) -> None:
+        """Switch a real node on; it takes some seconds to be Ready."""
+        with self._lock():
+            self.node(name).power_on()
+
+    def power_off(self, name: str) -> None:
+        """Switch a real node off, hard."""
+        with self._lock():
+            self.node(name).power_off()
+
+    def powered(self, name: str) -> bool:
+        return self.node(name).powered
+
+    def start_apiserver(self) -> None:
+        with self._lock():
+            self._control_plane().start_apiserver()
+
+    def stop_apiserver(self) -> None:
+        with self._lock():
+            self._control_plane().stop_apiserver()
+
+    def simulate(self, names: Sequence[str], labels: Mapping[str, str] | None = None, timeout: float = 120.0) -> None:
+        """Make simulated nodes of these names, and wait until they are Ready."""
+        if not names:
+            return
+        missing = sorted(set(names) - set(self.simulated))
+        for start in range(0, len(missing), 500):
+            batch = missing[start : start + 500]
+            self.kubectl("create", "-f", "-", stdin=kwok.manifest(batch, labels or {}))
+        self.wait_ready(names, timeout)
+        self.write_inventory()
+
+    def unsimulate(self, names: Iterable[str] | None = None, prefix: str | None = None) -> None:
+        """Take simulated nodes away: these, those of a prefix, or all."""
+        found = self.simulated
+        wanted = found if names is None else sorted(set(names) & set(found))
+        if prefix is not None:
+            wanted = [name for name in wanted if kwok.belongs(name, prefix)]
+        for start in range(0, len(wanted), 500):
+            self.kubectl("delete", "nodes", "--wait=false", "--ignore-not-found", *wanted[start : start + 500])
+        self.write_inventory()
+
+    def boot_id(self, name: str) -> str:
+        """The bootID that the cluster knows."""
+        return self.kubectl("get", "node", name, "-o", "jsonpath={.status.nodeInfo.bootID}")
+
+    def ready(self) -> dict[str, bool]:
+        """Every node, and whether it is Ready."""
+        listed: dict[str, Any] = json.loads(self.kubectl("get", "nodes", "-o", "json"))
+        return {
+            item["metadata"]["name"]: any(
+                condition["type"] == "Ready" and condition["status"] == "True"
+                for condition in item["status"].get("conditions", [])
+            )
+            for item in listed["items"]
+        }
+
+    def wait_ready(self, names: Iterable[str], timeout: float = 120.0) -> None:
+        wanted = set(names)
+
+        def all_ready() -> bool:
+            ready = self.ready()
+            return all(ready.get(name) for name in wanted)
+
+        _wait(all_ready, timeout, lambda: f"not ready: {', '.join(sorted(n for n in wanted if not self.ready().get(n)))}")
+
+    # The life of the lab.
+
+    @property
+    def network(self) -> Network:
+        found = network.owned(self.paths.root)
+        if not found:
+            raise LabError("the lab is not up; start it with: make lab")
+        return found[0]
+
+    @property
+    def is_up(self) -> bool:
+        return bool(network.owned(self.paths.root)) and self.paths.kubeconfig.exists()
+
+    def setup(self) -> None:
+        """Install and build what is missing."""
+        host.check()
+        with self._lock():
+            self._setup()
+
+    def up(self, nodes: int, simulated: int) -> None:
+        """Start what does not run, and adjust the number of nodes."""
+        host.check()
+        with self._lock():
+            self._setup()
+            begin = time.monotonic()
+            with step("control plane"):
+                plane = self._start()
+            self._scale(plane, nodes)
+        with step(f"{simulated} simulated nodes", quiet_below=0.5):
+            wanted = kwok.names(simulated)
+            self.unsimulate([name for name in self.simulated if kwok.belongs(name, kwok.PREFIX) and name not in wanted])
+            self.simulate(wanted)
+        self.write_inventory()
+        say(f"lab: up after {time.monotonic() - begin:.1f} s")
+
+    def down(self) -> None:
+        """Take everything away, whatever state it is in. The cache of what was built stays."""
+        host.check()
+        with self._lock():
+            found = network.owned(self.paths.root)
+            for net in found:
+                for node in existing(self.paths, net):
+                    node.supervisor.kill()
+                everything = Cgroup(net.cgroup)
+                ControlPlane(self.paths, net).stop()
+                everything.kill()
+                everything.remove()
+            _unmount(self.paths.root)
+            if self.paths.root.exists():
+                shutil.rmtree(self.paths.root)
+            for net in found:
+                # Last, because it is what tells another run of this command that something is left.
+                net.down()
+
+    def write_inventory(self) -> None:
+        inventory.write(self.paths, existing(self.paths, self.network), sorted(self.simulated, key=_natural))
+
+    def _setup(self) -> None:
+        host.install()
+        self.paths.make()
+        with ThreadPoolExecutor() as pool:
+            trees = pool.submit(rootfs.make, self.paths.cache)
+            programs.build(self.paths.cache, self.bin)
+            trees.result()
+        image.make(self.paths.node_bin / "app.tar")
+        programs.place(self.bin / "kubelet", self.paths.node_bin / "kubelet")
+        if not self.paths.ssh_key.exists():
+            run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "holdfast-lab", "-f", self.paths.ssh_key])
+
+    def _start(self) -> ControlPlane:
+        found = network.owned(self.paths.root)
+        if found:
+            net = found[0]
+        elif self.paths.state.exists():
+            # The machine restarted: what was signed for the old addresses is good for them alone.
+            net = Network(json.loads(self.paths.state.read_text())["index"])
+            if not net.up(self.paths.root):
+                raise LabError(f"another lab took the network {net.bridge} meanwhile; run: make lab-down")
+        else:
+            net = network.claim(self.paths.root)
+        self.paths.state.write_text(json.dumps({"index": net.index}))
+        plane = ControlPlane(self.paths, net)
+        plane.identities()
+        plane.start()
+        # Without it the first pods would be refused.
+        _wait(
+            lambda: bool(self.kubectl("get", "serviceaccount", "default", "--ignore-not-found", "-o", "name")),
+            30,
+            lambda: "the controller manager makes no service account",
+        )
+        return plane
+
+    def _scale(self, plane: ControlPlane, count: int) -> None:
+        authority = plane.identities()
+        for node in existing(self.paths, plane.network):
+            if node.number > count:
+                with step(f"remove {node.name}"):
+                    node.remove()
+                    self.kubectl("delete", "node", node.name, "--ignore-not-found")
+        nodes = [Node(self.paths, plane.network, number) for number in range(1, count + 1)]
+        if not nodes:
+            return
+        with step(f"{count} real nodes"):
+            for node in nodes:
+                node.make(authority, plane.url)
+                node.power_on()
+            for node in nodes:
+                node.wait_ssh()
+            self.wait_ready(node.name for node in nodes)
+
+    def _control_plane(self) -> ControlPlane:
+        return ControlPlane(self.paths, self.network)
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        """One change at a time, whoever asks."""
+        self.paths.lock.parent.mkdir(parents=True, exist_ok=True)
+        with self.paths.lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _wait(condition: Callable[[], bool], timeout: float, complaint: Callable[[], str]) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise LabError(f"after {timeout:.0f} s: {complaint()}")
+        time.sleep(0.25)
+
+
+def _natural(name: str) -> tuple[str, int]:
+    head, _, number = name.rpartition("-")
+    return (head, int(number)) if number.isdigit() else (name, 0)
+
+
+def _unmount(root: Path) -> None:
+    """Mounts live in the supervisors' own namespaces; this is for those that someone else made here."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    points = [line.split()[4].encode().decode("unicode_escape") for line in lines]
+    for point in sorted((point for point in points if point.startswith(f"{root}{os.sep}")), reverse=True):
+        run(["umount", "--lazy", point])

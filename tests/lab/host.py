@@ -1,0 +1,54 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""What the machine itself must bring, said plainly when it does not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+from .commands import run
+from .errors import LabError
+from .progress import step
+
+PACKAGES = (
+    "busybox-static",
+    "debian-archive-keyring",
+    "iproute2",
+    "mmdebstrap",
+    "openssh-client",
+    "systemd-container",
+    "util-linux",
+)
+
+
+def check() -> None:
+    """Refuse a machine on which the lab can't work."""
+    if sys.platform != "linux":
+        raise LabError("the lab needs Linux: its nodes are systemd-nspawn machines")
+    if os.geteuid() != 0:
+        raise LabError("the lab needs root: it boots machines, makes a bridge and mounts file systems")
+
+
+def install() -> None:
+    """Install the Debian packages that are missing, and only those."""
+    missing = [name for name in PACKAGES if not _installed(name)]
+    if not missing:
+        return
+    if not shutil.which("apt-get"):
+        raise LabError(f"the lab needs what Debian calls {' '.join(missing)}; install it")
+    with step(f"install {' '.join(missing)}"):
+        env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        run(["apt-get", "update", "-q"], env=env)
+        run(["apt-get", "install", "-qy", "--no-install-recommends", *missing], env=env)
+
+
+def _installed(name: str) -> bool:
+    if not shutil.which("dpkg-query"):
+        return False
+    try:
+        return run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name]).strip() == "installed"
+    except LabError:
+        return False

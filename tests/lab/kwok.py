@@ -1,0 +1,46 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""Simulated nodes: many, cheap, and enough for everything that happens in the API alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+LABEL = "type=kwok"
+PREFIX = "kwok"
+
+
+def names(count: int, prefix: str = PREFIX) -> list[str]:
+    return [f"{prefix}-{number}" for number in range(1, count + 1)]
+
+
+def belongs(name: str, prefix: str) -> bool:
+    """Whether a node was made with this very prefix, not with a longer one."""
+    head, _, number = name.rpartition("-")
+    return head == prefix and number.isdigit()
+
+
+def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "type": "kwok",
+                **labels,
+            },
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+        },
+    }
+
+
+def manifest(wanted: Iterable[str], labels: Mapping[str, str]) -> str:
+    """All of them in one list, for one call of kubectl."""
+    items = [node(name, labels) for name in wanted]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})

@@ -1,0 +1,97 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""The lab's own bridge. Its index keeps several labs on one machine apart."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .commands import run
+from .errors import LabError
+
+INDEXES = range(1, 200)
+# Labs of different checkouts share nothing but the choice of their index.
+LOCK = Path("/run/holdfast-lab.lock")
+
+
+@dataclass(frozen=True)
+class Network:
+    """Everything that follows from the index."""
+
+    index: int
+
+    @property
+    def bridge(self) -> str:
+        return f"holdfast{self.index}"
+
+    @property
+    def gateway(self) -> str:
+        """The machine's own address on the bridge: the API server serves here."""
+        return f"10.213.{self.index}.1"
+
+    @property
+    def loopback(self) -> str:
+        """For what only the machine itself needs; the whole of 127/8 is local, so no ports collide."""
+        return f"127.213.{self.index}.1"
+
+    @property
+    def cgroup(self) -> str:
+        return f"holdfast-lab-{self.index}"
+
+    def node_address(self, number: int) -> str:
+        return f"10.213.{self.index}.{10 + number}"
+
+    def machine(self, name: str) -> str:
+        """The machine's name, unique over labs: the host's end of its cable is called after it."""
+        return f"lab{self.index}-{name}"
+
+    def up(self, owner: Path) -> bool:
+        """Make the bridge, unless it is there; False if it belongs to another lab."""
+        with _machine_lock():
+            found = {link["ifname"]: link.get("ifalias") for link in _links()}
+            if found.get(self.bridge, str(owner)) not in (str(owner), None):
+                return False
+            # One without an owner was left by a crash just here.
+            if self.bridge not in found:
+                run(["ip", "link", "add", self.bridge, "type", "bridge"])
+            run(["ip", "link", "set", self.bridge, "alias", str(owner)])
+            run(["ip", "link", "set", self.bridge, "up"])
+            run(["ip", "address", "replace", f"{self.gateway}/24", "dev", self.bridge])
+        return True
+
+    def down(self) -> None:
+        if any(link["ifname"] == self.bridge for link in _links()):
+            run(["ip", "link", "delete", self.bridge])
+
+
+def claim(owner: Path) -> Network:
+    """The first index that is free. The owner's name on the bridge outlives every crash."""
+    for index in INDEXES:
+        network = Network(index)
+        if network.up(owner):
+            return network
+    raise LabError("all of the lab's networks are in use; run 'down' in the checkouts that no longer need theirs")
+
+
+def owned(owner: Path) -> list[Network]:
+    """The networks of this lab: one, or none."""
+    bridges = {link["ifname"] for link in _links() if link.get("ifalias") == str(owner)}
+    return [network for network in map(Network, INDEXES) if network.bridge in bridges]
+
+
+@contextlib.contextmanager
+def _machine_lock() -> Iterator[None]:
+    with LOCK.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _links() -> list[dict[str, str]]:
+    links: list[dict[str, str]] = json.loads(run(["ip", "-json", "link", "show"]) or "[]")
+    return links

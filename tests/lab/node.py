@@ -1,0 +1,145 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""Real nodes: machines in containers, with a power switch."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from . import node_files, rootfs
+from .certificates import Authority
+from .cgroups import Cgroup
+from .commands import run
+from .errors import LabError
+from .network import Network
+from .paths import PACKAGE, Paths
+from .processes import Process
+
+NAME = "node-{}"
+
+
+def name_of(number: int) -> str:
+    return NAME.format(number)
+
+
+class Node:
+    """One machine. Its disk survives the loss of power, as a real one's does."""
+
+    def __init__(self, paths: Paths, network: Network, number: int) -> None:
+        self.paths = paths
+        self.network = network
+        self.number = number
+        self.name = name_of(number)
+        self.suite = rootfs.suite_of(number)
+        self.address = network.node_address(number)
+        self.directory = paths.nodes / self.name
+        self.cgroup = Cgroup(f"{network.cgroup}/{self.name}")
+        self.supervisors = Cgroup(f"{network.cgroup}/supervisors")
+        self.supervisor = Process(self.name, paths.run / f"{self.name}.json", paths.logs / f"{self.name}.log")
+
+    @property
+    def exists(self) -> bool:
+        return (self.directory / "complete").exists()
+
+    @property
+    def powered(self) -> bool:
+        """Whether anything of it runs."""
+        return bool(self.cgroup.processes())
+
+    def make(self, authority: Authority, server: str) -> None:
+        """Make its disk, unless it has one."""
+        if self.exists:
+            return
+        if self.directory.exists():
+            shutil.rmtree(self.directory)
+        for name in ("upper", "work", "root"):
+            (self.directory / name).mkdir(parents=True)
+        spec = node_files.NodeSpec(self.name, self.number, self.address, self.network.gateway, server)
+        identity = authority.client(f"system:node:{self.name}", ["system:nodes"])
+        public = self.paths.ssh_key.with_suffix(".pub").read_text()
+        upper = self.directory / "upper"
+        for path, file in node_files.files(spec, identity, authority.certificate, public).items():
+            target = upper / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.content)
+            target.chmod(file.mode)
+        for path, destination in node_files.links().items():
+            target = upper / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.symlink_to(destination)
+        # sshd refuses keys in a directory that others may write.
+        (upper / "root").chmod(0o700)
+        (upper / "root/.ssh").chmod(0o700)
+        (self.directory / "complete").touch()
+
+    def power_on(self) -> None:
+        """Switch it on; nothing happens to one that is on."""
+        if self.supervisor.pid() is not None:
+            return
+        # A machine without its supervisor would not come back from a reboot.
+        self.power_off()
+        self.supervisors.make()
+        argv = ["unshare", "--mount", "--propagation=private", "--", sys.executable, "-m", "lab", "supervise", self.name]
+        self.supervisor.start(
+            self.supervisors.command(argv),
+            env={
+                **os.environ,
+                "HOLDFAST_LAB": str(self.paths.root),
+                "HOLDFAST_LAB_CACHE": str(self.paths.cache),
+                "PYTHONPATH": str(PACKAGE.parent),
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+        )
+
+    def power_off(self) -> None:
+        """Pull the plug: nothing inside hears of it."""
+        self.supervisor.kill()
+        self.cgroup.kill()
+        self.cgroup.remove()
+
+    def remove(self) -> None:
+        """Take it away with its disk."""
+        self.power_off()
+        if self.directory.exists():
+            shutil.rmtree(self.directory)
+
+    def ssh_arguments(self) -> list[str]:
+        return [
+            *("-i", str(self.paths.ssh_key)),
+            *("-o", "StrictHostKeyChecking=no"),
+            *("-o", "UserKnownHostsFile=/dev/null"),
+            *("-o", "LogLevel=ERROR"),
+            *("-o", "IdentitiesOnly=yes"),
+        ]
+
+    def ssh(self, command: str, timeout: float = 60.0) -> str:
+        argv = ["ssh", *self.ssh_arguments(), "-o", "ConnectTimeout=5", "-o", "BatchMode=yes"]
+        return run([*argv, f"root@{self.address}", command], timeout=timeout)
+
+    def wait_ssh(self, timeout: float = 60.0) -> None:
+        """Until one can log in."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                self.ssh("true", timeout=10)
+                return
+            except LabError as error:
+                if time.monotonic() > deadline:
+                    message = f"{self.name} lets nobody in after {timeout:.0f} s ({error}); its console says:"
+                    raise LabError(f"{message}\n{self.supervisor.tail()}") from error
+            time.sleep(0.5)
+
+
+def existing(paths: Paths, network: Network) -> list[Node]:
+    """The nodes that have a disk, in order."""
+    numbers = sorted(int(path.name.rpartition("-")[2]) for path in _directories(paths))
+    return [Node(paths, network, number) for number in numbers]
+
+
+def _directories(paths: Paths) -> list[Path]:
+    return [path for path in paths.nodes.glob(NAME.format("*")) if path.name.rpartition("-")[2].isdigit()]

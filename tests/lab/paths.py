@@ -1,0 +1,86 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""Where everything lies."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+CHECKOUT = PACKAGE.parent.parent
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The directory of one lab. What is costly to make lies in the cache instead, and outlives it."""
+
+    root: Path
+    cache: Path
+
+    @classmethod
+    def default(cls) -> Paths:
+        """The lab of this checkout, unless HOLDFAST_LAB (and HOLDFAST_LAB_CACHE) say otherwise."""
+        root = os.environ.get("HOLDFAST_LAB") or CHECKOUT / "build" / "lab"
+        cache = os.environ.get("HOLDFAST_LAB_CACHE") or CHECKOUT / "build" / "cache"
+        return cls(Path(root).resolve(), Path(cache).resolve())
+
+    @property
+    def lock(self) -> Path:
+        """Outside the root, because the root goes away with the lab."""
+        return self.root.with_name(self.root.name + ".lock")
+
+    @property
+    def bin(self) -> Path:
+        return self.root / "bin"
+
+    @property
+    def node_bin(self) -> Path:
+        """What the nodes see as /opt/k8s."""
+        return self.root / "node-bin"
+
+    @property
+    def pki(self) -> Path:
+        return self.root / "pki"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def conf(self) -> Path:
+        return self.root / "conf"
+
+    @property
+    def nodes(self) -> Path:
+        return self.root / "nodes"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state.json"
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.root / "kubeconfig"
+
+    @property
+    def inventory(self) -> Path:
+        return self.root / "inventory.yml"
+
+    @property
+    def ssh_key(self) -> Path:
+        return self.root / "ssh" / "id_ed25519"
+
+    def make(self) -> None:
+        """Make the directories; private, because they hold keys."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        for path in (self.bin, self.node_bin, self.logs, self.run, self.conf, self.nodes):
+            path.mkdir(exist_ok=True)
+        for path in (self.pki, self.ssh_key.parent):
+            path.mkdir(mode=0o700, exist_ok=True)

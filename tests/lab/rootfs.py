@@ -1,0 +1,71 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""The nodes' root file systems: one tree for each Debian release, under an overlay for each node."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from .commands import run
+from .progress import step
+
+# What a node needs: systemd with logind, ssh and Python for Ansible, a container runtime for the kubelet,
+# and the distribution's own Python libraries, because nothing is installed on nodes by pip.
+PACKAGES = (
+    "containerd",
+    "containernetworking-plugins",
+    "dbus",
+    "iproute2",
+    "iptables",
+    "libpam-systemd",
+    "mount",
+    "openssh-server",
+    "polkitd",
+    "procps",
+    "python3",
+    "python3-apt",
+    "python3-dbus",
+    "python3-gi",
+    "python3-requests",
+    "python3-yaml",
+    "runc",
+    "systemd",
+    "systemd-sysv",
+)
+# The first is systemd 252, the second 257: nodes take turns.
+SUITES: dict[str, tuple[str, ...]] = {
+    "bookworm": PACKAGES,
+    "trixie": (*PACKAGES, "systemd-resolved"),
+}
+
+
+def suite_of(number: int) -> str:
+    """Odd nodes run the older release."""
+    return list(SUITES)[(number - 1) % len(SUITES)]
+
+
+def tree(cache: Path, suite: str) -> Path:
+    """Where the tree of a release lies, named after what it was made from."""
+    digest = hashlib.sha256(repr((suite, sorted(SUITES[suite]))).encode()).hexdigest()[:16]
+    return cache / "rootfs" / f"{suite}-{digest}"
+
+
+def make(cache: Path, suites: Sequence[str] = tuple(SUITES)) -> None:
+    """Make the trees that are missing."""
+    for suite in suites:
+        made = tree(cache, suite)
+        if made.exists():
+            continue
+        made.parent.mkdir(parents=True, exist_ok=True)
+        temporary = made.with_name(f".{made.name}")
+        if temporary.exists():
+            shutil.rmtree(temporary)
+        with step(f"make a root file system of Debian {suite}"):
+            include = ",".join(sorted(SUITES[suite]))
+            argv = ["mmdebstrap", "--variant=minbase", "--format=directory", f"--include={include}", suite, temporary]
+            run(argv, cwd=Path("/"))
+            temporary.rename(made)
