@@ -147,6 +147,9 @@ MASKED = (
     "systemd-resolved.service",
     "apt-daily.timer",
     "apt-daily-upgrade.timer",
+    "e2scrub_all.timer",
+    "e2scrub_reap.service",
+    "systemd-modules-load.service",
 )
 
 
