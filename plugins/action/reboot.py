@@ -1,0 +1,175 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reboot a node: gate, inhibitors, ansible.builtin.reboot's own way to reboot, and proof that it happened."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from typing import Any
+
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
+from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
+from ansible.module_utils.common.parameters import remove_values
+from ansible.plugins.action.reboot import ActionModule as BuiltinReboot
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate, _inhibitors, _node
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import NAMES
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import HoldfastError, Refused, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready import wait_until_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
+
+_AGENT = "holdfast"
+_LOOK_EVERY = 2.0
+
+
+class ActionModule(BuiltinReboot):
+    """Adds to ansible.builtin.reboot what a node of a cluster needs before and after."""
+
+    _VALID_ARGS = frozenset(SPEC["argument_spec"]) | BuiltinReboot._VALID_ARGS | {
+        alias for option in SPEC["argument_spec"].values() for alias in option.get("aliases", [])
+    }
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        validation = ModuleArgumentSpecValidator(SPEC["argument_spec"]).validate(dict(self._task.args))
+        if validation.error_messages:
+            raise AnsibleActionFail("; ".join(validation.error_messages))
+        self._params = validation.validated_parameters
+        self._phases: dict[str, float] = {}
+        self._overridden: list[dict[str, Any]] = []
+        self._boot_id = ""
+        self._after = ""
+        self._stage = Deadline(None)
+        started = time.monotonic()
+        try:
+            result = self._reboot(tmp, task_vars)
+        except HoldfastError as error:
+            result = {**error.fields, "failed": True, "msg": error.message, "error": error.kind}
+        except AnsibleConnectionFailure as error:
+            # Reported as unreachable, neither rescue nor always would run just when a node does not come back.
+            result = {"failed": True, "msg": f"The node can't be reached: {error}", "error": "unreachable"}
+        except AnsibleError as error:
+            result = {"failed": True, "msg": str(error), "error": "error"}
+        happened = bool(self._after) and self._after != self._boot_id
+        if self._task.check_mode and not result.get("failed"):
+            happened = True
+        result.update(
+            rebooted=happened,
+            changed=happened,
+            boot_id_before=self._boot_id or None,
+            boot_id_after=self._after or None,
+            elapsed=round(time.monotonic() - started, 1),
+            phases=self._phases,
+        )
+        if self._overridden:
+            result["overridden_holds"] = self._overridden
+        cleaned: dict[str, Any] = remove_values(result, validation._no_log_values)
+        return cleaned
+
+    def _reboot(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        if self._connection.transport == "local":
+            raise Refused(
+                "With a local connection this would reboot the controller. Run it over the node's own connection."
+            )
+        self._look(first=True)
+        self._wait_for_inhibitors()
+        self._done("inhibitors")
+        if self._task.check_mode:
+            return {}
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        if result.get("failed"):
+            self._after = self._after or self._boot_id_now()
+            return result
+        self._done("reboot")
+        self._after = self._boot_id_now()
+        node = self._params.get("node")
+        if node:
+            back = wait_until_back(self._cluster(), node, self._boot_id, Deadline(self._params["ready_timeout"]))
+            self._after = _node.boot_id(back)
+            self._done("ready")
+        return result
+
+    def perform_reboot(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, Any]:
+        """The last look, directly before the act, then the act."""
+        self._look(first=False)
+        self._refuse_blocks(self._logind())
+        result: dict[str, Any] = super().perform_reboot(task_vars, distribution)
+        return result
+
+    def _look(self, *, first: bool) -> None:
+        state = self._logind()
+        if state.preparing_for_shutdown:
+            raise Refused(
+                "A shutdown is in progress on the node already. Wait until it is over and see what started it.",
+                boot_id=state.boot_id,
+            )
+        if first:
+            self._boot_id = state.boot_id
+        elif state.boot_id != self._boot_id:
+            raise Refused(
+                f"The node was rebooted by somebody else meanwhile (boot ID {state.boot_id}, it was {self._boot_id}). "
+                "Run it again if it still needs a reboot.",
+                boot_id=state.boot_id,
+            )
+        node = self._params.get("node")
+        if not node:
+            return
+        passed = _gate.look(self._cluster(), node, override_holds=self._params["override_holds"])
+        self._overridden = passed.overridden
+        if passed.boot_id != self._boot_id:
+            raise Refused(
+                f"This host has boot ID {self._boot_id}, but Node {node} reports {passed.boot_id or 'none'}. Either node "
+                "names another machine, or its kubelet has not reported since the last boot.",
+                node=node,
+            )
+
+    def _wait_for_inhibitors(self) -> None:
+        deadline = Deadline(self._params["inhibitor_timeout"])
+        while True:
+            state = self._logind()
+            if not self._foreign(state) or deadline.passed:
+                break
+            time.sleep(min(_LOOK_EVERY, deadline.left))
+        self._refuse_blocks(state)
+
+    def _refuse_blocks(self, state: _inhibitors.Logind) -> None:
+        foreign = self._foreign(state)
+        if foreign:
+            raise TimedOut(
+                f"The node may not be rebooted: block locks are held by {_inhibitors.sentence(foreign)}. Wait until "
+                "they are released, or raise inhibitor_timeout.",
+                inhibitors=[asdict(item) for item in foreign],
+            )
+
+    def _foreign(self, state: _inhibitors.Logind) -> list[_inhibitors.Inhibitor]:
+        """Block locks that are not the shadow of a hold: those the gate has judged already."""
+        judged = bool(self._params.get("node"))
+        return [item for item in state.blocks() if not (judged and item.who == _AGENT)]
+
+    def _logind(self) -> _inhibitors.Logind:
+        answer = self._low_level_execute_command(_inhibitors.QUERY, sudoable=self.DEFAULT_SUDOABLE)
+        if answer["rc"] != 0:
+            raise Refused(
+                f"The node's logind could not be asked: {answer['stderr'].strip() or answer['stdout'].strip()}. The node "
+                "needs systemd 239 or later with busctl, and the user must be root or become root."
+            )
+        return _inhibitors.parse(answer["stdout"])
+
+    def _boot_id_now(self) -> str:
+        try:
+            answer = self._low_level_execute_command("cat /proc/sys/kernel/random/boot_id")
+        except AnsibleConnectionFailure:
+            return ""
+        return str(answer["stdout"]).strip() if answer["rc"] == 0 else ""
+
+    def _cluster(self) -> Cluster:
+        if not hasattr(self, "_connected"):
+            self._connected = Cluster({name: self._params.get(name) for name in NAMES})
+        return self._connected
+
+    def _done(self, phase: str) -> None:
+        self._phases[phase] = round(self._stage.elapsed, 1)
+        self._stage = Deadline(None)

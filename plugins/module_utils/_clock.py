@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The API server's clock.
+
+Controllers differ in their idea of the time; what is written to the cluster and compared with what stands there
+follows one clock, the ``Date`` header of the API server's answers.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
+
+
+class ServerClock:
+    """Follows the server's clock from the ``Date`` headers seen; good to about a second."""
+
+    def __init__(self) -> None:
+        self._offset: float | None = None
+
+    def observe(self, date_header: str | None) -> None:
+        """Learn from one answer. A header that can't be read teaches nothing."""
+        if not date_header:
+            return
+        try:
+            seen = parsedate_to_datetime(date_header).timestamp()
+        except (TypeError, ValueError):
+            return
+        offset = seen - time.monotonic()
+        # The header drops fractions, so the truth is never before it: the largest offset is the closest.
+        self._offset = offset if self._offset is None else max(self._offset, offset)
+
+    @property
+    def known(self) -> bool:
+        return self._offset is not None
+
+    def now(self) -> datetime:
+        """The server's time, in UTC.
+
+        Raises:
+            RuntimeError: No answer was observed yet.
+        """
+        if self._offset is None:
+            raise RuntimeError("no answer of the API server was observed yet")
+        return datetime.fromtimestamp(time.monotonic() + self._offset, timezone.utc)
+
+
+def to_text(moment: datetime) -> str:
+    """RFC 3339 with microseconds, the form of Kubernetes' MicroTime."""
+    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def from_text(text: str) -> datetime:
+    """Read a Kubernetes Time or MicroTime.
+
+    Raises:
+        ValueError: The text is neither.
+    """
+    moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def seconds_between(earlier: datetime, later: datetime) -> float:
+    return (later - earlier) / timedelta(seconds=1)

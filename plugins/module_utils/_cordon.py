@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cordon with an owner: who cordoned a node, why, and what was before."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from . import _node
+from . import _paths as paths
+from ._clock import to_text
+from ._cluster import Cluster, Object
+from ._errors import NotFound, Refused
+from ._face import Context, Params, Result
+from ._names import CORDON, KEEP_CORDONED
+from ._watch import retry_conflicts
+
+OWNER = "holdfast"
+
+
+def cordon(context: Context, params: Params) -> Result:
+    """Cordon a node in somebody's name, or undo just that."""
+    owner = params.get("owner") or OWNER
+    if params["state"] == "cordoned":
+        before, after = take(context.cluster, params["name"], owner, params.get("reason") or "", force=params["force"])
+    else:
+        before, after = give_back(context.cluster, params["name"], owner, force=params["force"])
+        if _node.unschedulable(after):
+            context.warn(f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}.")
+    return {
+        "changed": before is not after,
+        "unschedulable": _node.unschedulable(after),
+        "owner": owner_of(after),
+        "diff": {"before": shown(before), "after": shown(after)},
+    }
+
+
+def take(cluster: Cluster, name: str, owner: str, reason: str, *, force: bool = False) -> tuple[Object, Object]:
+    """Cordon and record it; returns the Node before and after (the same object where nothing changed).
+
+    Raises:
+        NotFound: There is no such Node.
+        Refused: Another owner of ours has cordoned it, and ``force`` is not set.
+    """
+
+    def attempt() -> tuple[Object, Object]:
+        node = read(cluster, name)
+        record = _node.record(node, CORDON)
+        if record and record.get("owner") != owner and not force:
+            raise Refused(
+                f"Node {name} was cordoned by {record.get('owner')} since {record.get('since')} "
+                f"({record.get('reason') or 'no reason given'}), not by {owner}. Wait until it is given back, use the "
+                "same owner, or set force to take it over.",
+                node=name,
+                owner=record.get("owner"),
+                since=record.get("since"),
+            )
+        wanted = _record(cluster, node, record, owner, reason)
+        if wanted == record and _node.unschedulable(node):
+            return node, node
+        return node, _write(cluster, node, unschedulable=True, record=wanted)
+
+    pair: tuple[Object, Object] = retry_conflicts(attempt)
+    return pair
+
+
+def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False) -> tuple[Object, Object]:
+    """Undo our own cordon: drop the record, and make the node schedulable unless it was cordoned before.
+
+    A cordon of somebody else, and a node annotated ``holdfast.dev/keep-cordoned``, stay as they are. ``force`` undoes
+    whoever's cordon it is.
+    """
+
+    def attempt() -> tuple[Object, Object]:
+        node = read(cluster, name)
+        record = _node.record(node, CORDON)
+        if force:
+            if record is None and not _node.unschedulable(node):
+                return node, node
+            return node, _write(cluster, node, unschedulable=False, record=None)
+        if record is None or record.get("owner") != owner:
+            return node, node
+        keep = bool(record.get("unschedulable_before")) or KEEP_CORDONED in _node.annotations(node)
+        return node, _write(cluster, node, unschedulable=keep and _node.unschedulable(node), record=None)
+
+    pair: tuple[Object, Object] = retry_conflicts(attempt)
+    return pair
+
+
+def read(cluster: Cluster, name: str) -> Object:
+    """The Node.
+
+    Raises:
+        NotFound: There is none of that name.
+    """
+    node = cluster.find(paths.node(name))
+    if node is None:
+        raise NotFound(
+            f"There is no Node {name}. Use the Node's name as the API has it (kubectl get nodes).", node=name
+        )
+    return node
+
+
+def owner_of(node: Object) -> str | None:
+    """Who of ours cordoned the node; ``None`` where nobody of ours did."""
+    record = _node.record(node, CORDON)
+    return str(record.get("owner")) if record else None
+
+
+def why_it_stays(node: Object, owner: str) -> str:
+    """Why ``uncordoned`` leaves this node cordoned."""
+    record = _node.record(node, CORDON)
+    if record is None:
+        return "somebody else cordoned it, and only their own cordon is theirs to undo (force overrides)"
+    if record.get("owner") != owner:
+        return f"{record.get('owner')} cordoned it, not {owner} (force overrides)"
+    if KEEP_CORDONED in _node.annotations(node):
+        return f"it is annotated {KEEP_CORDONED}"
+    return "it was cordoned before we came"
+
+
+def shown(node: Object) -> dict[str, Any]:
+    return {"unschedulable": _node.unschedulable(node), "cordon": _node.record(node, CORDON)}
+
+
+def _record(
+    cluster: Cluster, node: Object, record: dict[str, Any] | None, owner: str, reason: str
+) -> dict[str, Any]:
+    if record and record.get("owner") == owner:
+        return {**record, "reason": reason or record.get("reason", "")}
+    before = record.get("unschedulable_before") if record else _node.unschedulable(node)
+    return {
+        "owner": owner,
+        "reason": reason,
+        "since": to_text(cluster.now()),
+        "unschedulable_before": bool(before),
+    }
+
+
+def _write(cluster: Cluster, node: Object, *, unschedulable: bool, record: dict[str, Any] | None) -> Object:
+    return cluster.merge(
+        paths.node(_node.name(node)),
+        {
+            "metadata": {
+                "resourceVersion": node["metadata"]["resourceVersion"],
+                "annotations": {CORDON: json.dumps(record, sort_keys=True) if record else None},
+            },
+            "spec": {"unschedulable": True if unschedulable else None},
+        },
+    )

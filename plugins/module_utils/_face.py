@@ -1,0 +1,60 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the faces of an operation share: from options to a result.
+
+An operation is a function ``(Context, params) -> result``. It knows the network but not Ansible; here is where
+its errors become results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Callable, Mapping
+
+from ._auth_options import NAMES
+from ._cluster import Cluster
+from ._errors import HoldfastError, MissingLibrary
+
+Params = Mapping[str, Any]
+Result = dict[str, Any]
+
+
+@dataclass
+class Context:
+    """Where an operation works and how.
+
+    Attributes:
+        params: The validated options of the task.
+        check_mode: Nothing may be changed; writes are server-side dry runs.
+        warn: Tells the user something at once.
+    """
+
+    params: Params
+    check_mode: bool = False
+    warn: Callable[[str], None] = field(default=lambda message: None)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The workload cluster, the one whose Nodes we work on."""
+        return Cluster({name: self.params.get(name) for name in NAMES}, dry_run=self.check_mode)
+
+    @cached_property
+    def management(self) -> Cluster:
+        """The cluster in which Machines and BareMetalHosts live; the workload cluster unless said otherwise."""
+        options = self.params.get("management")
+        return Cluster(options, dry_run=self.check_mode) if options else self.cluster
+
+
+Operation = Callable[[Context, Params], Result]
+
+
+def execute(operation: Operation, params: Params, *, check_mode: bool, warn: Callable[[str], None]) -> Result:
+    """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields."""
+    try:
+        return operation(Context(params, check_mode, warn), params)
+    except MissingLibrary as error:
+        return {"failed": True, "changed": False, "msg": error.message, "exception": error.traceback}
+    except HoldfastError as error:
+        return {"changed": False, **error.fields, "failed": True, "msg": error.message, "error": error.kind}

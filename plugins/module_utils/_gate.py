@@ -1,0 +1,55 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The one gate before every power-off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _cordon, _node
+from ._cluster import Cluster
+from ._errors import Held
+from ._hold import entry, sentence
+from ._lease_hold import holds_on
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What was seen when the gate let somebody through.
+
+    Attributes:
+        boot_id: The Node's boot ID at that moment.
+        overridden: Holds that stood and were overridden; recorded wherever the act is.
+    """
+
+    boot_id: str
+    overridden: list[dict[str, Any]] = field(default_factory=list)
+
+
+def look(cluster: Cluster, node_name: str, *, override_holds: bool) -> Pass:
+    """Let nobody through who would interrupt a holder.
+
+    Both signs count: the Leases, and the node's condition, which may still name a hold that the node has not let go.
+
+    Raises:
+        Held: The node is held and ``override_holds`` is not set.
+        NotFound: There is no such Node.
+    """
+    node = _cordon.read(cluster, node_name)
+    held = holds_on(cluster, node_name)
+    known = {entry(hold["namespace"], hold["holder"]) for hold in held}
+    lingering = [name for name in _node.inhibited_by(node) if name not in known]
+    if (held or lingering) and not override_holds:
+        words = [sentence(held)] if held else []
+        if lingering:
+            words.append(f"the condition ShutdownInhibited names {', '.join(lingering)}")
+        raise Held(
+            f"Node {node_name} is held: {'; '.join(words)}. Wait until the holder releases it, or set override_holds to "
+            "interrupt it knowingly.",
+            node=node_name,
+            holds=held,
+            shutdown_inhibited=_node.inhibited_by(node),
+        )
+    return Pass(_node.boot_id(node), held)

@@ -1,0 +1,280 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ledger of a group: who may take a node down, decided from plain data.
+
+A slot is one unit of the group's budget, given to one node. Every change of a ledger is stored by compare-and-swap,
+so a decision made here from the stored ledger can't be undercut by another run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any, Iterable, Mapping
+
+from ._budget import Policy, amount
+
+KEPT_OPERATIONS = 10
+ACTIVE, FAILED = "active", "failed"
+GRANTED, WAIT, REFUSED = "granted", "wait", "refused"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One unit of a group's budget."""
+
+    node: str
+    operation: str
+    run: str
+    since: str
+    domain: str = ""
+    state: str = ACTIVE
+    reason: str = ""
+    boot_id: str = ""
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Policy, slots and the last operations of a group."""
+
+    policy: Policy | None = None
+    slots: Mapping[str, Slot] = field(default_factory=dict)
+    operations: tuple[dict[str, Any], ...] = ()
+
+    def to_data(self) -> dict[str, str]:
+        """Data of the ConfigMap, made to be read by people too."""
+        slots = {name: vars(slot) for name, slot in sorted(self.slots.items())}
+        return {
+            "policy": _text(self.policy.to_data() if self.policy else {}),
+            "slots": _text(slots),
+            "operations": _text(list(self.operations)),
+        }
+
+    @staticmethod
+    def from_data(data: Mapping[str, str]) -> Ledger:
+        policy = json.loads(data.get("policy") or "{}")
+        slots = json.loads(data.get("slots") or "{}")
+        return Ledger(
+            policy=Policy.from_data(policy) if policy else None,
+            slots={name: Slot(**slot) for name, slot in slots.items()},
+            operations=tuple(json.loads(data.get("operations") or "[]")),
+        )
+
+    def failures(self, operation: str) -> dict[str, str]:
+        """Failed nodes of an operation and why."""
+        found = next((item for item in self.operations if item["id"] == operation), None)
+        return dict(found["failures"]) if found else {}
+
+
+@dataclass(frozen=True)
+class Member:
+    """A Node of the group as it is now."""
+
+    name: str
+    ready: bool
+    unschedulable: bool
+    boot_id: str = ""
+    domain: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Somebody wants a slot for a node."""
+
+    node: str
+    operation: str
+    run: str
+    now: str
+    max_failed: int = 0
+    count_others: bool = True
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What became of a request.
+
+    Attributes:
+        outcome: ``granted``, ``wait`` (for a slot that somebody works on) or ``refused``.
+        ledger: What to store; the same object where nothing changes.
+        why: In words, with names; empty where granted.
+        unavailable: Nodes that fill the budget now.
+        budget: How many there may be.
+    """
+
+    outcome: str
+    ledger: Ledger
+    why: str = ""
+    unavailable: tuple[str, ...] = ()
+    budget: int = 0
+
+
+def member(node: Mapping[str, Any], topology_key: str) -> Member:
+    """From a Node object of the API."""
+    status, metadata = node.get("status") or {}, node["metadata"]
+    conditions = status.get("conditions") or []
+    return Member(
+        name=metadata["name"],
+        ready=any(item["type"] == "Ready" and item["status"] == "True" for item in conditions),
+        unschedulable=bool((node.get("spec") or {}).get("unschedulable")),
+        boot_id=(status.get("nodeInfo") or {}).get("bootID") or "",
+        domain=(metadata.get("labels") or {}).get(topology_key, "") if topology_key else "",
+    )
+
+
+def full_by_slots(ledger: Ledger, policy: Policy, node: str) -> bool:
+    """Whether active slots alone fill a budget that is a plain number, so that no Node has to be looked at."""
+    others = [slot for name, slot in ledger.slots.items() if name != node and slot.state == ACTIVE]
+    return policy.max_unavailable.isdigit() and 0 < int(policy.max_unavailable) <= len(others)
+
+
+def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: Request) -> Decision:
+    """Grant a slot, or say what to wait for, or refuse.
+
+    Args:
+        ledger: As stored.
+        policy: What the request says of the group.
+        members: All Nodes of the group.
+        request: Who wants which node.
+    """
+    group = {item.name: item for item in members}
+    ledger = heal(ledger, group)
+    if ledger.policy not in (None, policy) and ledger.slots:
+        return _other_policy(ledger, policy)
+    ledger = replace(ledger, policy=policy)
+    limit = amount(policy.max_unavailable, len(group))
+    busy = _unavailable(ledger, group, request)
+    outcome = Decision(REFUSED, ledger, unavailable=tuple(sorted(busy)), budget=limit)
+
+    if request.node not in group:
+        return replace(outcome, why=f"node {request.node} does not match the group's selector")
+    mine = ledger.slots.get(request.node)
+    if mine and mine.operation != request.operation:
+        return replace(outcome, outcome=WAIT if mine.state == ACTIVE else REFUSED, why=_words(mine))
+    failures = ledger.failures(request.operation)
+    if len(failures) > request.max_failed:
+        return replace(outcome, why=_failed_words(failures, request.max_failed))
+    if mine:
+        return _granted(outcome, request, group[request.node], since=mine.since)
+    if limit == 0:
+        return replace(outcome, why="the group is paused (max_unavailable is 0)")
+    blockers = _blockers(policy, limit, busy, group[request.node])
+    if not blockers:
+        return _granted(outcome, request, group[request.node], since=request.now)
+    working = [name for name in blockers if name in ledger.slots and ledger.slots[name].state == ACTIVE]
+    words = "; ".join(_why_unavailable(ledger, group, name) for name in sorted(blockers))
+    why = f"{len(blockers)} of {limit} allowed are unavailable: {words}"
+    return replace(outcome, outcome=WAIT if working else REFUSED, why=why)
+
+
+def release(ledger: Ledger, node: str) -> Ledger:
+    """The ledger without the node's slot."""
+    return replace(ledger, slots={name: slot for name, slot in ledger.slots.items() if name != node})
+
+
+def fail(ledger: Ledger, node: Member, operation: str, reason: str) -> Ledger:
+    """Count a failed node against its operation; an unhealthy one keeps its slot as ``failed``."""
+    ledger = _with_operation(ledger, operation, failure=(node.name, reason))
+    slot = ledger.slots.get(node.name)
+    if slot is None or slot.operation != operation:
+        return ledger
+    if node.ready:
+        return release(ledger, node.name)
+    return replace(ledger, slots={**ledger.slots, node.name: replace(slot, state=FAILED, reason=reason)})
+
+
+def heal(ledger: Ledger, members: Mapping[str, Member]) -> Ledger:
+    """Drop the failed slots of nodes that are Ready again with a new boot ID."""
+    healed = [
+        name
+        for name, slot in ledger.slots.items()
+        if slot.state == FAILED
+        and name in members
+        and members[name].ready
+        and slot.boot_id
+        and members[name].boot_id not in ("", slot.boot_id)
+    ]
+    for name in healed:
+        ledger = release(ledger, name)
+    return ledger
+
+
+def _unavailable(ledger: Ledger, group: Mapping[str, Member], request: Request) -> dict[str, str]:
+    """Unavailable nodes other than the one asked for, with their domains."""
+    busy = {name: slot.domain for name, slot in ledger.slots.items()}
+    if request.count_others:
+        busy.update({item.name: item.domain for item in group.values() if not item.ready or item.unschedulable})
+    busy.pop(request.node, None)
+    return busy
+
+
+def _blockers(policy: Policy, limit: int, busy: Mapping[str, str], node: Member) -> list[str]:
+    """The nodes that leave no room for this one; empty where there is room."""
+    if len(busy) + 1 > limit:
+        return list(busy)
+    if not policy.topology_key:
+        return []
+    near = [name for name, domain in busy.items() if domain == node.domain]
+    if policy.max_unavailable_per_domain is not None and len(near) + 1 > policy.max_unavailable_per_domain:
+        return near
+    domains = set(busy.values()) | {node.domain}
+    if policy.max_domains is not None and len(domains) > policy.max_domains:
+        return [name for name, domain in busy.items() if domain != node.domain]
+    return []
+
+
+def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -> Decision:
+    ledger = _with_operation(outcome.ledger, request.operation)
+    known = ledger.slots.get(node.name)
+    slot = Slot(
+        node=node.name,
+        operation=request.operation,
+        run=request.run,
+        since=since,
+        domain=node.domain,
+        boot_id=known.boot_id if known else node.boot_id,
+    )
+    changed = replace(ledger, slots={**ledger.slots, node.name: slot})
+    return replace(outcome, outcome=GRANTED, ledger=changed)
+
+
+def _with_operation(ledger: Ledger, operation: str, failure: tuple[str, str] | None = None) -> Ledger:
+    known = [item for item in ledger.operations if item["id"] == operation]
+    entry = dict(known[0]) if known else {"id": operation, "failures": {}}
+    if failure:
+        entry["failures"] = {**entry["failures"], failure[0]: failure[1]}
+    elif known:
+        return ledger
+    rest = [item for item in ledger.operations if item["id"] != operation]
+    return replace(ledger, operations=tuple([*rest, entry][-KEPT_OPERATIONS:]))
+
+
+def _other_policy(ledger: Ledger, policy: Policy) -> Decision:
+    names = ", ".join((ledger.policy or policy).differs(policy))
+    holders = ", ".join(_words(slot) for slot in ledger.slots.values())
+    return Decision(
+        REFUSED,
+        ledger,
+        why=f"the group has another policy ({names} differ) while slots are taken: {holders}",
+        unavailable=tuple(sorted(ledger.slots)),
+    )
+
+
+def _why_unavailable(ledger: Ledger, group: Mapping[str, Member], name: str) -> str:
+    if name in ledger.slots:
+        return _words(ledger.slots[name])
+    return f"{name} is {'cordoned by others' if group[name].ready else 'not Ready'}"
+
+
+def _words(slot: Slot) -> str:
+    who = f"{slot.node} has a slot of operation {slot.operation}, run {slot.run or '-'}, since {slot.since}"
+    return f"{slot.node} failed: {slot.reason}" if slot.state == FAILED else who
+
+
+def _failed_words(failures: Mapping[str, str], allowed: int) -> str:
+    words = "; ".join(f"{name} ({reason})" for name, reason in sorted(failures.items()))
+    return f"{len(failures)} nodes failed in this operation and max_failed is {allowed}: {words}"
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, indent=1, sort_keys=True)

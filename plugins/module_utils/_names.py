@@ -1,0 +1,21 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Names that this collection gives to its own labels, annotations and objects."""
+
+from __future__ import annotations
+
+NAMESPACE = "holdfast"
+FORBIDDEN_HOLD_NAMESPACES = ("kube-node-lease", NAMESPACE)
+
+CORDON = "holdfast.dev/cordon"
+KEEP_CORDONED = "holdfast.dev/keep-cordoned"
+OPERATION = "holdfast.dev/operation"
+CLAIM = "holdfast.dev/claim"
+REASON = "holdfast.dev/reason"
+EXCLUDE = "holdfast.dev/exclude"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+LEDGER = "holdfast.dev/ledger"
+
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+SHUTDOWN_INHIBITED = "ShutdownInhibited"

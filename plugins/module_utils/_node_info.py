@@ -1,0 +1,118 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that matters about nodes before and while they are rebooted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, Iterable
+
+from . import _drain, _node
+from . import _ledger_store as store
+from . import _paths as paths
+from ._cluster import Cluster, Object
+from ._drain_rules import Options, Pod, node_verdict, plan, read_pod
+from ._face import Context, Params, Result
+from ._hold import FIELD_SELECTOR, describe, holds
+from ._leftovers import describe as describe_leftover
+from ._leftovers import is_leftover
+from ._names import CLAIM, CORDON, EXCLUDE, OPERATION
+
+
+def node_info(context: Context, params: Params) -> Result:
+    """Describe one node, the nodes of a selector, or all."""
+    cluster = context.cluster
+    nodes = _nodes(cluster, params.get("name"), params.get("selector"))
+    names = {_node.name(node) for node in nodes}
+    single = next(iter(names)) if len(names) == 1 else None
+    options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
+    held = _holds(cluster, names, single)
+    slots = {name: slot for name, slot in _slots(cluster) if name in names}
+    pods, leftovers = _pods(cluster, names, single)
+    budgets = _drain.budgets_of(cluster) if names else []
+    described = []
+    for node in nodes:
+        name = _node.name(node)
+        verdict, blockers = node_verdict(plan(pods[name], options), budgets)
+        described.append(
+            {
+                **_own(node),
+                "holds": held[name],
+                "slot": slots.get(name),
+                "drain": {"verdict": verdict, "blockers": blockers},
+                "leftovers": leftovers[name],
+            }
+        )
+    return {"changed": False, "nodes": described}
+
+
+def _nodes(cluster: Cluster, name: str | None, selector: str | None) -> list[Object]:
+    if name:
+        node = cluster.find(paths.node(name))
+        return [node] if node else []
+    return [_slim(node) for node in cluster.items(paths.NODES, label_selector=selector or "")]
+
+
+def _slim(node: Object) -> Object:
+    """A Node without its images and addresses: the larger part of it, and of no use here."""
+    status = node.get("status") or {}
+    kept = {"conditions": status.get("conditions"), "nodeInfo": status.get("nodeInfo")}
+    return {"metadata": node["metadata"], "spec": node.get("spec") or {}, "status": kept}
+
+
+def _own(node: Object) -> dict[str, Any]:
+    """What the Node object alone tells."""
+    cordoned = _node.record(node, CORDON)
+    taints = (node.get("spec") or {}).get("taints") or []
+    return {
+        "name": _node.name(node),
+        "ready": _node.ready(node),
+        "boot_id": _node.boot_id(node),
+        "unschedulable": _node.unschedulable(node),
+        "cordoned_by": cordoned["owner"] if cordoned else None,
+        "shutdown_inhibited": bool(_node.inhibited_by(node)),
+        "inhibited_by": _node.inhibited_by(node),
+        "claim": _node.record(node, CLAIM),
+        "operation": _node.record(node, OPERATION),
+        "excluded": EXCLUDE in _node.labels(node),
+        "labels": _node.labels(node),
+        "taints": [{key: taint.get(key) for key in ("key", "value", "effect")} for taint in taints],
+    }
+
+
+def _holds(cluster: Cluster, names: set[str], single: str | None) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    selector = f"{FIELD_SELECTOR},metadata.name={single}" if single else FIELD_SELECTOR
+    leases = [item for item in cluster.items(paths.LEASES, field_selector=selector) if item["metadata"]["name"] in names]
+    now = cluster.now()
+    for lease in leases:
+        if holds(lease):
+            found[lease["metadata"]["name"]].append(describe(lease, now))
+    for entries in found.values():
+        entries.sort(key=lambda hold: str(hold["acquired"]))
+    return found
+
+
+def _slots(cluster: Cluster) -> Iterable[tuple[str, dict[str, Any]]]:
+    for group, ledger in store.all_ledgers(cluster):
+        for name, slot in ledger.slots.items():
+            yield name, {"group": group, **vars(slot)}
+
+
+def _pods(
+    cluster: Cluster, names: set[str], single: str | None
+) -> tuple[dict[str, list[Pod]], dict[str, list[dict[str, Any]]]]:
+    pods: dict[str, list[Pod]] = defaultdict(list)
+    left: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    if not names:
+        return pods, left
+    selector = f"spec.nodeName={single}" if single else "spec.nodeName!="
+    for item in cluster.items(paths.PODS, field_selector=selector):
+        node = item["spec"].get("nodeName")
+        if node not in names:
+            continue
+        pods[node].append(read_pod(item))
+        if is_leftover(item):
+            left[node].append(describe_leftover(item))
+    return pods, left

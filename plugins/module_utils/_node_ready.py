@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Wait until a node is back: new boot ID, Ready, its DaemonSet pods Ready."""
+
+from __future__ import annotations
+
+from . import _cordon, _node
+from . import _paths as paths
+from ._cluster import Cluster, Object
+from ._drain_rules import Pod, read_pod
+from ._errors import TimedOut
+from ._face import Context, Params, Result
+from ._watch import Deadline, Follower, Listed, wait_for
+
+
+def node_ready(context: Context, params: Params) -> Result:
+    """Wait for one node; see the module of the same name."""
+    cluster, name = context.cluster, params["name"]
+    deadline = Deadline(params["timeout"])
+    node = _cordon.read(cluster, name)
+    old = params.get("boot_id_before") or ""
+    if not context.check_mode:
+        node = wait_until_back(cluster, name, old, deadline)
+        if params["daemonset_pods"]:
+            wait_for_daemon_pods(cluster, name, deadline)
+    return {
+        "changed": False,
+        "ready": is_back(node, old),
+        "boot_id": _node.boot_id(node),
+        "waited": round(deadline.elapsed, 3),
+    }
+
+
+def is_back(node: Object | None, old_boot_id: str) -> bool:
+    """Whether the node is Ready and, where the old boot ID is known, has another one."""
+    if node is None or not _node.ready(node):
+        return False
+    return not old_boot_id or _node.boot_id(node) not in ("", old_boot_id)
+
+
+def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Deadline) -> Object:
+    """Watch the Node until it is back.
+
+    Raises:
+        TimedOut: It is not back; says whether it is the boot ID or Ready that is missing.
+    """
+    node = wait_for(cluster, paths.NODES, name, lambda item: is_back(item, old_boot_id), deadline)
+    if node is not None and is_back(node, old_boot_id):
+        return node
+    if node is None:
+        what = "the Node does not exist any more"
+    elif not _node.ready(node):
+        what = _node.not_ready_why(node)
+    else:
+        what = f"its boot ID is still {old_boot_id}, so it was not rebooted"
+    raise TimedOut(
+        f"Node {name} is not back after {deadline.seconds} s: {what}. Look at its console and at the kubelet's "
+        "journal; the node stays cordoned until it is Ready with a new boot ID.",
+        node=name,
+        boot_id=_node.boot_id(node) if node else None,
+        ready=bool(node and _node.ready(node)),
+    )
+
+
+def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> None:
+    """Watch until every DaemonSet pod of the node is Ready.
+
+    Raises:
+        TimedOut: Some are not; names them.
+    """
+    pods: dict[str, Pod] = {}
+    for news in Follower(cluster, paths.PODS, deadline, field_selector=f"spec.nodeName={name}", keep=read_pod):
+        if isinstance(news, Listed):
+            pods = {pod.uid: pod for pod in news.items}
+        else:
+            pod: Pod = news.object  # type: ignore[assignment]
+            pods.pop(pod.uid, None)
+            if not news.deleted:
+                pods[pod.uid] = pod
+        if not _waiting(pods):
+            return
+    left = _waiting(pods)
+    raise TimedOut(
+        f"Node {name} is Ready, but {len(left)} of its DaemonSet pods are not after {deadline.seconds} s: "
+        f"{', '.join(left)}. Look at them with kubectl describe; the node stays cordoned.",
+        node=name,
+        pods=left,
+    )
+
+
+def _waiting(pods: dict[str, Pod]) -> list[str]:
+    daemons = (pod for pod in pods.values() if pod.controller == "DaemonSet")
+    return sorted(pod.full_name for pod in daemons if not pod.ready or pod.terminating)

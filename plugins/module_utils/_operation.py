@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of what a node goes through, kept on the Node so that no run's memory is needed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from . import _cordon, _node
+from . import _paths as paths
+from ._clock import from_text, seconds_between, to_text
+from ._cluster import Cluster, Object
+from ._errors import InvalidInput
+from ._face import Context, Params, Result
+from ._names import CORDON, OPERATION
+from ._watch import retry_conflicts
+
+
+def node_operation(context: Context, params: Params) -> Result:
+    """Write down which phase of which operation a node is in."""
+    if not params.get("phase") and not params.get("result"):
+        raise InvalidInput("node_operation needs phase, result or both: what is to be written down.")
+    before, after = retry_conflicts(lambda: _attempt(context.cluster, params))
+    old, new = _node.record(before, OPERATION), _node.record(after, OPERATION)
+    return {"changed": before is not after, "operation": new, "diff": {"before": old or {}, "after": new or {}}}
+
+
+def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
+    node = _cordon.read(cluster, params["name"])
+    record = _node.record(node, OPERATION)
+    wanted = advance(record, node, params, to_text(cluster.now()))
+    if wanted == record:
+        return node, node
+    body = {
+        "metadata": {
+            "resourceVersion": node["metadata"]["resourceVersion"],
+            "annotations": {OPERATION: json.dumps(wanted, sort_keys=True)},
+        }
+    }
+    return node, cluster.merge(paths.node(params["name"]), body)
+
+
+def advance(record: dict[str, Any] | None, node: Object, params: Params, now: str) -> dict[str, Any]:
+    """The record after this step; the same content where the step is written down already."""
+    if record is None or record.get("id") != params["operation"]:
+        cordoned = _node.record(node, CORDON)
+        before = cordoned["unschedulable_before"] if cordoned else _node.unschedulable(node)
+        record = {
+            "id": params["operation"],
+            "started": now,
+            "since": now,
+            "phase": "",
+            "phases": {},
+            "boot_id_before": _node.boot_id(node),
+            "unschedulable_before": before,
+            "result": "",
+            "detail": "",
+        }
+    phase, result = params.get("phase") or record["phase"], params.get("result") or ""
+    if (phase, result) == (record["phase"], record["result"]):
+        return record
+    changed = {**record, "run": params.get("run") or record.get("run", ""), "result": result}
+    changed["detail"] = params.get("detail") or ""
+    if record["phase"] and not record["result"] and (phase != record["phase"] or result):
+        spent = seconds_between(from_text(record["since"]), from_text(now))
+        known = record["phases"].get(record["phase"], 0)
+        changed["phases"] = {**record["phases"], record["phase"]: round(known + max(0.0, spent), 1)}
+    if phase != record["phase"] or result:
+        changed.update(phase=phase, since=now)
+    if result:
+        changed["boot_id_after"] = _node.boot_id(node)
+    return changed

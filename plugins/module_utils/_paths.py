@@ -1,0 +1,52 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Paths of the API resources that this collection touches."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
+LEASES = "/apis/coordination.k8s.io/v1/leases"
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+VOLUME_ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
+
+
+def namespaced(group_version: str, namespace: str, resource: str) -> str:
+    """Path of a namespaced collection, for example ``namespaced("api/v1", "default", "pods")``."""
+    return f"/{group_version}/namespaces/{quote(namespace, safe='')}/{resource}"
+
+
+def one(collection: str, name: str) -> str:
+    """Path of one object of a collection."""
+    return f"{collection}/{quote(name, safe='')}"
+
+
+def node(name: str) -> str:
+    return one(NODES, name)
+
+
+def lease(namespace: str, name: str) -> str:
+    return one(leases(namespace), name)
+
+
+def leases(namespace: str) -> str:
+    return namespaced("apis/coordination.k8s.io/v1", namespace, "leases")
+
+
+def config_maps(namespace: str) -> str:
+    return namespaced("api/v1", namespace, "configmaps")
+
+
+def pod(namespace: str, name: str) -> str:
+    return one(namespaced("api/v1", namespace, "pods"), name)
+
+
+def eviction(namespace: str, name: str) -> str:
+    return pod(namespace, name) + "/eviction"
+
+
+def claim(namespace: str, name: str) -> str:
+    return one(namespaced("api/v1", namespace, "persistentvolumeclaims"), name)

@@ -1,0 +1,217 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations on slots: take one, give it back, report a failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _cordon, _ledger
+from . import _ledger_store as store
+from . import _paths as paths
+from ._budget import Policy, check_amount
+from ._clock import to_text
+from ._cluster import Cluster, Object
+from ._errors import ApiFailure, InvalidInput, Refused, TimedOut
+from ._face import Context, Params, Result
+from ._ledger import GRANTED, REFUSED, Decision, Ledger, Member, Request
+from ._names import NAMESPACE
+from ._watch import Changed, Deadline, Follower, Listed, retry_conflicts
+
+
+def reboot_slot(context: Context, params: Params) -> Result:
+    """Take, give back or fail the slot of one node."""
+    store.check_group(params["group"])
+    policy = _policy(params)
+    cluster = context.cluster
+    if params["state"] == "present":
+        _cordon.read(cluster, params["name"])
+        _refuse_in_two_groups(cluster, params["group"], params["name"])
+        return _Taking(context, params, policy).run()
+    before, after = retry_conflicts(lambda: _give_back(cluster, params))
+    return {
+        "changed": before != after,
+        **_facts(params, after, waited=0.0),
+        "diff": {"before": _shown(before, params["name"]), "after": _shown(after, params["name"])},
+    }
+
+
+def slot_of(cluster: Cluster, node: str) -> dict[str, Any] | None:
+    """The slot of a node in whichever group."""
+    for group, ledger in store.all_ledgers(cluster):
+        if node in ledger.slots:
+            return {"group": group, **vars(ledger.slots[node])}
+    return None
+
+
+def _policy(params: Params) -> Policy:
+    per_domain = params.get("max_unavailable_per_domain")
+    domains = params.get("max_domains")
+    if (per_domain is not None or domains is not None) and not params.get("topology_key"):
+        raise InvalidInput(
+            "max_unavailable_per_domain and max_domains need topology_key, the label that names a node's domain."
+        )
+    for name, value in (("max_unavailable_per_domain", per_domain), ("max_domains", domains)):
+        if value is not None and value < 1:
+            raise InvalidInput(f"{name} must be 1 or more, it is {value}.")
+    if params["max_failed"] < 0:
+        raise InvalidInput(f"max_failed must be 0 or more, it is {params['max_failed']}.")
+    return Policy(
+        selector=params.get("selector") or "",
+        max_unavailable=check_amount(params["max_unavailable"], "max_unavailable"),
+        topology_key=params.get("topology_key") or "",
+        max_unavailable_per_domain=per_domain,
+        max_domains=domains,
+    )
+
+
+class _Taking:
+    """One request for a slot, from the first look to the grant."""
+
+    def __init__(self, context: Context, params: Params, policy: Policy) -> None:
+        self._cluster = context.cluster
+        self._check_mode = context.check_mode
+        self._params = params
+        self._policy = policy
+        self._deadline = Deadline(params["wait_timeout"])
+
+    def run(self) -> Result:
+        config_map = store.load(self._cluster, self._params["group"])
+        decision = self._attempt(config_map)
+        if decision is None or decision.outcome == _ledger.WAIT:
+            decision = self._wait(decision)
+        before = store.ledger_of(config_map)
+        name = self._params["name"]
+        return {
+            "changed": vars(before.slots[name]) != vars(decision.ledger.slots[name]) if name in before.slots else True,
+            **_facts(self._params, decision.ledger, waited=self._deadline.elapsed, decision=decision),
+            "diff": {"before": _shown(before, name), "after": _shown(decision.ledger, name)},
+        }
+
+    def _wait(self, last: Decision | None) -> Decision:
+        if self._check_mode and last is not None:
+            raise self._refusal(last, "would have to wait")
+        group = self._params["group"]
+        follower = Follower(
+            self._cluster,
+            paths.config_maps(NAMESPACE),
+            self._deadline,
+            field_selector=f"metadata.name={store.config_map_name(group)}",
+        )
+        for news in follower:
+            config_map = _current(news)
+            decision = self._attempt(config_map)
+            if decision is None:
+                continue
+            last = decision
+            if decision.outcome == GRANTED:
+                return decision
+        raise TimedOut(
+            f"Node {self._params['name']} got no slot of group {group} within {self._params['wait_timeout']} s: "
+            f"{last.why if last else 'the ledger changed all the time'}. Raise wait_timeout or max_unavailable, or look "
+            "at what keeps the other nodes.",
+            **(_facts(self._params, last.ledger, waited=self._deadline.elapsed, decision=last) if last else {}),
+        )
+
+    def _attempt(self, config_map: Object | None) -> Decision | None:
+        """Decide and store; ``None`` where somebody else was faster."""
+        ledger = store.ledger_of(config_map)
+        decision = self._decide(ledger)
+        if decision.outcome == REFUSED:
+            raise self._refusal(decision, "gets no slot")
+        if decision.outcome == GRANTED and decision.ledger != ledger:
+            try:
+                store.store(self._cluster, self._params["group"], config_map, decision.ledger)
+            except ApiFailure as error:
+                if error.status != 409:
+                    raise
+                return None
+        return decision
+
+    def _decide(self, ledger: Ledger) -> Decision:
+        params, name = self._params, self._params["name"]
+        if ledger.policy == self._policy and name not in ledger.slots:
+            if _ledger.full_by_slots(ledger, self._policy, name):
+                words = ", ".join(sorted(ledger.slots))
+                return Decision(
+                    _ledger.WAIT,
+                    ledger,
+                    why=f"all {self._policy.max_unavailable} slots are taken: {words}",
+                    unavailable=tuple(sorted(ledger.slots)),
+                    budget=int(self._policy.max_unavailable),
+                )
+        request = Request(
+            node=name,
+            operation=params["operation"],
+            run=params.get("run") or "",
+            now=to_text(self._cluster.now()),
+            max_failed=params["max_failed"],
+            count_others=params["count_others"],
+        )
+        return _ledger.decide(ledger, self._policy, self._members(), request)
+
+    def _members(self) -> list[Member]:
+        nodes = self._cluster.items(paths.NODES, label_selector=self._policy.selector)
+        return [_ledger.member(item, self._policy.topology_key) for item in nodes]
+
+    def _refusal(self, decision: Decision, what: str) -> Refused:
+        return Refused(
+            f"Node {self._params['name']} {what} of group {self._params['group']}: {decision.why}. "
+            "Mend or release what fills the budget, or change the group's policy, and run it again.",
+            **_facts(self._params, decision.ledger, waited=self._deadline.elapsed, decision=decision),
+        )
+
+
+def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
+    config_map = store.load(cluster, params["group"])
+    before = store.ledger_of(config_map)
+    slot = before.slots.get(params["name"])
+    if slot is not None and slot.operation != params["operation"]:
+        raise Refused(
+            f"The slot of node {params['name']} in group {params['group']} belongs to operation {slot.operation} (run "
+            f"{slot.run or '-'}, since {slot.since}), not to {params['operation']}. Only that operation gives it back.",
+            slot={"group": params["group"], **vars(slot)},
+        )
+    if params["state"] == "failed":
+        reason = params.get("reason") or "failed"
+        node = cluster.find(paths.node(params["name"]))
+        member = _ledger.member(node, "") if node else Member(params["name"], ready=False, unschedulable=False)
+        after = _ledger.fail(before, member, params["operation"], reason)
+    else:
+        after = _ledger.release(before, params["name"])
+    if after != before:
+        store.store(cluster, params["group"], config_map, after)
+    return before, after
+
+
+def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:
+    for other, ledger in store.all_ledgers(cluster):
+        if other != group and node in ledger.slots:
+            raise Refused(
+                f"Node {node} has a slot of group {other}, so group {group} can't give it one. A node belongs to one "
+                "group at a time: let its operation there end first.",
+                slot={"group": other, **vars(ledger.slots[node])},
+            )
+
+
+def _current(news: Listed | Changed) -> Object | None:
+    if isinstance(news, Listed):
+        return news.items[0] if news.items else None
+    return None if news.deleted else news.object
+
+
+def _facts(params: Params, ledger: Ledger, *, waited: float, decision: Decision | None = None) -> Result:
+    slot = ledger.slots.get(params["name"])
+    return {
+        "slot": {"group": params["group"], **vars(slot)} if slot else None,
+        "waited": round(waited, 3),
+        "in_flight": sorted(ledger.slots),
+        "unavailable": sorted({*(decision.unavailable if decision else ()), *ledger.slots}),
+        "budget": decision.budget if decision else None,
+    }
+
+
+def _shown(ledger: Ledger, node: str) -> dict[str, Any]:
+    slot = ledger.slots.get(node)
+    return {"slot": vars(slot) if slot else None}

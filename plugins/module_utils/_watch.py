@@ -1,0 +1,221 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""List, then watch: the one loop behind every wait.
+
+It survives expired resource versions (410), servers that end the watch, and servers that are away for a while.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Callable, Iterator
+
+from ._cluster import Cluster, Object
+from ._connection import IMPORT_ERROR
+from ._errors import ApiFailure, NotFound, Unreachable
+
+if not IMPORT_ERROR:
+    from urllib3.exceptions import HTTPError
+
+    from kubernetes.client.exceptions import ApiException
+    from kubernetes.watch import Watch
+
+_LONGEST = 240
+_PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+@dataclass
+class Deadline:
+    """A point in monotonic time. ``seconds`` may be ``None``: never."""
+
+    seconds: float | None
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def left(self) -> float:
+        """Seconds left; 0 when it passed."""
+        return float("inf") if self.seconds is None else max(0.0, self.seconds - self.elapsed)
+
+    @property
+    def passed(self) -> bool:
+        return self.left <= 0
+
+
+@dataclass(frozen=True)
+class Listed:
+    """All objects as they are now; what was known before is to be forgotten."""
+
+    items: list[Object]
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One object was added, modified or deleted."""
+
+    kind: str
+    object: Object
+
+    @property
+    def deleted(self) -> bool:
+        return self.kind == "DELETED"
+
+
+class Follower:
+    """Follows a collection until a deadline or until it is stopped.
+
+    Args:
+        cluster: Where.
+        path: The collection.
+        deadline: When to end.
+        keep: Which parts of each object to keep in memory; all by default.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        path: str,
+        deadline: Deadline,
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        keep: Callable[[Object], Any] | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._path = path
+        self._deadline = deadline
+        self._selectors = {"field_selector": field_selector, "label_selector": label_selector}
+        self._keep = keep or (lambda item: item)
+        self._stopped = False
+        self._watch: Any = None
+
+    def stop(self) -> None:
+        """End the following from another thread; unblocks a read that waits."""
+        self._stopped = True
+        if self._watch is not None:
+            self._watch.stop()
+
+    def __iter__(self) -> Iterator[Listed | Changed]:
+        failures = 0
+        while not self._over:
+            try:
+                items, version = self._list()
+                yield Listed(items)
+                failures = 0
+                for change in self._changes(version):
+                    failures = 0
+                    yield change
+            except (Unreachable, ApiFailure) as error:
+                if isinstance(error, ApiFailure) and not _passing(error.status):
+                    raise
+                self._pause(failures)
+                failures += 1
+
+    @property
+    def _over(self) -> bool:
+        return self._stopped or self._deadline.passed
+
+    def _pause(self, failures: int) -> None:
+        time.sleep(min(_PAUSES[min(failures, len(_PAUSES) - 1)], self._deadline.left))
+
+    def _list(self) -> tuple[list[Any], str]:
+        items: list[Any] = []
+        version = ""
+        for page in self._cluster.pages(self._path, **self._selectors):
+            items.extend(self._keep(item) for item in page.get("items") or [])
+            version = page["metadata"]["resourceVersion"]
+        return items, version
+
+    def _changes(self, version: str) -> Iterator[Changed]:
+        """Changes since ``version``; returns when a new list is needed."""
+        failures = 0
+        while not self._over:
+            self._watch = Watch(return_type="object")
+            try:
+                for event in self._watch.stream(
+                    self._cluster.open_watch,
+                    self._path,
+                    resource_version=version,
+                    timeout_seconds=max(1, min(_LONGEST, _whole_seconds(self._deadline.left))),
+                    **self._selectors,
+                ):
+                    failures = 0
+                    version = event["raw_object"]["metadata"]["resourceVersion"]
+                    if event["type"] != "BOOKMARK":
+                        yield Changed(event["type"], self._keep(event["raw_object"]))
+                    if self._over:
+                        return
+            except ApiException as error:
+                if error.status == 410:
+                    return
+                if not _passing(error.status or 0):
+                    raise _denied(self._path, error) from error
+                self._pause(failures)
+                failures += 1
+            except (HTTPError, OSError, ValueError, Unreachable):
+                # A stopped watch has its socket shut under it; the library then reports whatever it was doing.
+                if self._over:
+                    return
+                self._pause(failures)
+                failures += 1
+
+
+def wait_for(
+    cluster: Cluster,
+    collection: str,
+    name: str,
+    until: Callable[[Object | None], bool],
+    deadline: Deadline,
+) -> Object | None:
+    """Watch one object until a condition is true.
+
+    Args:
+        collection: Path of its collection; the watch is narrowed by the field selector metadata.name.
+        until: Gets the object, or ``None`` where it does not exist.
+
+    Returns:
+        The object as it was when the condition became true or, when the deadline passed first, as last seen;
+        the caller asks ``until`` again to tell one from the other.
+    """
+    last: Object | None = None
+    for news in Follower(cluster, collection, deadline, field_selector=f"metadata.name={name}"):
+        if isinstance(news, Listed):
+            last = news.items[0] if news.items else None
+        else:
+            last = None if news.deleted else news.object
+        if until(last):
+            return last
+    return last
+
+
+def retry_conflicts(attempt: Callable[[], Any], *, tries: int = 30) -> Any:
+    """Call ``attempt`` (read, decide, compare-and-swap) again while somebody else was faster."""
+    for remaining in range(tries, 0, -1):
+        try:
+            return attempt()
+        except ApiFailure as error:
+            if error.status != 409 or remaining == 1:
+                raise
+            time.sleep(0.01 * (tries - remaining))
+    raise AssertionError("unreachable")
+
+
+def _passing(status: int) -> bool:
+    return status in (0, 429) or status >= 500
+
+
+def _whole_seconds(seconds: float) -> int:
+    return _LONGEST if seconds == float("inf") else int(seconds + 0.999)
+
+
+def _denied(path: str, error: Any) -> ApiFailure | NotFound:
+    if error.status == 404:
+        return NotFound(f"WATCH {path}: not found", path=path)
+    return ApiFailure(
+        f"The API server refused to watch {path} ({error.status}): {error.reason}", status=error.status or 0
+    )

@@ -1,0 +1,162 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: lease_hold
+short_description: Hold a node so that nobody switches it off
+version_added: 0.1.0
+description:
+  - Takes or releases a Lease that forbids to power off, reboot or drain one node.
+  - The Lease is named as the node and lives in the caller's namespace; C(holderIdentity) and C(acquireTime) are set together.
+  - A Lease of another holder is never taken and never released. Of several callers at once exactly one wins.
+  - A hold never lapses. Renewal and duration of the Lease mean nothing; it ends when its holder releases it.
+options:
+  node:
+    description:
+      - Name of the Node to hold.
+    type: str
+    required: true
+  namespace:
+    description:
+      - Namespace of the Lease. It must exist.
+      - V(kube-node-lease) and V(holdfast) are reserved.
+    type: str
+    required: true
+  holder:
+    description:
+      - Who holds the node. A comma is not allowed.
+    type: str
+    required: true
+  reason:
+    description:
+      - Why, for people who wait. Kept in the annotation C(holdfast.dev/reason) of the Lease.
+    type: str
+  labels:
+    description:
+      - Labels to set on the Lease. Others are left as they are.
+    type: dict
+  state:
+    description:
+      - V(present) takes the hold, V(absent) releases it.
+      - A Lease that this module made is deleted on release; one that somebody else made is emptied and kept.
+    type: str
+    choices: [present, absent]
+    default: present
+  wait:
+    description:
+      - Whether to wait until the Node's condition C(ShutdownInhibited) is V(True) and names this holder.
+      - Needs the node agent on the node. Without it only tools that look at Leases honour the hold.
+    type: bool
+    default: true
+  wait_timeout:
+    description:
+      - Seconds to wait. When they pass, a Lease that was just taken is taken back and the task fails.
+    type: int
+    default: 60
+seealso:
+  - module: holdfast.kubernetes.lease_hold_info
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+requirements:
+  - kubernetes >= 37, < 38 (Python library) where the task runs
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Writes are sent as server-side dry runs, so that what the API server would refuse is refused here too.
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+"""
+
+EXAMPLES = r"""
+---
+- name: Hold the node while its firmware is updated
+  holdfast.kubernetes.lease_hold:
+    node: node-1
+    namespace: firmware
+    holder: firmware-update
+    reason: flashing the storage controller
+
+- name: Let it go
+  holdfast.kubernetes.lease_hold:
+    node: node-1
+    namespace: firmware
+    holder: firmware-update
+    state: absent
+"""
+
+RETURN = r"""
+lease:
+  description: The Lease as it is now; null where there is none.
+  type: dict
+  returned: success
+inhibited:
+  description: Whether the Node's condition C(ShutdownInhibited) names this holder.
+  type: bool
+  returned: success
+waited:
+  description: Seconds waited for the condition.
+  type: float
+  returned: success
+  sample: 0.04
+holder:
+  description: Who has the Lease, where it is somebody else.
+  type: str
+  returned: failure, when another holder has the Lease
+acquired:
+  description: Since when somebody else has the Lease.
+  type: str
+  returned: failure, when another holder has the Lease
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
+    V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: timed_out
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._lease_hold import lease_hold
+
+OPERATION = lease_hold
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "node": {"type": "str", "required": True},
+        "namespace": {"type": "str", "required": True},
+        "holder": {"type": "str", "required": True},
+        "reason": {"type": "str"},
+        "labels": {"type": "dict"},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "wait": {"type": "bool", "default": True},
+        "wait_timeout": {"type": "int", "default": 60},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: leftover_pods
+short_description: Remove the finished pods that a node's shutdown left behind
+version_added: 0.1.0
+description:
+  - A kubelet that ends pods for a shutdown leaves them as Completed or Failed. This module reports them and removes them.
+  - Pods of Jobs are left, because the Job counts them.
+options:
+  name:
+    description:
+      - Name of the Node.
+    type: str
+    required: true
+  state:
+    description:
+      - V(absent) removes them, V(reported) only looks.
+    type: str
+    choices: [absent, reported]
+    default: absent
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+requirements:
+  - kubernetes >= 37, < 38 (Python library) where the task runs
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Writes are sent as server-side dry runs, so that what the API server would refuse is refused here too.
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+"""
+
+EXAMPLES = r"""
+---
+- name: Sweep up after a reboot
+  holdfast.kubernetes.leftover_pods:
+    name: node-1
+"""
+
+RETURN = r"""
+pods:
+  description: The pods found, and removed with O(state=absent).
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    namespace:
+      description: Namespace of the pod.
+      type: str
+      sample: shop
+    name:
+      description: Name of the pod.
+      type: str
+      sample: web-0
+    uid:
+      description: UID of the pod.
+      type: str
+      sample: 4f1c2d1e-8d0a-4c0e-9d5b-6d0f3b5e7a11
+    phase:
+      description: How the pod ended.
+      type: str
+      sample: Failed
+    reason:
+      description: Why.
+      type: str
+      sample: Terminated
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
+    V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: timed_out
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._leftovers import leftover_pods
+
+OPERATION = leftover_pods
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["absent", "reported"], "default": "absent"},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

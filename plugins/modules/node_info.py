@@ -1,0 +1,168 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_info
+short_description: What matters about nodes before and while they are rebooted
+version_added: 0.1.0
+description:
+  - Describes nodes with their holds, slots, cordons and operations, and says whether each could be drained now, later or
+    never, and what is in the way.
+options:
+  name:
+    description:
+      - Name of one Node. A node that does not exist gives an empty list.
+    type: str
+  selector:
+    description:
+      - Label selector of the Nodes. By default all.
+    type: str
+  force:
+    description:
+      - Judge a drain as with the option of the same name of M(holdfast.kubernetes.drain).
+    type: bool
+    default: false
+  delete_emptydir:
+    description:
+      - Judge a drain as with the option of the same name of M(holdfast.kubernetes.drain).
+    type: bool
+    default: false
+seealso:
+  - module: holdfast.kubernetes.drain
+  - module: holdfast.kubernetes.lease_hold_info
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+requirements:
+  - kubernetes >= 37, < 38 (Python library) where the task runs
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.info_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Look at the workers
+  holdfast.kubernetes.node_info:
+    selector: node-role.kubernetes.io/worker
+  register: result
+
+- name: Name those that could not be drained now
+  ansible.builtin.debug:
+    msg: "{{ result.nodes | rejectattr('drain.verdict', 'eq', 'now') | map(attribute='name') }}"
+"""
+
+RETURN = r"""
+nodes:
+  description: The nodes.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    name:
+      description: Name of the Node.
+      type: str
+      sample: node-1
+    ready:
+      description: Whether it is Ready.
+      type: bool
+    boot_id:
+      description: Its boot ID as the kubelet reported it.
+      type: str
+      sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
+    unschedulable:
+      description: Whether it is cordoned.
+      type: bool
+    cordoned_by:
+      description: The owner of our cordon; null where it was not cordoned with this collection.
+      type: str
+    holds:
+      description: Who holds the node, oldest first; see M(holdfast.kubernetes.lease_hold_info).
+      type: list
+      elements: dict
+    shutdown_inhibited:
+      description: Whether the condition C(ShutdownInhibited) is True.
+      type: bool
+    inhibited_by:
+      description: The holders, as V(namespace/holder), that the condition names.
+      type: list
+      elements: str
+    slot:
+      description: Its slot; see M(holdfast.kubernetes.reboot_slot). Null where it has none.
+      type: dict
+    claim:
+      description: Which run has the exclusive right to work on it; null where none has.
+      type: dict
+    operation:
+      description: What it went through last; see M(holdfast.kubernetes.node_operation).
+      type: dict
+    excluded:
+      description: Whether it is labelled C(holdfast.dev/exclude).
+      type: bool
+    labels:
+      description: Its labels.
+      type: dict
+    taints:
+      description: Its taints, each with key, value and effect.
+      type: list
+      elements: dict
+    drain:
+      description: Whether it could be drained.
+      type: dict
+      contains:
+        verdict:
+          description: V(now), V(later) or V(never).
+          type: str
+          sample: now
+        blockers:
+          description: What is in the way; see C(blocked) of M(holdfast.kubernetes.drain).
+          type: list
+          elements: dict
+    leftovers:
+      description: Finished pods that a shutdown of the node left; see M(holdfast.kubernetes.leftover_pods).
+      type: list
+      elements: dict
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
+    V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: timed_out
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_info import node_info
+
+OPERATION = node_info
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str"},
+        "selector": {"type": "str"},
+        "force": {"type": "bool", "default": False},
+        "delete_emptydir": {"type": "bool", "default": False},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_operation
+short_description: Write down on a node what it goes through
+version_added: 0.1.0
+description:
+  - Keeps the annotation C(holdfast.dev/operation) of a Node, so that a run that dies can be gone on with and people see what
+    happens. With the first phase of an operation, the boot ID and the schedulability of before are recorded.
+options:
+  name:
+    description:
+      - Name of the Node.
+    type: str
+    required: true
+  operation:
+    description:
+      - Id of the operation. Another one than recorded starts a new record.
+    type: str
+    required: true
+  run:
+    description:
+      - Id of the run.
+    type: str
+  phase:
+    description:
+      - The phase that begins.
+    type: str
+  result:
+    description:
+      - How the node's part of the operation ended.
+    type: str
+    choices: [rebooted, skipped, failed]
+  detail:
+    description:
+      - More about the result, for people.
+    type: str
+seealso:
+  - module: holdfast.kubernetes.node_info
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+requirements:
+  - kubernetes >= 37, < 38 (Python library) where the task runs
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Writes are sent as server-side dry runs, so that what the API server would refuse is refused here too.
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+"""
+
+EXAMPLES = r"""
+---
+- name: Say that the drain begins
+  holdfast.kubernetes.node_operation:
+    name: node-1
+    operation: kernel-2026-11
+    phase: drain
+"""
+
+RETURN = r"""
+operation:
+  description: The record.
+  type: dict
+  returned: success
+  contains:
+    id:
+      description: Id of the operation.
+      type: str
+      sample: kernel-2026-11
+    run:
+      description: Id of the run.
+      type: str
+      sample: "4711"
+    phase:
+      description: The phase that it is in.
+      type: str
+      sample: drain
+    since:
+      description: Since when.
+      type: str
+      sample: "2026-11-21T09:00:00.000000Z"
+    started:
+      description: When the node's part of the operation began.
+      type: str
+      sample: "2026-11-21T09:00:00.000000Z"
+    phases:
+      description: Seconds spent in each phase that ended.
+      type: dict
+      sample: {cordon: 0.2, drain: 4.1}
+    boot_id_before:
+      description: Boot ID at the beginning.
+      type: str
+    boot_id_after:
+      description: Boot ID at the end.
+      type: str
+    unschedulable_before:
+      description: Whether somebody had cordoned the node before.
+      type: bool
+    result:
+      description: V(rebooted), V(skipped), V(failed), or empty while it goes on.
+      type: str
+    detail:
+      description: More about the result.
+      type: str
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
+    V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: timed_out
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._operation import node_operation
+
+OPERATION = node_operation
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "operation": {"type": "str", "required": True},
+        "run": {"type": "str"},
+        "phase": {"type": "str"},
+        "result": {"type": "str", "choices": ["rebooted", "skipped", "failed"]},
+        "detail": {"type": "str"},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

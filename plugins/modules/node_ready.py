@@ -1,0 +1,111 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_ready
+short_description: Wait until a node is back
+version_added: 0.1.0
+description:
+  - Waits, by a watch, until a node is Ready, has another boot ID than before, and has all its DaemonSet pods Ready.
+options:
+  name:
+    description:
+      - Name of the Node.
+    type: str
+    required: true
+  boot_id_before:
+    description:
+      - The boot ID before the reboot. With it, only a node with another one is back.
+    type: str
+  daemonset_pods:
+    description:
+      - Whether to wait for the node's DaemonSet pods too.
+    type: bool
+    default: true
+  timeout:
+    description:
+      - Seconds to wait; then the task fails and says what is missing.
+    type: int
+    default: 900
+seealso:
+  - module: holdfast.kubernetes.reboot
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+requirements:
+  - kubernetes >= 37, < 38 (Python library) where the task runs
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.info_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Wait until the node was rebooted and is healthy
+  holdfast.kubernetes.node_ready:
+    name: node-1
+    boot_id_before: "{{ before.nodes[0].boot_id }}"
+"""
+
+RETURN = r"""
+ready:
+  description: Whether the node is back. In check mode nothing is waited for, so it may not be.
+  type: bool
+  returned: success
+boot_id:
+  description: The node's boot ID.
+  type: str
+  returned: always
+waited:
+  description: Seconds waited.
+  type: float
+  returned: success
+pods:
+  description: DaemonSet pods that are not Ready.
+  type: list
+  elements: str
+  returned: failure because of them
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
+    V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: timed_out
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready import node_ready
+
+OPERATION = node_ready
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "boot_id_before": {"type": "str"},
+        "daemonset_pods": {"type": "bool", "default": True},
+        "timeout": {"type": "int", "default": 900},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reboot
+short_description: Reboot a node once nobody holds it, and prove that it happened
+version_added: 0.1.0
+description:
+  - Reboots a host over its own connection as M(ansible.builtin.reboot) does, whose code it is built on.
+  - Before, it looks at the holds of the Node and at foreign block locks of logind, and looks again directly before the act.
+  - Reboots only while the boot ID is still the one seen first and no shutdown is in progress.
+  - Success is a new boot ID over the connection and, with O(node), the same in the API with the Node Ready.
+  - A host that can't be reached is an ordinary failure, so that C(rescue) and C(always) run.
+options:
+  node:
+    description:
+      - Name of the Node. Without it the API is not asked.
+    type: str
+  inhibitor_timeout:
+    description:
+      - Seconds to wait for foreign block locks on shutdown to be released.
+    type: int
+    default: 0
+  ready_timeout:
+    description:
+      - Seconds that the Node may take to be Ready with a new boot ID, once the host answers again.
+    type: int
+    default: 900
+  override_holds:
+    description:
+      - Reboots a node although it is held, which interrupts the holder. The holds are in the result.
+    type: bool
+    default: false
+  pre_reboot_delay:
+    description:
+      - Seconds to wait before the reboot, rounded down to minutes.
+    type: int
+    default: 0
+  post_reboot_delay:
+    description:
+      - Seconds to wait after the reboot command before the host is asked again.
+    type: int
+    default: 0
+  reboot_timeout:
+    description:
+      - Seconds that the host may take to answer with a new boot ID.
+    type: int
+    default: 600
+  connect_timeout:
+    description:
+      - Seconds for one attempt to connect.
+    type: int
+  test_command:
+    description:
+      - Command that has to succeed on the host after the reboot.
+    type: str
+    default: whoami
+  msg:
+    description:
+      - Message to users of the host.
+    type: str
+    default: Reboot initiated by Ansible
+  search_paths:
+    description:
+      - Where to look for the reboot command.
+    type: list
+    elements: str
+    default: [/sbin, /bin, /usr/sbin, /usr/bin, /usr/local/sbin]
+  boot_time_command:
+    description:
+      - Command whose output changes with a reboot, asked in addition to the boot ID.
+    type: str
+    default: cat /proc/sys/kernel/random/boot_id
+  reboot_command:
+    description:
+      - Command that reboots the host. By default C(shutdown -r).
+    type: str
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+requirements:
+  - kubernetes >= 37, < 38 (Python library) where the task runs
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Holds, locks and boot IDs are looked at, and what would refuse the reboot fails here too.
+  diff_mode:
+    support: none
+  idempotent:
+    support: none
+    details:
+      - Reboots at every run.
+seealso:
+  - module: ansible.builtin.reboot
+  - module: holdfast.kubernetes.node_ready
+"""
+
+EXAMPLES = r"""
+---
+- name: Reboot the node that this host is
+  holdfast.kubernetes.reboot:
+    node: "{{ inventory_hostname }}"
+    inhibitor_timeout: 600
+"""
+
+RETURN = r"""
+rebooted:
+  description: Whether the boot ID is another one than before.
+  type: bool
+  returned: always
+boot_id_before:
+  description: Boot ID before.
+  type: str
+  returned: always
+  sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
+boot_id_after:
+  description: Boot ID after; null where the host did not come back.
+  type: str
+  returned: always
+  sample: 5b1f2a90-2f4d-4a58-9f6e-0f5c4f1f0a77
+elapsed:
+  description: Seconds that it took.
+  type: float
+  returned: always
+  sample: 23.4
+phases:
+  description: Seconds until inhibitors were gone (C(inhibitors)), until the host answered (C(reboot)) and until the Node was
+    Ready (C(ready)).
+  type: dict
+  returned: always
+  sample: {inhibitors: 0.4, reboot: 16.1, ready: 5.2}
+inhibitors:
+  description: Foreign block locks that refused the reboot.
+  type: list
+  elements: dict
+  returned: failure because of them
+holds:
+  description: Holds that refused the reboot.
+  type: list
+  elements: dict
+  returned: failure because of them
+overridden_holds:
+  description: Holds that stood and were overridden.
+  type: list
+  elements: dict
+  returned: when there were any
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
+    V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: timed_out
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "node": {"type": "str"},
+        "inhibitor_timeout": {"type": "int", "default": 0},
+        "ready_timeout": {"type": "int", "default": 900},
+        "override_holds": {"type": "bool", "default": False},
+        "pre_reboot_delay": {"type": "int", "default": 0},
+        "post_reboot_delay": {"type": "int", "default": 0},
+        "reboot_timeout": {"type": "int", "default": 600},
+        "connect_timeout": {"type": "int"},
+        "test_command": {"type": "str", "default": "whoami"},
+        "msg": {"type": "str", "default": "Reboot initiated by Ansible"},
+        "search_paths": {
+            "type": "list",
+            "elements": "str",
+            "default": ["/sbin", "/bin", "/usr/sbin", "/usr/bin", "/usr/local/sbin"],
+        },
+        "boot_time_command": {"type": "str", "default": "cat /proc/sys/kernel/random/boot_id"},
+        "reboot_command": {"type": "str"},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    module.fail_json(msg="holdfast.kubernetes.reboot is an action plugin; run it from a playbook or with ansible.")
+
+
+if __name__ == "__main__":
+    main()

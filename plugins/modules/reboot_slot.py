@@ -1,0 +1,243 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reboot_slot
+short_description: Take one unit of a group's budget for a node
+version_added: 0.1.0
+description:
+  - Gives a node a slot of its group, so that all runs, controllers and job slices together never take down more nodes than
+    the group's budget allows. The slots stand in the ConfigMap C(group.GROUP) in the namespace C(holdfast); each change of
+    it is a compare-and-swap.
+  - Waits for slots that somebody works on. Where what fills the budget is worked on by nobody, it fails at once and names it.
+  - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. A different one is refused while slots
+    are taken, and replaces the old one otherwise.
+options:
+  name:
+    description:
+      - Name of the Node.
+    type: str
+    required: true
+  group:
+    description:
+      - Name of the group of nodes that share the budget.
+    type: str
+    default: default
+  selector:
+    description:
+      - Label selector of the group's Nodes. By default all Nodes.
+    type: str
+  max_unavailable:
+    description:
+      - How many nodes of the group may be unavailable, as a number or as a share of all its nodes such as V(10%), rounded
+        down but at least 1.
+      - V(0) pauses the group.
+    type: str
+    default: "1"
+  topology_key:
+    description:
+      - Label that names a node's domain, for example V(topology.kubernetes.io/zone). Nodes without it form one domain.
+    type: str
+  max_unavailable_per_domain:
+    description:
+      - How many nodes of one domain may be unavailable.
+    type: int
+  max_domains:
+    description:
+      - How many domains may have unavailable nodes at the same time. V(1) works one domain after the other.
+    type: int
+  max_failed:
+    description:
+      - How many nodes may fail in this operation before no node gets a slot any more.
+    type: int
+    default: 0
+  operation:
+    description:
+      - Id of the operation, one rolling reboot or failover, that needs the slot.
+    type: str
+    required: true
+  run:
+    description:
+      - Id of the run, one process or job, that works on the node.
+    type: str
+  count_others:
+    description:
+      - Whether nodes of the group that are not Ready, or were cordoned by others, fill the budget too.
+    type: bool
+    default: true
+  state:
+    description:
+      - V(present) takes the slot, V(absent) gives it back.
+      - V(failed) counts the node as failed in its operation. A node that is Ready gives its slot back; one that is not keeps
+        it, as failed, until it is Ready with a new boot ID.
+    type: str
+    choices: [present, absent, failed]
+    default: present
+  reason:
+    description:
+      - With O(state=failed), what went wrong.
+    type: str
+  wait_timeout:
+    description:
+      - Seconds to wait for a slot.
+    type: int
+    default: 3600
+seealso:
+  - module: holdfast.kubernetes.node_info
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+requirements:
+  - kubernetes >= 37, < 38 (Python library) where the task runs
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Writes are sent as server-side dry runs, so that what the API server would refuse is refused here too.
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+"""
+
+EXAMPLES = r"""
+---
+- name: Take a slot, one rack at a time and two nodes in it
+  holdfast.kubernetes.reboot_slot:
+    name: node-1
+    group: workers
+    selector: node-role.kubernetes.io/worker
+    max_unavailable: 10%
+    topology_key: example.com/rack
+    max_unavailable_per_domain: 2
+    max_domains: 1
+    operation: kernel-2026-11
+
+- name: Give it back
+  holdfast.kubernetes.reboot_slot:
+    name: node-1
+    group: workers
+    operation: kernel-2026-11
+    state: absent
+"""
+
+RETURN = r"""
+slot:
+  description: The node's slot; null where it has none.
+  type: dict
+  returned: success, and where a slot was refused
+  contains:
+    group:
+      description: The group.
+      type: str
+      sample: default
+    node:
+      description: The node.
+      type: str
+      sample: node-1
+    operation:
+      description: The operation that has it.
+      type: str
+      sample: "2026-11-21-kernel"
+    run:
+      description: The run that has it.
+      type: str
+      sample: "4711"
+    since:
+      description: Since when, by the API server's clock.
+      type: str
+      sample: "2026-11-21T09:00:00.000000Z"
+    domain:
+      description: The node's domain.
+      type: str
+      sample: zone-a
+    state:
+      description: V(active), or V(failed) for a node that did not come back.
+      type: str
+      sample: active
+    reason:
+      description: Why it failed.
+      type: str
+      sample: ""
+    boot_id:
+      description: Boot ID of the node when it got the slot.
+      type: str
+      sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
+waited:
+  description: Seconds waited.
+  type: float
+  returned: success, and where a slot was refused
+  sample: 41.3
+in_flight:
+  description: Nodes of the group that have a slot.
+  type: list
+  elements: str
+  returned: success, and where a slot was refused
+  sample: [node-1]
+unavailable:
+  description: Nodes that fill the budget, with a slot or without.
+  type: list
+  elements: str
+  returned: success, and where a slot was refused
+  sample: [node-1, node-7]
+budget:
+  description: How many nodes may be unavailable; null where no slot was asked for.
+  type: int
+  returned: success, and where a slot was refused
+  sample: 3
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
+    V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: timed_out
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import reboot_slot
+
+OPERATION = reboot_slot
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "group": {"type": "str", "default": "default"},
+        "selector": {"type": "str"},
+        "max_unavailable": {"type": "str", "default": "1"},
+        "topology_key": {"type": "str", "no_log": False},
+        "max_unavailable_per_domain": {"type": "int"},
+        "max_domains": {"type": "int"},
+        "max_failed": {"type": "int", "default": 0},
+        "operation": {"type": "str", "required": True},
+        "run": {"type": "str"},
+        "count_others": {"type": "bool", "default": True},
+        "state": {"type": "str", "choices": ["present", "absent", "failed"], "default": "present"},
+        "reason": {"type": "str"},
+        "wait_timeout": {"type": "int", "default": 3600},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
