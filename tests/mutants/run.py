@@ -124,7 +124,7 @@ class Copy:
 
     def test(self, log: str, *tests: str) -> int:
         """pytest's exit status; 124 after the time-out."""
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--maxfail=1", *tests]
+        command = [sys.executable, "-m", "pytest", "--maxfail=1", *tests]
         if not log.startswith("green"):
             command = ["timeout", "--kill-after=30", str(TIMEOUT), *command]
         return stages.run(command, LOGS / f"{log}.log", cwd=self.root, env=self.env)
