@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from .errors import LabError
 from .cluster import Lab
+from .errors import LabError
 
 __all__ = ["Lab", "LabError"]

@@ -9,9 +9,9 @@ import argparse
 from collections.abc import Sequence
 
 from . import kwok, network, supervisor
+from .cluster import Lab
 from .control_plane import ControlPlane
 from .errors import LabError
-from .cluster import Lab
 from .node import existing
 from .progress import say, step
 
@@ -88,9 +88,7 @@ def _run(options: argparse.Namespace) -> int:
 def usage(lab: Lab) -> str:
     """How to use a lab that is up."""
     paths = lab.paths
-    real = "\n".join(
-        f"    {node.name}: {node.address}, Debian {node.suite}" for node in existing(paths, lab.network)
-    )
+    real = "\n".join(f"    {node.name}: {node.address}, Debian {node.suite}" for node in existing(paths, lab.network))
     return f"""
 The lab is up: {len(lab.nodes)} real nodes, {len(lab.simulated)} simulated ones.
 

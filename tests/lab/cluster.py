@@ -18,7 +18,7 @@ from typing import Any
 
 from . import host, image, inventory, kwok, network, programs, rootfs
 from .cgroups import Cgroup
-from .commands import run
+from .commands import direct_environment, run
 from .control_plane import ControlPlane
 from .errors import LabError
 from .network import Network
@@ -64,7 +64,8 @@ class Lab:
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """Run kubectl as the cluster's administrator; its standard output."""
-        return run([self.bin / "kubectl", f"--kubeconfig={self.kubeconfig}", *arguments], stdin=stdin)
+        kubectl = [str(self.bin / "kubectl"), f"--kubeconfig={self.kubeconfig}"]
+        return run([*kubectl, *arguments], stdin=stdin, env=direct_environment())
 
     def ssh(self, name: str, command: str) -> str:
         """Run a command on a real node, as root."""
@@ -140,7 +141,11 @@ class Lab:
             ready = self.ready()
             return all(ready.get(name) for name in wanted)
 
-        _wait(all_ready, timeout, lambda: f"not ready: {', '.join(sorted(n for n in wanted if not self.ready().get(n)))}")
+        def complaint() -> str:
+            ready = self.ready()
+            return "not ready: " + ", ".join(sorted(name for name in wanted if not ready.get(name)))
+
+        _wait(all_ready, timeout, complaint)
 
     # The life of the lab.
 
@@ -169,6 +174,8 @@ class Lab:
             begin = time.monotonic()
             with step("control plane"):
                 plane = self._start()
+            if nodes:
+                host.raise_limits()
             self._scale(plane, nodes)
         with step(f"{simulated} simulated nodes", quiet_below=0.5):
             wanted = kwok.names(simulated)
@@ -181,7 +188,7 @@ class Lab:
         """Take everything away, whatever state it is in. The cache of what was built stays."""
         host.check()
         with self._lock():
-            found = network.owned(self.paths.root)
+            found = self._networks()
             for net in found:
                 for node in existing(self.paths, net):
                     node.supervisor.kill()
@@ -199,7 +206,17 @@ class Lab:
     def write_inventory(self) -> None:
         inventory.write(self.paths, existing(self.paths, self.network), sorted(self.simulated, key=_natural))
 
+    def _networks(self) -> list[Network]:
+        """Also one whose bridge somebody took away, as long as nobody else has it."""
+        found = network.owned(self.paths.root)
+        if not found and self.paths.state.exists():
+            remembered = Network(json.loads(self.paths.state.read_text())["index"])
+            found = [remembered] if remembered.free else []
+        return found
+
     def _setup(self) -> None:
+        # What cannot be helped comes first, before minutes of work.
+        programs.check(self.paths.cache)
         host.install()
         self.paths.make()
         with ThreadPoolExecutor() as pool:

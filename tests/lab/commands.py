@@ -5,11 +5,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .errors import LabError
+
+
+def direct_environment() -> dict[str, str]:
+    """The environment without a proxy: it could not reach the lab."""
+    return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
 def run(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from .certificates import Authority, kubeconfig, signing_keys, write_private
 from .cgroups import Cgroup
+from .commands import direct_environment
 from .errors import LabError
 from .network import Network
 from .paths import Paths
@@ -86,7 +87,7 @@ class ControlPlane:
         self.process("kube-apiserver").stop(timeout=5)
 
     def _start(self, name: str, argv: list[str]) -> None:
-        self.process(name).start(self.cgroup.command([self.paths.bin / name, *argv]))
+        self.process(name).start(self.cgroup.command([self.paths.bin / name, *argv]), direct_environment())
 
     def _kubeconfig(self, name: str) -> Path:
         return self.paths.pki / f"{name}.kubeconfig"

@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
 
 from .commands import run
 from .errors import LabError
-from .progress import step
+from .progress import say, step
 
 PACKAGES = (
     "busybox-static",
@@ -22,6 +23,8 @@ PACKAGES = (
     "systemd-container",
     "util-linux",
 )
+INOTIFY = Path("/proc/sys/fs/inotify/max_user_instances")
+INOTIFY_WANTED = 1024
 
 
 def check() -> None:
@@ -43,6 +46,13 @@ def install() -> None:
         env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         run(["apt-get", "update", "-q"], env=env)
         run(["apt-get", "install", "-qy", "--no-install-recommends", *missing], env=env)
+
+
+def raise_limits() -> None:
+    """Each node's systemd, kubelet and runtime together take some 15 inotify instances, and all of them are root's."""
+    if int(INOTIFY.read_text()) < INOTIFY_WANTED:
+        say(f"lab: set fs.inotify.max_user_instances to {INOTIFY_WANTED}, the nodes need more than the usual 128")
+        INOTIFY.write_text(str(INOTIFY_WANTED))
 
 
 def _installed(name: str) -> bool:

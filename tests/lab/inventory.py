@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -55,6 +56,6 @@ def inventory(paths: Paths, nodes: Sequence[Node], simulated: Iterable[str]) -> 
 def write(paths: Paths, nodes: Sequence[Node], simulated: Iterable[str]) -> None:
     """Write it in one go, because a playbook may read it at any moment."""
     text = HEADER + yaml.safe_dump(inventory(paths, nodes, simulated), sort_keys=False, width=1000)
-    temporary = paths.inventory.with_name(paths.inventory.name + ".new")
+    temporary = paths.inventory.with_name(f"{paths.inventory.name}.{os.getpid()}")
     temporary.write_text(text)
     temporary.rename(paths.inventory)

@@ -65,8 +65,12 @@ class Network:
             run(["ip", "address", "replace", f"{self.gateway}/24", "dev", self.bridge])
         return True
 
+    @property
+    def free(self) -> bool:
+        return all(link["ifname"] != self.bridge for link in _links())
+
     def down(self) -> None:
-        if any(link["ifname"] == self.bridge for link in _links()):
+        if not self.free:
             run(["ip", "link", "delete", self.bridge])
 
 

@@ -72,6 +72,9 @@ class Node:
             target = upper / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(destination)
+        # Whatever the umask; other users than root live there, too.
+        for directory, _names, _files in os.walk(upper):
+            Path(directory).chmod(0o755)
         # sshd refuses keys in a directory that others may write.
         (upper / "root").chmod(0o700)
         (upper / "root/.ssh").chmod(0o700)
@@ -84,9 +87,9 @@ class Node:
         # A machine without its supervisor would not come back from a reboot.
         self.power_off()
         self.supervisors.make()
-        argv = ["unshare", "--mount", "--propagation=private", "--", sys.executable, "-m", "lab", "supervise", self.name]
+        unshare = ["unshare", "--mount", "--propagation=private", "--"]
         self.supervisor.start(
-            self.supervisors.command(argv),
+            self.supervisors.command([*unshare, sys.executable, "-m", "lab", "supervise", self.name]),
             env={
                 **os.environ,
                 "HOLDFAST_LAB": str(self.paths.root),
@@ -129,6 +132,8 @@ class Node:
                 self.ssh("true", timeout=10)
                 return
             except LabError as error:
+                if self.supervisor.pid() is None:
+                    raise LabError(f"{self.name} went off; its console says:\n{self.supervisor.tail()}") from error
                 if time.monotonic() > deadline:
                     message = f"{self.name} lets nobody in after {timeout:.0f} s ({error}); its console says:"
                     raise LabError(f"{message}\n{self.supervisor.tail()}") from error

@@ -230,9 +230,7 @@ def links() -> dict[str, str]:
     """Path to target: units that are on, and those that are off."""
     wants = "etc/systemd/system/multi-user.target.wants"
     own = {"lab-prepare.service", "lab-image.service", "kubelet.service"}
-    found = {
-        f"{wants}/{unit}": f"{'/etc' if unit in own else '/lib'}/systemd/system/{unit}" for unit in ENABLED
-    }
+    found = {f"{wants}/{unit}": f"{'/etc' if unit in own else '/lib'}/systemd/system/{unit}" for unit in ENABLED}
     found.update({f"etc/systemd/system/{unit}": "/dev/null" for unit in MASKED})
     return found
 

@@ -82,23 +82,38 @@ def go_needed(go_mod: Path) -> str:
     return found[1]
 
 
+def check(cache: Path) -> None:
+    """Refuse a machine on which something must be built and can't be."""
+    for module in ALL:
+        if _missing(module, cache):
+            _check_go(module)
+
+
 def build(cache: Path, destination: Path, modules: Sequence[Module] = ALL) -> None:
     """Put all programs into the destination, building those that are neither cached nor supplied."""
     for module in modules:
         supplied = _supplied(module.programs)
-        wanted = {name: package for name, package in module.programs.items() if name not in supplied}
         made = cache / "programs" / module.key()
-        missing = {name: package for name, package in wanted.items() if not (made / name).exists()}
-        if missing:
-            _build(module, made, missing)
+        _build(module, made, _missing(module, cache))
         for name in module.programs:
             place(supplied.get(name, made / name), destination / name)
 
 
+def _missing(module: Module, cache: Path) -> dict[str, str]:
+    """What must be built: neither supplied nor built before."""
+    made = cache / "programs" / module.key()
+    have = _supplied(module.programs)
+    return {
+        name: package for name, package in module.programs.items() if name not in have and not (made / name).exists()
+    }
+
+
 def place(source: Path, destination: Path) -> None:
-    """Put a file somewhere else without a copy where that is possible. A link by name would not survive a bind mount."""
-    if destination.exists() and destination.stat().st_ino == source.stat().st_ino:
-        return
+    """Put a file somewhere else, where possible without a copy. A symbolic link would not survive a bind mount."""
+    if destination.exists():
+        there, here = destination.stat(), source.stat()
+        if (there.st_size, there.st_mtime_ns) == (here.st_size, here.st_mtime_ns):
+            return
     destination.parent.mkdir(parents=True, exist_ok=True)
     temporary = destination.with_name(destination.name + ".new")
     temporary.unlink(missing_ok=True)
@@ -119,9 +134,8 @@ def _supplied(names: dict[str, str]) -> dict[str, Path]:
 
 
 def _build(module: Module, made: Path, programs: dict[str, str]) -> None:
-    _check_go(module)
     made.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}
+    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
     for name, package in programs.items():
         with step(f"build {name} (minutes when Go's cache is cold)"):
             temporary = made / f".{name}"

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import time
 from collections.abc import Iterator
+
+TICK = 20.0
 
 
 def say(text: str) -> None:
@@ -18,15 +21,24 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def step(text: str, *, quiet_below: float = 0.0) -> Iterator[None]:
-    """Announce a step, then say how long it took."""
+    """Announce a step, give a sign of life while it lasts, and say how long it took."""
     start = time.monotonic()
     if not quiet_below:
         say(f"lab: {text} ...")
+    done = threading.Event()
+    threading.Thread(target=_tick, args=(text, start, done), daemon=True).start()
     try:
         yield
     except BaseException:
+        done.set()
         say(f"lab: {text}: failed after {time.monotonic() - start:.1f} s")
         raise
+    done.set()
     seconds = time.monotonic() - start
     if seconds >= quiet_below:
         say(f"lab: {text}: {seconds:.1f} s")
+
+
+def _tick(text: str, start: float, done: threading.Event) -> None:
+    while not done.wait(TICK):
+        say(f"lab: {text} ... {time.monotonic() - start:.0f} s")

@@ -66,6 +66,6 @@ def make(cache: Path, suites: Sequence[str] = tuple(SUITES)) -> None:
             shutil.rmtree(temporary)
         with step(f"make a root file system of Debian {suite}"):
             include = ",".join(sorted(SUITES[suite]))
-            argv = ["mmdebstrap", "--variant=minbase", "--format=directory", f"--include={include}", suite, temporary]
-            run(argv, cwd=Path("/"))
+            argv = ["mmdebstrap", "--variant=minbase", "--format=directory", f"--include={include}"]
+            run([*argv, suite, str(temporary)], cwd=Path("/"))
             temporary.rename(made)

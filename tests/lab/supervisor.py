@@ -74,5 +74,3 @@ def _nspawn(node: Node) -> list[str]:
 
 def _legacy() -> bool:
     return len(hierarchies()) > 1
-
-
