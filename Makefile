@@ -20,7 +20,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint sanity unit integration molecule lab lab-setup lab-down demo test mutants bench bench-venv build changelog clean
+.PHONY: help venv lint format sanity unit integration molecule lab lab-setup lab-down demo test mutants bench bench-venv build changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,10 @@ venv: ## build/venv: Ansible, the test tools, and the collection on their path
 
 lint: venv ## Style, types, YAML, documentation, changelog
 	@$(STAGE) lint
+
+format: venv ## Let ruff put right what it can
+	@ruff check --fix --quiet . || true
+	@ruff format --quiet .
 
 sanity: venv ## ansible-test sanity
 	@$(STAGE) sanity
@@ -71,7 +75,7 @@ build: venv ## The collection artefact: build/holdfast-kubernetes-VERSION.tar.gz
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path build .
 
 changelog: venv ## Write CHANGELOG.md from changelogs/fragments and the plugins, for the version in galaxy.yml
-	@antsibull-changelog release --update-existing --date $(RELEASE_DATE) \
+	@antsibull-changelog release --update-existing --reload-plugins --date $(RELEASE_DATE) \
 		--version "$$(sed -n 's/^version: *//p' galaxy.yml)"
 
 clean: ## Remove build/, after taking the lab down
