@@ -112,7 +112,10 @@ def _status(lab: Lab) -> int:
     for node in existing(lab.paths, found[0]):
         print(f"{node.name}: {node.address}, Debian {node.suite}, power {'on' if node.powered else 'off'}")
     if plane.process("kube-apiserver").pid():
-        print(lab.kubectl("get", "nodes"), end="")
+        try:
+            print(lab.kubectl("get", "nodes"), end="")
+        except LabError as error:
+            print(f"The API does not answer: {error}")
     return 0
 
 

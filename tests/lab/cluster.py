@@ -190,10 +190,8 @@ class Lab:
         with self._lock():
             found = self._networks()
             for net in found:
-                for node in existing(self.paths, net):
-                    node.supervisor.kill()
+                # Nothing is worth a graceful end, and the cgroup also has what no record on disk knows of.
                 everything = Cgroup(net.cgroup)
-                ControlPlane(self.paths, net).stop()
                 everything.kill()
                 everything.remove()
             _unmount(self.paths.root)

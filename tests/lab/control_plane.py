@@ -28,7 +28,7 @@ NODE_GRACE = 10
 
 
 class ControlPlane:
-    """Started and stopped as a whole, the API server also on its own."""
+    """Started as a whole, the API server also on its own."""
 
     def __init__(self, paths: Paths, network: Network) -> None:
         self.paths = paths
@@ -74,10 +74,6 @@ class ControlPlane:
         self._start("kube-controller-manager", self._controller_manager())
         self._start("kube-scheduler", self._scheduler())
         self._start("kwok", self._kwok())
-
-    def stop(self) -> None:
-        for name in reversed(self.names):
-            self.process(name).stop()
 
     def start_apiserver(self) -> None:
         self._start("kube-apiserver", self._apiserver())
