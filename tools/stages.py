@@ -141,8 +141,8 @@ def lint_commands() -> dict[str, tuple[list[str], Path]]:
     # antsibull-docs copies what it looks at, and ansible-lint walks through it: both get a tree without build/.
     tree = workingtree.copy(BUILD / "lint", repository=True)
     return {
-        "ruff check": (["ruff", "check", "."], CHECKOUT),
-        "ruff format": (["ruff", "format", "--check", "--diff", "."], CHECKOUT),
+        "ruff check": (["ruff", "check", "--output-format=concise", "."], CHECKOUT),
+        "ruff format": (["ruff", "format", "--check", "."], CHECKOUT),
         "mypy": (["mypy"], CHECKOUT),
         "yamllint": (["yamllint", "--strict", "."], tree),
         "ansible-lint": (
