@@ -118,6 +118,9 @@ class Node:
             *("-o", "UserKnownHostsFile=/dev/null"),
             *("-o", "LogLevel=ERROR"),
             *("-o", "IdentitiesOnly=yes"),
+            # A node whose power went answers nothing: ssh must notice by itself.
+            *("-o", "ServerAliveInterval=2"),
+            *("-o", "ServerAliveCountMax=3"),
         ]
 
     def ssh(self, command: str, timeout: float = 60.0) -> str:
