@@ -11,7 +11,8 @@ from typing import Any
 
 from ._errors import InvalidInput
 
-_SHARE = re.compile(r"(\d{1,3})%")
+_SHARE = re.compile(r"([0-9]+)%")
+_NUMBER = re.compile(r"[0-9]+")
 
 
 def check_amount(value: str | int, option: str) -> str:
@@ -22,8 +23,10 @@ def check_amount(value: str | int, option: str) -> str:
     """
     text = str(value).strip()
     share = _SHARE.fullmatch(text)
-    if text.isdigit() or (share and int(share.group(1)) <= 100):
-        return text
+    if share and int(share.group(1)) <= 100:
+        return f"{int(share.group(1))}%"
+    if _NUMBER.fullmatch(text):
+        return str(int(text))
     raise InvalidInput(f'{option} must be a whole number or a share such as "10%", it is "{value}".', option=option)
 
 
