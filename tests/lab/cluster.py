@@ -115,8 +115,9 @@ class Lab:
         wanted = found if names is None else sorted(set(names) & set(found))
         if prefix is not None:
             wanted = [name for name in wanted if kwok.belongs(name, prefix)]
-        for start in range(0, len(wanted), 500):
-            self.kubectl("delete", "nodes", "--wait=false", "--ignore-not-found", *wanted[start : start + 500])
+        for start in range(0, len(wanted), 200):
+            # One request for many: node by node, kubectl takes a fifth of a second for each.
+            self.kubectl("delete", "--raw", kwok.collection(wanted[start : start + 200]))
         self.write_inventory()
 
     def boot_id(self, name: str) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import urllib.parse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -38,6 +39,12 @@ def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
             "annotations": {"kwok.x-k8s.io/node": "fake"},
         },
     }
+
+
+def collection(wanted: Iterable[str]) -> str:
+    """The path of exactly these simulated nodes in the API."""
+    selector = f"{LABEL},kubernetes.io/hostname in ({','.join(wanted)})"
+    return f"/api/v1/nodes?{urllib.parse.urlencode({'labelSelector': selector})}"
 
 
 def manifest(wanted: Iterable[str], labels: Mapping[str, str]) -> str:
