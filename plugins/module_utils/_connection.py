@@ -95,7 +95,7 @@ def _load(given: Mapping[str, Any], configuration: Any) -> None:
         if given.get("host"):
             return
         raise InvalidInput(
-            f"No cluster can be reached: {error}. Set kubeconfig (or K8S_AUTH_KUBECONFIG), or host with api_key, "
+            f"No cluster can be reached: {str(error).rstrip('.')}. Set kubeconfig (or K8S_AUTH_KUBECONFIG), or host with api_key, "
             "or host with client_cert and client_key."
         ) from error
 

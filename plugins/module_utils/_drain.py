@@ -33,8 +33,9 @@ from ._volumes import persistent_volumes, wait_until_detached
 from ._watch import Changed, Deadline, Follower, Listed
 
 _PARALLEL = 16
-_MANY_BUDGETS = "multiple PodDisruptionBudgets"
 _BY_BUDGET = "DisruptionBudget"
+# Refusals on account of a budget that are not told by 429, in the API server's own words.
+_BUDGET_TROUBLE = ("more than one poddisruptionbudget", "disruptions allowed is negative", "disruptedpods map too big")
 
 Event = Callable[[Drain], None]
 
@@ -122,7 +123,7 @@ class _Work:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._followers: list[Follower] = []
         self._pool = ThreadPoolExecutor(max_workers=_PARALLEL)
-        self._named = False
+        self._named: set[str] = set()
         options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
         self.state = Drain(options, time.monotonic())
 
@@ -151,10 +152,15 @@ class _Work:
         self.state.all_budgets(budgets)
         self.state.saw_all(self._first.evict + self._first.wait + [pod for pod, _ in self._first.skipped], 0.0)
         _, blockers = node_verdict(self._first, [] if self._params["disable_eviction"] else budgets)
-        for pod in self._first.evict:
+        for pod in self.state.next_evictions(0.0, all_waiting=True):
             self._send(pod)(self.state)
         outcome = self._outcome()
-        outcome["evicted"] = [pod.ref(uid=pod.uid, seconds=0.0) for pod in self._first.evict]
+        denied = self.state.denied()
+        if denied:
+            raise Refused(_never_message(self._name, denied, cordoned=False), **outcome, blocked=denied)
+        never = self.state.never_now()
+        going = [pod for pod in self._first.evict if pod.uid not in never]
+        outcome["evicted"] = [pod.ref(uid=pod.uid, seconds=0.0) for pod in going]
         return {**outcome, "blocked": blockers}
 
     # -- following ----------------------------------------------------------------------------------------------------
@@ -216,6 +222,8 @@ class _Work:
         while not self.state.done:
             now = time.monotonic()
             if self._deadline.passed:
+                if not self.state.entries:
+                    return
                 raise self._timed_out()
             if self.state.hopeless(now):
                 blocked = self.state.blocked()
@@ -237,10 +245,13 @@ class _Work:
             return
 
     def _name_the_hopeless(self) -> None:
-        never = self.state.never_now()
-        if never and not self._named:
-            self._named = True
-            self._warn(f"Node {self._name}: {_sentence(never)}. Waiting for the other pods before giving up on these.")
+        never = {uid: item for uid, item in self.state.never_now().items() if uid not in self._named}
+        if never:
+            self._named.update(never)
+            self._warn(
+                f"Node {self._name}: {_sentence(list(never.values()))}. Waiting for the other pods before giving up on "
+                "these."
+            )
 
     def _send(self, pod: Pod) -> Event:
         """Ask the API to remove one pod; the answer comes back as an event."""
@@ -260,7 +271,7 @@ class _Work:
                 }
                 self._cluster.create(paths.eviction(pod.namespace, pod.name), body)
         except NotFound:
-            return lambda state: state.left(pod.uid, time.monotonic())
+            return lambda state: state.missing(pod.uid, time.monotonic())
         except ApiFailure as error:
             return _refusal(pod, error)
         except Unreachable as error:
@@ -319,15 +330,15 @@ def _raising(error: HoldfastError) -> Event:
 def _refusal(pod: Pod, error: ApiFailure) -> Event:
     now = time.monotonic()
     causes = {cause.get("reason") for cause in error.causes}
-    by_budget = error.status == 429 and (_BY_BUDGET in causes or error.retry_after is None)
-    many = error.status == 500 and _MANY_BUDGETS.lower() in error.body_message.lower()
+    trouble = any(words in error.body_message.lower() for words in _BUDGET_TROUBLE)
+    by_budget = trouble or (error.status == 429 and (_BY_BUDGET in causes or error.retry_after is None))
     message = "; ".join(cause.get("message", "") for cause in error.causes) or error.body_message
     if error.status == 409 and "uid" in error.body_message.lower():
         # The name stands for another pod by now; ours is gone.
-        return lambda state: state.left(pod.uid, time.monotonic())
+        return lambda state: state.missing(pod.uid, time.monotonic())
     if error.status == 403 and "NamespaceTerminating" in causes:
         return lambda state: state.refused(pod.uid, now, message, retry_after=ASK_LATER, by_budget=False)
-    passing = error.status in (409, 429) or (error.status >= 500 and not many)
+    passing = by_budget or error.status in (409, 429) or error.status >= 500
     return lambda state: state.refused(
         pod.uid, now, message, retry_after=error.retry_after, by_budget=by_budget, final=not passing
     )

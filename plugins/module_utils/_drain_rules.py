@@ -215,10 +215,11 @@ def verdict(pod: Pod, budgets: Iterable[Budget]) -> Verdict:
 
 def _verdict_of(budget: Budget, pod: Pod) -> Verdict:
     name = budget.name
-    if not budget.current:
-        return Verdict(LATER, name, f"PodDisruptionBudget {name} is still being processed")
+    # In the API server's order: a pod that is not ready is let go even by a budget that is still being processed.
     if not pod.ready and (budget.always_allow_unhealthy or (budget.desired > 0 and budget.healthy >= budget.desired)):
         return Verdict(NOW, name)
+    if not budget.current:
+        return Verdict(LATER, name, f"PodDisruptionBudget {name} is still being processed")
     if budget.allowed > 0:
         return Verdict(NOW, name)
     if budget.sync_failure:

@@ -56,6 +56,8 @@ class Drain:
     last_gone: float | None = None
     _listed: bool = False
     _credit: dict[tuple[str, str], int] = field(default_factory=dict)
+    # Pods that left before the answer to their eviction came.
+    _unanswered: dict[str, Pod] = field(default_factory=dict)
 
     # -- what happened ----------------------------------------------------------------------------------------------
 
@@ -66,6 +68,11 @@ class Drain:
             entry.pod = pod
             if pod.terminating and entry.state == WAITING:
                 entry.state = LEAVING
+            elif self._only_forbidden(entry) and not forbidden(pod, self.options):
+                # A pod that has finished has nothing left to lose.
+                entry.refusal, entry.not_before = "", 0.0
+            return
+        if pod.uid in self.skipped:
             return
         why = stays(pod)
         if not why and self._comes_back(pod):
@@ -79,6 +86,10 @@ class Drain:
             entry.refusal, entry.not_before = "; ".join(whys), float("inf")
         self.entries[pod.uid] = entry
 
+    @staticmethod
+    def _only_forbidden(entry: Entry) -> bool:
+        return entry.state == WAITING and not entry.asked and entry.not_before == float("inf")
+
     def _comes_back(self, pod: Pod) -> bool:
         # To evict what is made again here at once would never end.
         return self._listed and pod.tolerates_cordon
@@ -90,9 +101,20 @@ class Drain:
         if entry is None:
             return
         self.last_gone = now
-        if entry.ours:
+        if entry.state == SENT:
+            # The watch was faster than the answer, and only the answer tells whether it was our doing.
+            self._unanswered[uid] = entry.pod
+        elif entry.ours:
             since = entry.evicted_at if entry.evicted_at is not None else now
             self.gone.append(Gone(entry.pod, now - since))
+
+    def missing(self, uid: str, now: float) -> None:
+        """The API answered that there is no such pod any more."""
+        self._unanswered.pop(uid, None)
+        entry = self.entries.get(uid)
+        if entry is not None:
+            entry.state = LEAVING
+            self.left(uid, now)
 
     def saw_all(self, pods: list[Pod], now: float) -> None:
         """These and no others are on the node."""
@@ -133,6 +155,9 @@ class Drain:
 
     def accepted(self, uid: str, now: float) -> None:
         """The API evicted the pod; it leaves as soon as its grace period lets it."""
+        departed = self._unanswered.pop(uid, None)
+        if departed is not None:
+            self.gone.append(Gone(departed, 0.0))
         entry = self.entries.get(uid)
         if entry is not None:
             entry.state, entry.ours, entry.evicted_at, entry.refusal = LEAVING, True, now, ""
@@ -147,14 +172,19 @@ class Drain:
             by_budget: A budget refused it, so a change of the budget makes a new try worthwhile.
             final: No later try can go through.
         """
+        self._unanswered.pop(uid, None)
         entry = self.entries.get(uid)
         if entry is None:
+            return
+        if entry.pod.terminating:
+            # Somebody else ended it while our request was under way.
+            entry.state = LEAVING
             return
         entry.state, entry.refusal, entry.for_budget = WAITING, why, by_budget
         entry.not_before = float("inf") if final else now + self._pause(entry, retry_after)
 
     def _pause(self, entry: Entry, retry_after: float | None) -> float:
-        if retry_after is not None:
+        if retry_after:
             return retry_after
         if not entry.for_budget:
             return 1.0
@@ -178,7 +208,7 @@ class Drain:
                 entry.not_before = now + ASK_AGAIN
                 continue
             key = (entry.pod.namespace, self.verdict(entry).budget or "")
-            if key in self._credit:
+            if key in self._credit and entry.pod.ready:
                 self._credit[key] -= 1
             entry.state = SENT
             entry.asked += 1
@@ -202,7 +232,7 @@ class Drain:
 
     @property
     def done(self) -> bool:
-        return not self.entries
+        return not self.entries and not self._unanswered
 
     def hopeless(self, now: float) -> bool:
         """Nothing moves any more, and what is left may never be evicted."""
@@ -240,7 +270,11 @@ class Drain:
         reason = found.reason or entry.refusal or "its eviction was not answered yet"
         return pod.ref(reason=reason, pdb=found.budget, verdict=NEVER if found.verdict == NEVER else LATER)
 
-    def never_now(self) -> list[dict[str, Any]]:
-        """Pods whose budget says never, for a word to the user before the deadline."""
-        found = [self._why(entry) for entry in self.entries.values() if entry.state != LEAVING]
-        return [item for item in found if item["verdict"] == NEVER]
+    def never_now(self) -> dict[str, dict[str, Any]]:
+        """Pods (by UID) whose budget says never, for a word to the user before the deadline."""
+        found = {uid: self._why(entry) for uid, entry in self.entries.items() if entry.state != LEAVING}
+        return {uid: item for uid, item in found.items() if item["verdict"] == NEVER}
+
+    def denied(self) -> list[dict[str, Any]]:
+        """Pods whose eviction the API refused for good."""
+        return [self._why(entry) for entry in self.entries.values() if entry.asked and entry.not_before == float("inf")]

@@ -1,0 +1,59 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a node could be rebooted now, later or never, and why: the plan that check mode prints."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping
+
+from ._drain_rules import LATER, NEVER, NOW
+from ._hold import sentence
+
+NOT_NEEDED = "not needed"
+
+
+def judge(
+    node: Mapping[str, Any] | None, *, needed: str, done_in: str, override_holds: bool, drain: bool
+) -> dict[str, str]:
+    """One line of the plan.
+
+    Args:
+        node: An entry of ``node_info``; ``None`` where there is no such Node.
+        needed: Why the reboot is needed; empty where it is not.
+        done_in: Id of the operation; a node that it has rebooted already is not done again.
+        override_holds: Holds don't stop the reboot.
+        drain: The node is drained first.
+
+    Returns:
+        ``verdict`` (now, later, never or not needed) and ``why``.
+    """
+    if node is None:
+        return _line(NEVER, "there is no Node of this name (rolling_reboot_node_name)")
+    if node["excluded"]:
+        return _line(NEVER, "it is labelled holdfast.dev/exclude")
+    record = node["operation"] or {}
+    if done_in and record.get("id") == done_in and record.get("result") == "rebooted":
+        return _line(NOT_NEEDED, f"it was rebooted in operation {done_in} already")
+    if not needed:
+        return _line(NOT_NEEDED, "no reboot is required")
+    whys = [] if override_holds else _held(node)
+    if whys:
+        return _line(LATER, "; ".join(whys))
+    if drain and node["drain"]["verdict"] != NOW:
+        blockers = node["drain"]["blockers"]
+        worst = [item for item in blockers if item["verdict"] == node["drain"]["verdict"]]
+        pods = "; ".join(f"{item['namespace']}/{item['name']}: {item['reason']}" for item in worst[:5])
+        return _line(node["drain"]["verdict"], pods)
+    return _line(NOW, needed)
+
+
+def _held(node: Mapping[str, Any]) -> list[str]:
+    whys = [f"held by {sentence(node['holds'])}"] if node["holds"] else []
+    if node["shutdown_inhibited"] and not node["holds"]:
+        whys.append(f"the node refuses a shutdown for {', '.join(node['inhibited_by'])}")
+    return whys
+
+
+def _line(verdict: str, why: str) -> dict[str, str]:
+    return {"verdict": verdict, "why": why}
