@@ -152,7 +152,7 @@ class _Work:
         self.state.all_budgets(budgets)
         self.state.saw_all(self._first.evict + self._first.wait + [pod for pod, _ in self._first.skipped], 0.0)
         _, blockers = node_verdict(self._first, [] if self._params["disable_eviction"] else budgets)
-        for pod in self.state.next_evictions(0.0, all_waiting=True):
+        for pod in self._first.evict:
             self._send(pod)(self.state)
         outcome = self._outcome()
         denied = self.state.denied()

@@ -276,5 +276,5 @@ class Drain:
         return {uid: item for uid, item in found.items() if item["verdict"] == NEVER}
 
     def denied(self) -> list[dict[str, Any]]:
-        """Pods whose eviction the API refused for good."""
-        return [self._why(entry) for entry in self.entries.values() if entry.asked and entry.not_before == float("inf")]
+        """Pods that may not be evicted whatever their budgets say."""
+        return [self._why(entry) for entry in self.entries.values() if entry.not_before == float("inf")]
