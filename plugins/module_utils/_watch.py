@@ -23,6 +23,8 @@ if not IMPORT_ERROR:
     from kubernetes.watch import Watch
 
 _LONGEST = 240
+# A watch that ends sooner, and without news, is not opened again at once.
+_SHORT = 1.0
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -69,6 +71,8 @@ class Changed:
 class Follower:
     """Follows a collection until a deadline or until it is stopped.
 
+    It lists at least once, even after the deadline: silence is never taken for an empty collection.
+
     Args:
         cluster: Where.
         path: The collection.
@@ -102,19 +106,25 @@ class Follower:
 
     def __iter__(self) -> Iterator[Listed | Changed]:
         failures = 0
-        while not self._over:
+        listed = False
+        while not self._stopped and not (listed and self._deadline.passed):
             try:
                 items, version = self._list()
+                listed = True
                 yield Listed(items)
-                failures = 0
                 for change in self._changes(version):
                     failures = 0
                     yield change
             except (Unreachable, ApiFailure) as error:
-                if isinstance(error, ApiFailure) and not _passing(error.status):
+                if isinstance(error, ApiFailure) and not _passing(error.status) and error.status != 410:
                     raise
-                self._pause(failures)
-                failures += 1
+                if self._deadline.passed and not listed:
+                    raise
+            if self._over:
+                continue
+            # Also after a watch that expired: where each expires at once, the lists are many.
+            self._pause(failures)
+            failures += 1
 
     @property
     def _over(self) -> bool:
@@ -136,33 +146,48 @@ class Follower:
         failures = 0
         while not self._over:
             self._watch = Watch(return_type="object")
+            news = False
+            opened = time.monotonic()
             try:
                 for event in self._watch.stream(
-                    self._cluster.open_watch,
+                    self._open,
                     self._path,
                     resource_version=version,
                     timeout_seconds=max(1, min(_LONGEST, _whole_seconds(self._deadline.left))),
                     **self._selectors,
                 ):
-                    failures = 0
+                    if event is None:
+                        # A line that is no JSON, from whatever sits between the server and us.
+                        continue
+                    news = True
                     version = event["raw_object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
                         yield Changed(event["type"], self._keep(event["raw_object"]))
                     if self._over:
                         return
+                if news or time.monotonic() - opened > _SHORT:
+                    failures = 0
+                    continue
             except ApiException as error:
                 if error.status == 410:
                     return
                 if not _passing(error.status or 0):
                     raise _denied(self._path, error) from error
-                self._pause(failures)
-                failures += 1
-            except (HTTPError, OSError, ValueError, Unreachable):
+            except (HTTPError, OSError, ValueError, KeyError, Unreachable):
                 # A stopped watch has its socket shut under it; the library then reports whatever it was doing.
-                if self._over:
-                    return
-                self._pause(failures)
-                failures += 1
+                pass
+            if self._over:
+                return
+            failures = 0 if news else failures + 1
+            self._pause(failures)
+
+    def _open(self, path: str, *, watch: bool = True, **more: Any) -> Any:
+        answer = self._cluster.open_watch(path, watch=watch, **more)
+        if self._stopped:
+            # Stopped while it was opened, when the library had nothing yet to shut.
+            answer.close()
+            raise Unreachable(f"WATCH {path}: stopped")
+        return answer
 
 
 def wait_for(
