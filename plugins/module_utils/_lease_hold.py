@@ -147,6 +147,8 @@ def _wanted(cluster: Cluster, before: Object | None, params: Params) -> Object:
         metadata["labels"] = {**(metadata.get("labels") or {}), **params["labels"]}
     if params.get("reason") is not None:
         metadata["annotations"] = {**(metadata.get("annotations") or {}), REASON: params["reason"]}
+    elif not other:
+        metadata["annotations"] = _without_reason(metadata)
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
@@ -177,7 +179,13 @@ def _let_go(cluster: Cluster, params: Params) -> tuple[Object | None, Object | N
         return before, _delete(cluster, path, before)
     # The Lease object belongs to somebody else, who only let us use it: empty it as client-go's elections do.
     free = {key: value for key, value in spec.items() if key not in ("holderIdentity", "acquireTime", "renewTime")}
-    return before, cluster.replace(path, {**before, "spec": free})
+    metadata = {**before["metadata"], "annotations": _without_reason(before["metadata"])}
+    return before, cluster.replace(path, {**before, "metadata": metadata, "spec": free})
+
+
+def _without_reason(metadata: Object) -> dict[str, str]:
+    """The annotations but for the reason, which was that of one hold and not of the next."""
+    return {key: value for key, value in (metadata.get("annotations") or {}).items() if key != REASON}
 
 
 def _delete(cluster: Cluster, path: str, lease: Object) -> None:
