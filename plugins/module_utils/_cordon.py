@@ -129,13 +129,15 @@ def _record(
     cluster: Cluster, node: Object, record: dict[str, Any] | None, owner: str, reason: str
 ) -> dict[str, Any]:
     if record and record.get("owner") == owner:
-        return {**record, "reason": reason or record.get("reason", "")}
-    before = record.get("unschedulable_before") if record else _node.unschedulable(node)
+        # Uncordoned meanwhile: whoever had cordoned it before us does not want it so any more.
+        before = bool(record.get("unschedulable_before")) and _node.unschedulable(node)
+        return {**record, "reason": reason or record.get("reason", ""), "unschedulable_before": before}
+    before = _node.unschedulable(node) and bool(record is None or record.get("unschedulable_before"))
     return {
         "owner": owner,
         "reason": reason,
         "since": to_text(cluster.now()),
-        "unschedulable_before": bool(before),
+        "unschedulable_before": before,
     }
 
 
