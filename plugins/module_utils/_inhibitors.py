@@ -9,7 +9,7 @@ plain form is the same in every systemd since 221.
 
 from __future__ import annotations
 
-import shlex
+import re
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -17,6 +17,9 @@ from ._errors import HoldfastError
 
 _MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
 _FIELDS = 6
+_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"]+')
+_ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+_AGE = re.compile(r"\d+ \d+")
 
 # The files are logind's own notes; only their age is taken from them, and where they can't be read "since" is unknown.
 QUERY = (
@@ -67,10 +70,10 @@ def parse(text: str) -> Logind:
     lines = text.splitlines()
     try:
         boot_id, preparing, array, *ages = lines
-        words = shlex.split(array)
+        words = _words(array)
         if words[0] != "a(ssssuu)":
             raise ValueError(words[0])
-        since = dict(_age(line) for line in ages if line.strip())
+        since = dict(_age(line) for line in ages if _AGE.fullmatch(line.strip()))
         fields = words[2:]
         rows = [fields[start : start + _FIELDS] for start in range(0, int(words[1]) * _FIELDS, _FIELDS)]
         inhibitors = tuple(
@@ -87,6 +90,22 @@ def parse(text: str) -> Logind:
 def sentence(blocks: list[Inhibitor]) -> str:
     """Locks in words: who, why, since when."""
     return "; ".join(f'{item.who} ("{item.why}", since {item.since or "an unknown time"})' for item in blocks)
+
+
+def _words(text: str) -> list[str]:
+    """Split what busctl prints: bare words, and strings in double quotes with the escapes of C."""
+    return [_unescape(found[1]) if found[1] is not None else found[0] for found in _WORD.finditer(text)]
+
+
+def _unescape(text: str) -> str:
+    """Undo systemd's cescape(), which writes all that is not ASCII byte for byte in octal."""
+    raw = re.sub(
+        rb"\\([0-7]{3}|.)",
+        lambda found: bytes([int(found[1], 8)]) if len(found[1]) == 3 else _ESCAPES.get(found[1], found[1]),
+        text.encode(),
+        flags=re.DOTALL,
+    )
+    return raw.decode("utf-8", "replace")
 
 
 def _age(line: str) -> tuple[int, str]:
