@@ -13,6 +13,7 @@ from ._errors import HoldfastError, InvalidInput, MissingLibrary
 
 try:
     import urllib3
+    import yaml
     from kubernetes import config as kube_config
     from kubernetes.client import ApiClient, Configuration
     from kubernetes.config.config_exception import ConfigException
@@ -91,12 +92,13 @@ def _load(given: Mapping[str, Any], configuration: Any) -> None:
                 pass
         path = _one_path(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
         kube_config.load_kube_config(config_file=path, **arguments)
-    except (ConfigException, OSError, TypeError, ValueError) as error:
-        if given.get("host"):
+    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError, yaml.YAMLError) as error:
+        if given.get("host") and not kubeconfig:
             return
+        source = "the given dict" if isinstance(kubeconfig, Mapping) else kubeconfig or "no kubeconfig"
         raise InvalidInput(
-            f"No cluster can be reached: {str(error).rstrip('.')}. Set kubeconfig (or K8S_AUTH_KUBECONFIG), or host with api_key, "
-            "or host with client_cert and client_key."
+            f"No cluster can be reached with {source}: {str(error).rstrip('.')}. Set kubeconfig (or K8S_AUTH_KUBECONFIG), "
+            "or host with api_key, or host with client_cert and client_key."
         ) from error
 
 
