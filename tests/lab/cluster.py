@@ -124,29 +124,27 @@ class Lab:
         """The bootID that the cluster knows."""
         return self.kubectl("get", "node", name, "-o", "jsonpath={.status.nodeInfo.bootID}")
 
-    def ready(self) -> dict[str, bool]:
-        """Every node, and whether it is Ready."""
+    def ready(self) -> dict[str, str]:
+        """Every node that is Ready, and the bootID that it reports."""
         listed: dict[str, Any] = json.loads(self.kubectl("get", "nodes", "-o", "json"))
         return {
-            item["metadata"]["name"]: any(
-                condition["type"] == "Ready" and condition["status"] == "True"
-                for condition in item["status"].get("conditions", [])
-            )
+            item["metadata"]["name"]: item["status"]["nodeInfo"]["bootID"]
             for item in listed["items"]
+            for condition in item["status"].get("conditions", [])
+            if (condition["type"], condition["status"]) == ("Ready", "True")
         }
 
     def wait_ready(self, names: Iterable[str], timeout: float = 120.0) -> None:
+        """Until all of them are Ready; real ones in their present boot, because an earlier one's report may stand."""
         wanted = set(names)
+        real = [node for node in existing(self.paths, self.network) if node.name in wanted]
+        boots = {node.name: node.wait_boot_id(timeout) for node in real}
 
-        def all_ready() -> bool:
+        def missing() -> list[str]:
             ready = self.ready()
-            return all(ready.get(name) for name in wanted)
+            return sorted(name for name in wanted if not ready.get(name) or ready[name] != boots.get(name, ready[name]))
 
-        def complaint() -> str:
-            ready = self.ready()
-            return "not ready: " + ", ".join(sorted(name for name in wanted if not ready.get(name)))
-
-        _wait(all_ready, timeout, complaint)
+        _wait(lambda: not missing(), timeout, lambda: f"not ready: {', '.join(missing())}")
 
     # The life of the lab.
 
@@ -264,8 +262,6 @@ class Lab:
             for node in nodes:
                 node.make(authority, plane.url)
                 node.power_on()
-            for node in nodes:
-                node.wait_ssh()
             self.wait_ready(node.name for node in nodes)
 
     def _control_plane(self) -> ControlPlane:

@@ -127,13 +127,12 @@ class Node:
         argv = ["ssh", *self.ssh_arguments(), "-o", "ConnectTimeout=5", "-o", "BatchMode=yes"]
         return run([*argv, f"root@{self.address}", command], timeout=timeout)
 
-    def wait_ssh(self, timeout: float = 60.0) -> None:
-        """Until one can log in."""
+    def wait_boot_id(self, timeout: float = 60.0) -> str:
+        """Until one can log in; the id of the boot that is met then."""
         deadline = time.monotonic() + timeout
         while True:
             try:
-                self.ssh("true", timeout=10)
-                return
+                return self.ssh("cat /proc/sys/kernel/random/boot_id", timeout=10).strip()
             except LabError as error:
                 if self.supervisor.pid() is None:
                     raise LabError(f"{self.name} went off; its console says:\n{self.supervisor.tail()}") from error

@@ -1,0 +1,129 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""The parts of the lab that need no root and no cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from lab import certificates, cgroups, inventory, kwok, node_files, programs, rootfs
+from lab.network import Network
+from lab.node import Node
+from lab.paths import Paths
+from lab.processes import Process, machine_boot, start_time
+
+
+def test_a_process_is_known_by_more_than_its_pid(tmp_path: Path) -> None:
+    process = Process("sleeper", tmp_path / "sleeper.json", tmp_path / "sleeper.log")
+    process.start(["sleep", "60"])
+    try:
+        pid = process.pid()
+        assert pid
+        record = json.loads(process.record.read_text())
+        process.record.write_text(json.dumps({**record, "start": "1"}))
+        process.kill()
+        assert start_time(pid), "another process of the same pid was ended"
+        process.record.write_text(json.dumps({**record, "boot": "another"}))
+        assert process.pid() is None
+        process.record.write_text(json.dumps({**record, "boot": machine_boot()}))
+    finally:
+        process.kill()
+    assert process.pid() is None
+    assert not process.record.exists()
+
+
+def test_a_started_process_is_not_started_twice(tmp_path: Path) -> None:
+    process = Process("sleeper", tmp_path / "sleeper.json", tmp_path / "sleeper.log")
+    process.start(["sleep", "60"])
+    try:
+        pid = process.pid()
+        process.start(["sleep", "60"])
+        assert process.pid() == pid
+    finally:
+        process.stop()
+
+
+def test_a_command_joins_its_cgroup_before_it_becomes_itself(tmp_path: Path) -> None:
+    cgroup = cgroups.Cgroup("lab/part", [tmp_path / "one", tmp_path / "two"])
+    for root in (tmp_path / "one", tmp_path / "two"):
+        root.mkdir()
+        (root / "cpuset.cpus").write_text("0-1\n")
+    cgroup.make()
+    assert (tmp_path / "one" / "lab" / "part").is_dir()
+    code = "import os; print(os.getpid())"
+    pid = subprocess.run(
+        cgroup.command([sys.executable, "-c", code]), check=True, capture_output=True, text=True
+    ).stdout
+    for path in cgroup.paths:
+        assert (path / "cgroup.procs").read_text() == pid
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix", "expected"),
+    [
+        ("kwok-1", "kwok", True),
+        ("kwok-a-1", "kwok", False),
+        ("kwok-a-1", "kwok-a", True),
+        ("kwok-x", "kwok", False),
+        ("kwok", "kwok", False),
+    ],
+)
+def test_simulated_nodes_belong_to_their_very_prefix(name: str, prefix: str, expected: bool) -> None:
+    assert kwok.belongs(name, prefix) is expected
+
+
+def test_nodes_take_turns() -> None:
+    assert [rootfs.suite_of(number) for number in (1, 2, 3)] == ["bookworm", "trixie", "bookworm"]
+
+
+def test_programs_report_the_version_that_is_pinned() -> None:
+    version = ".".join(programs.version(programs.KUBERNETES.directory / "go.mod", "k8s.io/kubernetes"))
+    assert f"gitVersion=v{version}" in " ".join(programs.KUBERNETES.flags())
+
+
+def test_a_nodes_files_hold_no_placeholder_and_its_own_identity(tmp_path: Path) -> None:
+    authority = certificates.Authority(tmp_path)
+    pair = authority.client("system:node:node-1", ["system:nodes"])
+    spec = node_files.NodeSpec("node-1", 1, "10.213.9.11", "10.213.9.1", "https://10.213.9.1:6443")
+    files = node_files.files(spec, pair, authority.certificate, "ssh-ed25519 KEY")
+    for path, file in files.items():
+        assert not re.search(rb"@[A-Z]+@", file.content), path
+    certificate = x509.load_pem_x509_certificate(files[node_files.KUBELET_CERTIFICATE].content)
+    assert certificate.subject.rfc4514_string() == "CN=system:node:node-1,O=system:nodes"
+    assert files[node_files.KUBELET_CERTIFICATE].mode == 0o600
+
+
+def test_the_inventory_has_both_kinds(tmp_path: Path) -> None:
+    paths = Paths(tmp_path / "lab", tmp_path / "cache")
+    data = inventory.inventory(paths, [Node(paths, Network(7), 2)], ["kwok-1"])["all"]["children"]
+    assert data["real"]["hosts"]["node-2"]["ansible_host"] == "10.213.7.12"
+    assert "kwok-1" in data["simulated"]["hosts"]
+    assert Path(data["simulated"]["vars"]["rolling_reboot_command_tasks"]).exists()
+
+
+def test_private_files_are_private_from_the_start(tmp_path: Path) -> None:
+    umask = os.umask(0)
+    try:
+        certificates.write_private(tmp_path / "key", b"secret")
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_process_that_ended_has_no_start_time() -> None:
+    child = subprocess.Popen(["true"])
+    deadline = time.monotonic() + 10
+    while start_time(child.pid) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert start_time(child.pid) is None, "a zombie counts as ended"
+    child.wait()
