@@ -66,7 +66,7 @@ mutants: venv ## Break one rule at a time, and see that a test notices
 	@$(PY) tests/mutants/run.py $(ARGS)
 
 bench-venv: venv ## build/venv-peers: what the benchmarks compare with
-	@tools/venv.sh build/venv-peers requirements/peers.txt
+	@tools/venv.sh build/venv-peers requirements/peers.txt --constraint requirements/constraints.txt
 
 bench: bench-venv ## Side by side with others
 	@$(PY) benchmarks/run.py $(ARGS)

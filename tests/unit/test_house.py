@@ -106,3 +106,12 @@ class TestRole:
         specs = yaml.safe_load((role / "meta/argument_specs.yml").read_text())["argument_specs"]
 
         assert not {entry for entry in specs if not (role / f"tasks/{entry}.yml").is_file()}
+
+
+def test_molecule_installs_no_copy_of_the_collection():
+    # Its prerun would put one into ~/.ansible/collections, where it hides the checkout ever after.
+    configuration = CHECKOUT / "extensions/molecule/config.yml"
+    if not configuration.exists():
+        pytest.skip("no scenarios yet")
+
+    assert yaml.safe_load(configuration.read_text())["prerun"] is False
