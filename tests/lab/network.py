@@ -59,7 +59,10 @@ class Network:
                 return False
             # One without an owner was left by a crash just here.
             if self.bridge not in found:
-                run(["ip", "link", "add", self.bridge, "type", "bridge"])
+                # An address of its own: otherwise it takes a node's, and when that node goes off the others
+                # talk to nobody until they ask again.
+                address = f"02:68:66:00:00:{self.index:02x}"
+                run(["ip", "link", "add", self.bridge, "address", address, "type", "bridge"])
             run(["ip", "link", "set", self.bridge, "alias", str(owner)])
             run(["ip", "link", "set", self.bridge, "up"])
             run(["ip", "address", "replace", f"{self.gateway}/24", "dev", self.bridge])
