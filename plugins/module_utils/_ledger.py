@@ -10,8 +10,9 @@ so a decision made here from the stored ledger can't be undercut by another run.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Iterable, Mapping
+from typing import Any
 
 from ._budget import Policy, amount
 
@@ -122,10 +123,23 @@ def member(node: Mapping[str, Any], topology_key: str) -> Member:
     )
 
 
-def full_by_slots(ledger: Ledger, policy: Policy, node: str) -> bool:
-    """Whether active slots alone fill a budget that is a plain number, so that no Node has to be looked at."""
-    others = [slot for name, slot in ledger.slots.items() if name != node and slot.state == ACTIVE]
-    return policy.max_unavailable.isdigit() and 0 < int(policy.max_unavailable) <= len(others)
+def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | None:
+    """``wait`` where active slots alone fill a budget that is a plain number, so that no Node has to be looked at.
+
+    Only for one that waits already, because a node outside the group is not told from one in it.
+    """
+    if ledger.policy != policy or request.node in ledger.slots or not policy.max_unavailable.isdigit():
+        return None
+    if len(ledger.failures(request.operation)) > request.max_failed:
+        return None
+    limit = int(policy.max_unavailable)
+    active = [slot for slot in ledger.slots.values() if slot.state == ACTIVE]
+    if not 0 < limit <= len(active):
+        return None
+    names = tuple(sorted(ledger.slots))
+    words = "; ".join(_words(ledger.slots[name]) for name in names)
+    why = f"{len(names)} of {limit} allowed are unavailable: {words}"
+    return Decision(WAIT, ledger, why=why, unavailable=names, budget=limit)
 
 
 def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: Request) -> Decision:
@@ -158,13 +172,12 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
         return _granted(outcome, request, group[request.node], since=mine.since)
     if limit == 0:
         return replace(outcome, why="the group is paused (max_unavailable is 0)")
-    blockers = _blockers(policy, limit, busy, group[request.node])
+    blockers, which = _blockers(policy, limit, busy, group[request.node])
     if not blockers:
         return _granted(outcome, request, group[request.node], since=request.now)
     working = [name for name in blockers if name in ledger.slots and ledger.slots[name].state == ACTIVE]
     words = "; ".join(_why_unavailable(ledger, group, name) for name in sorted(blockers))
-    why = f"{len(blockers)} of {limit} allowed are unavailable: {words}"
-    return replace(outcome, outcome=WAIT if working else REFUSED, why=why)
+    return replace(outcome, outcome=WAIT if working else REFUSED, why=f"{which}: {words}")
 
 
 def release(ledger: Ledger, node: str) -> Ledger:
@@ -178,9 +191,10 @@ def fail(ledger: Ledger, node: Member, operation: str, reason: str) -> Ledger:
     slot = ledger.slots.get(node.name)
     if slot is None or slot.operation != operation:
         return ledger
-    if node.ready:
+    if node.ready and slot.state == ACTIVE:
         return release(ledger, node.name)
-    return replace(ledger, slots={**ledger.slots, node.name: replace(slot, state=FAILED, reason=reason)})
+    failed = replace(ledger, slots={**ledger.slots, node.name: replace(slot, state=FAILED, reason=reason)})
+    return heal(failed, {node.name: node})
 
 
 def heal(ledger: Ledger, members: Mapping[str, Member]) -> Ledger:
@@ -208,24 +222,26 @@ def _unavailable(ledger: Ledger, group: Mapping[str, Member], request: Request) 
     return busy
 
 
-def _blockers(policy: Policy, limit: int, busy: Mapping[str, str], node: Member) -> list[str]:
-    """The nodes that leave no room for this one; empty where there is room."""
+def _blockers(policy: Policy, limit: int, busy: Mapping[str, str], node: Member) -> tuple[list[str], str]:
+    """The nodes that leave no room for this one, and which limit they fill; none where there is room."""
     if len(busy) + 1 > limit:
-        return list(busy)
+        return list(busy), f"{len(busy)} of {limit} allowed are unavailable"
     if not policy.topology_key:
-        return []
+        return [], ""
     near = [name for name, domain in busy.items() if domain == node.domain]
-    if policy.max_unavailable_per_domain is not None and len(near) + 1 > policy.max_unavailable_per_domain:
-        return near
-    domains = set(busy.values()) | {node.domain}
-    if policy.max_domains is not None and len(domains) > policy.max_domains:
-        return [name for name, domain in busy.items() if domain != node.domain]
-    return []
+    per_domain, domains = policy.max_unavailable_per_domain, policy.max_domains
+    if per_domain is not None and len(near) + 1 > per_domain:
+        return near, f'{len(near)} of {per_domain} allowed in domain "{node.domain}" are unavailable'
+    others = set(busy.values()) - {node.domain}
+    if domains is not None and len(others) + 1 > domains:
+        far = [name for name, domain in busy.items() if domain != node.domain]
+        return far, f"{len(others)} of {domains} allowed domains have unavailable nodes"
+    return [], ""
 
 
 def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -> Decision:
-    ledger = _with_operation(outcome.ledger, request.operation)
-    known = ledger.slots.get(node.name)
+    known = outcome.ledger.slots.get(node.name)
+    ledger = _with_operation(outcome.ledger, request.operation, again=known is None)
     slot = Slot(
         node=node.name,
         operation=request.operation,
@@ -238,15 +254,21 @@ def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -
     return replace(outcome, outcome=GRANTED, ledger=changed)
 
 
-def _with_operation(ledger: Ledger, operation: str, failure: tuple[str, str] | None = None) -> Ledger:
-    known = [item for item in ledger.operations if item["id"] == operation]
-    entry = dict(known[0]) if known else {"id": operation, "failures": {}}
+def _with_operation(
+    ledger: Ledger, operation: str, failure: tuple[str, str] | None = None, *, again: bool = True
+) -> Ledger:
+    """The ledger with a record of the operation, as the youngest; ``again`` moves one that is known there."""
+    known = next((item for item in ledger.operations if item["id"] == operation), None)
+    if known and not failure and not again:
+        return ledger
+    entry = dict(known or {"id": operation, "failures": {}})
     if failure:
         entry["failures"] = {**entry["failures"], failure[0]: failure[1]}
-    elif known:
-        return ledger
     rest = [item for item in ledger.operations if item["id"] != operation]
-    return replace(ledger, operations=tuple([*rest, entry][-KEPT_OPERATIONS:]))
+    # One that has a slot goes on, and its failures count, however many others came and went meanwhile.
+    at_work = {slot.operation for slot in ledger.slots.values()}
+    old = [item for item in rest[: -(KEPT_OPERATIONS - 1)] if item["id"] in at_work]
+    return replace(ledger, operations=(*old, *rest[-(KEPT_OPERATIONS - 1) :], entry))
 
 
 def _other_policy(ledger: Ledger, policy: Policy) -> Decision:

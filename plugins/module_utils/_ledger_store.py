@@ -10,7 +10,7 @@ from typing import Iterator
 
 from . import _paths as paths
 from ._cluster import Cluster, Object
-from ._errors import ApiFailure, InvalidInput
+from ._errors import ApiFailure, InvalidInput, Refused
 from ._ledger import Ledger
 from ._names import LEDGER, MANAGED_BY, NAMESPACE
 
@@ -54,7 +54,20 @@ def load(cluster: Cluster, group: str) -> Object | None:
 
 
 def ledger_of(config_map: Object | None) -> Ledger:
-    return Ledger.from_data((config_map or {}).get("data") or {})
+    """The ledger that a ConfigMap holds.
+
+    Raises:
+        Refused: Somebody broke it. What is not understood must not be taken for free slots.
+    """
+    try:
+        return Ledger.from_data((config_map or {}).get("data") or {})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        name = ((config_map or {}).get("metadata") or {}).get("name")
+        raise Refused(
+            f"The ConfigMap {name} in namespace {NAMESPACE} is no ledger any more: {error}. Mend it, or delete it when "
+            "no node of the group is being worked on.",
+            config_map=name,
+        ) from error
 
 
 def store(cluster: Cluster, group: str, before: Object | None, ledger: Ledger) -> Object:
@@ -69,7 +82,11 @@ def store(cluster: Cluster, group: str, before: Object | None, ledger: Ledger) -
     if before is not None:
         path = paths.one(paths.config_maps(NAMESPACE), config_map_name(group))
         return cluster.replace(path, {**before, "data": ledger.to_data()})
-    metadata = {"name": config_map_name(group), "namespace": NAMESPACE, "labels": {LEDGER: "group", MANAGED_BY: "holdfast.kubernetes"}}
+    metadata = {
+        "name": config_map_name(group),
+        "namespace": NAMESPACE,
+        "labels": {LEDGER: "group", MANAGED_BY: "holdfast.kubernetes"},
+    }
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": ledger.to_data()}
     if cluster.dry_run and cluster.find(paths.one("/api/v1/namespaces", NAMESPACE)) is None:
         return body

@@ -15,7 +15,7 @@ from ._clock import to_text
 from ._cluster import Cluster, Object
 from ._errors import ApiFailure, InvalidInput, Refused, TimedOut
 from ._face import Context, Params, Result
-from ._ledger import GRANTED, REFUSED, Decision, Ledger, Member, Request
+from ._ledger import GRANTED, REFUSED, WAIT, Decision, Ledger, Member, Request
 from ._names import NAMESPACE
 from ._watch import Changed, Deadline, Follower, Listed, retry_conflicts
 
@@ -75,23 +75,28 @@ class _Taking:
         self._params = params
         self._policy = policy
         self._deadline = Deadline(params["wait_timeout"])
+        self._before = Ledger()
 
     def run(self) -> Result:
-        config_map = store.load(self._cluster, self._params["group"])
-        decision = self._attempt(config_map)
-        if decision is None or decision.outcome == _ledger.WAIT:
+        decision: Decision = retry_conflicts(self._look)
+        if decision.outcome == WAIT:
+            if self._check_mode:
+                raise self._refusal(decision, "would have to wait for a slot")
             decision = self._wait(decision)
-        before = store.ledger_of(config_map)
         name = self._params["name"]
+        before = self._before.slots.get(name)
+        if before is None and not self._check_mode:
+            self._keep_out_of_two_groups()
         return {
-            "changed": vars(before.slots[name]) != vars(decision.ledger.slots[name]) if name in before.slots else True,
+            "changed": before != decision.ledger.slots[name],
             **_facts(self._params, decision.ledger, waited=self._deadline.elapsed, decision=decision),
-            "diff": {"before": _shown(before, name), "after": _shown(decision.ledger, name)},
+            "diff": {"before": _shown(self._before, name), "after": _shown(decision.ledger, name)},
         }
 
-    def _wait(self, last: Decision | None) -> Decision:
-        if self._check_mode and last is not None:
-            raise self._refusal(last, "would have to wait")
+    def _look(self) -> Decision:
+        return self._attempt(store.load(self._cluster, self._params["group"]), waiting=False)
+
+    def _wait(self, last: Decision) -> Decision:
         group = self._params["group"]
         follower = Follower(
             self._cluster,
@@ -100,56 +105,56 @@ class _Taking:
             field_selector=f"metadata.name={store.config_map_name(group)}",
         )
         for news in follower:
-            config_map = _current(news)
-            decision = self._attempt(config_map)
-            if decision is None:
-                continue
-            last = decision
-            if decision.outcome == GRANTED:
-                return decision
-        raise TimedOut(
-            f"Node {self._params['name']} got no slot of group {group} within {self._params['wait_timeout']} s: "
-            f"{last.why if last else 'the ledger changed all the time'}. Raise wait_timeout or max_unavailable, or look "
-            "at what keeps the other nodes.",
-            **(_facts(self._params, last.ledger, waited=self._deadline.elapsed, decision=last) if last else {}),
-        )
-
-    def _attempt(self, config_map: Object | None) -> Decision | None:
-        """Decide and store; ``None`` where somebody else was faster."""
-        ledger = store.ledger_of(config_map)
-        decision = self._decide(ledger)
-        if decision.outcome == REFUSED:
-            raise self._refusal(decision, "gets no slot")
-        if decision.outcome == GRANTED and decision.ledger != ledger:
             try:
-                store.store(self._cluster, self._params["group"], config_map, decision.ledger)
+                last = self._attempt(_current(news), waiting=True)
             except ApiFailure as error:
                 if error.status != 409:
                     raise
-                return None
+                # Somebody was faster, so there is news to come.
+                continue
+            if last.outcome == GRANTED:
+                return last
+        raise TimedOut(
+            f"Node {self._params['name']} got no slot of group {group} within {self._params['wait_timeout']} s: "
+            f"{last.why}. Raise wait_timeout or max_unavailable, or look at what keeps the other nodes.",
+            **_facts(self._params, last.ledger, waited=self._deadline.elapsed, decision=last),
+        )
+
+    def _attempt(self, config_map: Object | None, *, waiting: bool) -> Decision:
+        """Decide and store.
+
+        Raises:
+            ApiFailure: With status 409 where somebody else was faster.
+        """
+        ledger = store.ledger_of(config_map)
+        decision = self._decide(ledger, waiting=waiting)
+        if decision.outcome == REFUSED:
+            raise self._refusal(decision, "gets no slot")
+        if decision.outcome == GRANTED and decision.ledger != ledger:
+            store.store(self._cluster, self._params["group"], config_map, decision.ledger)
+        self._before = ledger
         return decision
 
-    def _decide(self, ledger: Ledger) -> Decision:
-        params, name = self._params, self._params["name"]
-        if ledger.policy == self._policy and name not in ledger.slots:
-            if _ledger.full_by_slots(ledger, self._policy, name):
-                words = ", ".join(sorted(ledger.slots))
-                return Decision(
-                    _ledger.WAIT,
-                    ledger,
-                    why=f"all {self._policy.max_unavailable} slots are taken: {words}",
-                    unavailable=tuple(sorted(ledger.slots)),
-                    budget=int(self._policy.max_unavailable),
-                )
+    def _keep_out_of_two_groups(self) -> None:
+        """Look again once the slot is ours: of two groups that gave it one at once, the later sees the other's."""
+        try:
+            _refuse_in_two_groups(self._cluster, self._params["group"], self._params["name"])
+        except Refused:
+            retry_conflicts(lambda: _give_back(self._cluster, {**self._params, "state": "absent"}))
+            raise
+
+    def _decide(self, ledger: Ledger, *, waiting: bool) -> Decision:
+        params = self._params
         request = Request(
-            node=name,
+            node=params["name"],
             operation=params["operation"],
             run=params.get("run") or "",
             now=to_text(self._cluster.now()),
             max_failed=params["max_failed"],
             count_others=params["count_others"],
         )
-        return _ledger.decide(ledger, self._policy, self._members(), request)
+        known = _ledger.at_a_glance(ledger, self._policy, request) if waiting else None
+        return known or _ledger.decide(ledger, self._policy, self._members(), request)
 
     def _members(self) -> list[Member]:
         nodes = self._cluster.items(paths.NODES, label_selector=self._policy.selector)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import Policy, amount, check_amount
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import InvalidInput
 from hypothesis import given
 from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import Policy, amount, check_amount
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import InvalidInput
 
 
 class TestCheckAmount:
