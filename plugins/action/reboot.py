@@ -29,9 +29,11 @@ _LOOK_EVERY = 2.0
 class ActionModule(BuiltinReboot):
     """Adds to ansible.builtin.reboot what a node of a cluster needs before and after."""
 
-    _VALID_ARGS = frozenset(SPEC["argument_spec"]) | BuiltinReboot._VALID_ARGS | {
-        alias for option in SPEC["argument_spec"].values() for alias in option.get("aliases", [])
-    }
+    _VALID_ARGS = (
+        frozenset(SPEC["argument_spec"])
+        | BuiltinReboot._VALID_ARGS
+        | {alias for option in SPEC["argument_spec"].values() for alias in option.get("aliases", [])}
+    )
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         validation = ModuleArgumentSpecValidator(SPEC["argument_spec"]).validate(dict(self._task.args))
@@ -121,8 +123,8 @@ class ActionModule(BuiltinReboot):
         self._overridden = passed.overridden
         if passed.boot_id != self._boot_id:
             raise Refused(
-                f"This host has boot ID {self._boot_id}, but Node {node} reports {passed.boot_id or 'none'}. Either node "
-                "names another machine, or its kubelet has not reported since the last boot.",
+                f"This host has boot ID {self._boot_id}, but Node {node} reports {passed.boot_id or 'none'}. Either "
+                "node names another machine, or its kubelet has not reported since the last boot.",
                 node=node,
             )
 
@@ -152,9 +154,10 @@ class ActionModule(BuiltinReboot):
     def _logind(self) -> _inhibitors.Logind:
         answer = self._low_level_execute_command(_inhibitors.QUERY, sudoable=self.DEFAULT_SUDOABLE)
         if answer["rc"] != 0:
+            said = answer["stderr"].strip() or answer["stdout"].strip()
             raise Refused(
-                f"The node's logind could not be asked: {answer['stderr'].strip() or answer['stdout'].strip()}. The node "
-                "needs systemd 239 or later with busctl, and the user must be root or become root."
+                f"The node's logind could not be asked: {said}. The node needs systemd 239 or later with "
+                "busctl, and the user must be root or become root."
             )
         return _inhibitors.parse(answer["stdout"])
 

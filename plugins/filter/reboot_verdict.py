@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping
+from collections.abc import Mapping
+from typing import Any, Callable
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._plan import judge
 

@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, Iterator, Mapping
+from typing import Any
 
 from ._clock import ServerClock
 from ._connection import IMPORT_ERROR, connect
 from ._errors import ApiFailure, NotFound, Unreachable
 
 if not IMPORT_ERROR:
+    from kubernetes.client.exceptions import ApiException
     from urllib3 import HTTPHeaderDict
     from urllib3.exceptions import HTTPError
-
-    from kubernetes.client.exceptions import ApiException
 
 Object = dict[str, Any]
 PAGE = 500

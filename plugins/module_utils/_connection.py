@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import traceback
-from typing import Any, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ._errors import HoldfastError, InvalidInput, MissingLibrary
 
@@ -97,8 +98,8 @@ def _load(given: Mapping[str, Any], configuration: Any) -> None:
             return
         source = "the given dict" if isinstance(kubeconfig, Mapping) else kubeconfig or "no kubeconfig"
         raise InvalidInput(
-            f"No cluster can be reached with {source}: {str(error).rstrip('.')}. Set kubeconfig (or K8S_AUTH_KUBECONFIG), "
-            "or host with api_key, or host with client_cert and client_key."
+            f"No cluster can be reached with {source}: {str(error).rstrip('.')}. Set kubeconfig (or "
+            "K8S_AUTH_KUBECONFIG), or host with api_key, or host with client_cert and client_key."
         ) from error
 
 

@@ -82,7 +82,7 @@ def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False) -
             return node, _write(cluster, node, unschedulable=False, record=None)
         if record is None or record.get("owner") != owner:
             return node, node
-        keep = bool(record.get("unschedulable_before")) or KEEP_CORDONED in _node.annotations(node)
+        keep = bool(record.get("unschedulable_before")) or KEEP_CORDONED in _node.annotations_of(node)
         return node, _write(cluster, node, unschedulable=keep and _node.unschedulable(node), record=None)
 
     pair: tuple[Object, Object] = retry_conflicts(attempt)
@@ -116,7 +116,7 @@ def why_it_stays(node: Object, owner: str) -> str:
         return "somebody else cordoned it, and only their own cordon is theirs to undo (force overrides)"
     if record.get("owner") != owner:
         return f"{record.get('owner')} cordoned it, not {owner} (force overrides)"
-    if KEEP_CORDONED in _node.annotations(node):
+    if KEEP_CORDONED in _node.annotations_of(node):
         return f"it is annotated {KEEP_CORDONED}"
     return "it was cordoned before we came"
 
@@ -125,9 +125,7 @@ def shown(node: Object) -> dict[str, Any]:
     return {"unschedulable": _node.unschedulable(node), "cordon": _node.record(node, CORDON)}
 
 
-def _record(
-    cluster: Cluster, node: Object, record: dict[str, Any] | None, owner: str, reason: str
-) -> dict[str, Any]:
+def _record(cluster: Cluster, node: Object, record: dict[str, Any] | None, owner: str, reason: str) -> dict[str, Any]:
     if record and record.get("owner") == owner:
         # Uncordoned meanwhile: whoever had cordoned it before us does not want it so any more.
         before = bool(record.get("unschedulable_before")) and _node.unschedulable(node)

@@ -76,9 +76,7 @@ def drain(context: Context, params: Params) -> Result:
 
 def pods_on(cluster: Cluster, node: str, label_selector: str | None = None) -> list[Pod]:
     """The pods bound to a node."""
-    items = cluster.items(
-        paths.PODS, field_selector=f"spec.nodeName={node}", label_selector=label_selector or ""
-    )
+    items = cluster.items(paths.PODS, field_selector=f"spec.nodeName={node}", label_selector=label_selector or "")
     return [read_pod(item) for item in items]
 
 
@@ -104,9 +102,9 @@ def _refuse(name: str, first: Plan, budgets: list[Budget], *, disable_eviction: 
     if disable_eviction:
         return
     _, blockers = node_verdict(first, budgets)
-    if blockers and len(blockers) == len(first.evict) and not first.wait:
-        if all(blocker["verdict"] == NEVER for blocker in blockers):
-            raise Refused(_never_message(name, blockers, cordoned=False), blocked=blockers, evicted=[])
+    never = [blocker for blocker in blockers if blocker["verdict"] == NEVER]
+    if never and len(never) == len(first.evict) and not first.wait:
+        raise Refused(_never_message(name, never, cordoned=False), blocked=never, evicted=[])
 
 
 class _Work:
@@ -229,7 +227,7 @@ class _Work:
                 blocked = self.state.blocked()
                 raise Refused(_never_message(self._name, blocked, cordoned=True), **self._outcome(), blocked=blocked)
             for pod in self.state.next_evictions(now):
-                self._pool.submit(lambda pod=pod: self._events.put(self._send(pod)))
+                self._pool.submit(self._send_and_tell, pod)
             self._name_the_hopeless()
             self._take_events(block=not self.state.done)
 
@@ -252,6 +250,9 @@ class _Work:
                 f"Node {self._name}: {_sentence(list(never.values()))}. Waiting for the other pods before giving up on "
                 "these."
             )
+
+    def _send_and_tell(self, pod: Pod) -> None:
+        self._events.put(self._send(pod))
 
     def _send(self, pod: Pod) -> Event:
         """Ask the API to remove one pod; the answer comes back as an event."""
@@ -276,9 +277,7 @@ class _Work:
             return _refusal(pod, error)
         except Unreachable as error:
             message = error.message
-            return lambda state: state.refused(
-                pod.uid, time.monotonic(), message, retry_after=None, by_budget=False
-            )
+            return lambda state: state.refused(pod.uid, time.monotonic(), message, retry_after=None, by_budget=False)
         return lambda state: state.accepted(pod.uid, time.monotonic())
 
     # -- telling ------------------------------------------------------------------------------------------------------

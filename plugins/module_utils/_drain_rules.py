@@ -9,8 +9,9 @@ Plain data in, decisions out. Sources: the drain filters of kubectl, and the evi
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Mapping
+from typing import Any
 
 from ._cluster import Object
 from ._selector import matches

@@ -143,7 +143,10 @@ class Drain:
         return [
             entry
             for entry in self.entries.values()
-            if entry.state == WAITING and entry.for_budget and entry.not_before < float("inf") and budget.covers(entry.pod)
+            if entry.state == WAITING
+            and entry.for_budget
+            and entry.not_before < float("inf")
+            and budget.covers(entry.pod)
         ]
 
     def all_budgets(self, budgets: list[Budget]) -> None:

@@ -9,9 +9,10 @@ its errors become results.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Callable, Mapping
+from typing import Any, Callable
 
 from ._auth_options import NAMES
 from ._cluster import Cluster

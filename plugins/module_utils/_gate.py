@@ -46,8 +46,8 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool) -> Pass:
         if lingering:
             words.append(f"the condition ShutdownInhibited names {', '.join(lingering)}")
         raise Held(
-            f"Node {node_name} is held: {'; '.join(words)}. Wait until the holder releases it, or set override_holds to "
-            "interrupt it knowingly.",
+            f"Node {node_name} is held: {'; '.join(words)}. Wait until the holder releases it, or set override_holds "
+            "to interrupt it knowingly.",
             node=node_name,
             holds=held,
             shutdown_inhibited=_node.inhibited_by(node),

@@ -12,7 +12,7 @@ from ._clock import from_text, seconds_between
 from ._cluster import Object
 from ._errors import InvalidInput
 from ._names import FORBIDDEN_HOLD_NAMESPACES, REASON
-from ._node import annotations
+from ._node import annotations_of
 
 FIELD_SELECTOR = ",".join(f"metadata.namespace!={name}" for name in FORBIDDEN_HOLD_NAMESPACES)
 
@@ -42,7 +42,7 @@ def describe(lease: Object, now: datetime) -> dict[str, Any]:
         "holder": spec["holderIdentity"],
         "acquired": acquired,
         "held_seconds": max(0, int(seconds_between(from_text(acquired), now))),
-        "reason": annotations(lease).get(REASON, ""),
+        "reason": annotations_of(lease).get(REASON, ""),
     }
 
 

@@ -26,8 +26,8 @@ QUERY = (
     "cat /proc/sys/kernel/random/boot_id && "
     f"busctl get-property {_MANAGER} PreparingForShutdown && "
     f"busctl call {_MANAGER} ListInhibitors && "
-    "for f in /run/systemd/inhibit/*; do [ -f \"$f\" ] && "
-    "echo \"$(stat -c %Y \"$f\") $(sed -n 's/^PID=//p' \"$f\")\"; done; true"
+    'for f in /run/systemd/inhibit/*; do [ -f "$f" ] && '
+    'echo "$(stat -c %Y "$f") $(sed -n \'s/^PID=//p\' "$f")"; done; true'
 )
 
 

@@ -14,7 +14,7 @@ from ._errors import ApiFailure, Held, InvalidInput, NotFound, TimedOut
 from ._face import Context, Params, Result
 from ._hold import FIELD_SELECTOR, check_names, describe, entry, holds, sentence
 from ._names import MANAGED_BY, REASON
-from ._node import annotations, inhibited_by, labels
+from ._node import annotations_of, inhibited_by, labels_of
 from ._watch import Changed, Deadline, Follower, Listed, retry_conflicts, wait_for
 
 _OURS = "holdfast.kubernetes"
@@ -72,9 +72,7 @@ def list_holds(cluster: Cluster, node: str | None, namespace: str | None) -> lis
 def wait_until_free(cluster: Cluster, node: str, deadline: Deadline) -> list[dict[str, Any]]:
     """Watch the Leases named as the node until none holds it; returns the holds left when the deadline passed."""
     held: dict[str, Object] = {}
-    follower = Follower(
-        cluster, paths.LEASES, deadline, field_selector=f"{FIELD_SELECTOR},metadata.name={node}"
-    )
+    follower = Follower(cluster, paths.LEASES, deadline, field_selector=f"{FIELD_SELECTOR},metadata.name={node}")
     for news in follower:
         if isinstance(news, Listed):
             held = {item["metadata"]["namespace"]: item for item in news.items if holds(item)}
@@ -175,8 +173,9 @@ def _let_go(cluster: Cluster, params: Params) -> tuple[Object | None, Object | N
         return before, before
     if holder != params["holder"]:
         raise _held_by_other(params, spec)
-    if labels(before).get(MANAGED_BY) == _OURS:
-        return before, _delete(cluster, path, before)
+    if labels_of(before).get(MANAGED_BY) == _OURS:
+        _delete(cluster, path, before)
+        return before, None
     # The Lease object belongs to somebody else, who only let us use it: empty it as client-go's elections do.
     free = {key: value for key, value in spec.items() if key not in ("holderIdentity", "acquireTime", "renewTime")}
     metadata = {**before["metadata"], "annotations": _without_reason(before["metadata"])}
@@ -197,9 +196,7 @@ def _delete(cluster: Cluster, path: str, lease: Object) -> None:
         return
 
 
-def _await_condition(
-    cluster: Cluster, params: Params, mine: str, deadline: Deadline, *, taken: Object | None
-) -> None:
+def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Deadline, *, taken: Object | None) -> None:
     node = wait_for(
         cluster,
         paths.NODES,
@@ -258,4 +255,4 @@ def _shown(lease: Object | None) -> Object:
     if lease is None:
         return {}
     spec = {key: value for key, value in (lease.get("spec") or {}).items() if key != "renewTime"}
-    return {"labels": labels(lease), "annotations": annotations(lease), "spec": spec}
+    return {"labels": labels_of(lease), "annotations": annotations_of(lease), "spec": spec}

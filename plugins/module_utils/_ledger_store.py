@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from typing import Iterator
+from collections.abc import Iterator
 
 from . import _paths as paths
 from ._cluster import Cluster, Object

@@ -16,11 +16,11 @@ def name(node: Object) -> str:
     return str(node["metadata"]["name"])
 
 
-def annotations(item: Object) -> dict[str, str]:
+def annotations_of(item: Object) -> dict[str, str]:
     return item["metadata"].get("annotations") or {}
 
 
-def labels(item: Object) -> dict[str, str]:
+def labels_of(item: Object) -> dict[str, str]:
     return item["metadata"].get("labels") or {}
 
 
@@ -63,7 +63,7 @@ def inhibited_by(node: Object) -> list[str]:
 
 def record(item: Object, annotation: str) -> dict[str, Any] | None:
     """An annotation of ours that holds a JSON object; ``None`` where it is absent or somebody broke it."""
-    text = annotations(item).get(annotation)
+    text = annotations_of(item).get(annotation)
     if not text:
         return None
     try:

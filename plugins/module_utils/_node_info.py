@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 from . import _drain, _node
 from . import _ledger_store as store
@@ -17,7 +18,7 @@ from ._face import Context, Params, Result
 from ._hold import FIELD_SELECTOR, describe, holds
 from ._leftovers import describe as describe_leftover
 from ._leftovers import is_leftover
-from ._names import CLAIM, CORDON, EXCLUDE, OPERATION
+from ._names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
 
 
 def node_info(context: Context, params: Params) -> Result:
@@ -71,12 +72,12 @@ def _own(node: Object) -> dict[str, Any]:
         "boot_id": _node.boot_id(node),
         "unschedulable": _node.unschedulable(node),
         "cordoned_by": cordoned["owner"] if cordoned else None,
-        "shutdown_inhibited": bool(_node.inhibited_by(node)),
+        "shutdown_inhibited": (_node.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True",
         "inhibited_by": _node.inhibited_by(node),
         "claim": _node.record(node, CLAIM),
         "operation": _node.record(node, OPERATION),
-        "excluded": EXCLUDE in _node.labels(node),
-        "labels": _node.labels(node),
+        "excluded": EXCLUDE in _node.labels_of(node),
+        "labels": _node.labels_of(node),
         "taints": [{key: taint.get(key) for key in ("key", "value", "effect")} for taint in taints],
     }
 
@@ -84,7 +85,9 @@ def _own(node: Object) -> dict[str, Any]:
 def _holds(cluster: Cluster, names: set[str], single: str | None) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
     selector = f"{FIELD_SELECTOR},metadata.name={single}" if single else FIELD_SELECTOR
-    leases = [item for item in cluster.items(paths.LEASES, field_selector=selector) if item["metadata"]["name"] in names]
+    leases = [
+        item for item in cluster.items(paths.LEASES, field_selector=selector) if item["metadata"]["name"] in names
+    ]
     now = cluster.now()
     for lease in leases:
         if holds(lease):

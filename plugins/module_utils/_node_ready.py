@@ -8,6 +8,7 @@ from __future__ import annotations
 from . import _cordon, _node
 from . import _paths as paths
 from ._cluster import Cluster, Object
+from ._drain import pods_on
 from ._drain_rules import Pod, read_pod
 from ._errors import TimedOut
 from ._face import Context, Params, Result
@@ -46,6 +47,9 @@ def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Dea
         TimedOut: It is not back; says whether it is the boot ID or Ready that is missing.
     """
     node = wait_for(cluster, paths.NODES, name, lambda item: is_back(item, old_boot_id), deadline)
+    if node is None:
+        # Gone, or never looked at because the deadline had passed before.
+        node = cluster.find(paths.node(name))
     if node is not None and is_back(node, old_boot_id):
         return node
     if node is None:
@@ -69,12 +73,14 @@ def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> Non
     Raises:
         TimedOut: Some are not; names them.
     """
-    pods: dict[str, Pod] = {}
+    pods = {pod.uid: pod for pod in pods_on(cluster, name)}
+    if not _waiting(pods):
+        return
     for news in Follower(cluster, paths.PODS, deadline, field_selector=f"spec.nodeName={name}", keep=read_pod):
         if isinstance(news, Listed):
             pods = {pod.uid: pod for pod in news.items}
         else:
-            pod: Pod = news.object  # type: ignore[assignment]
+            pod: Pod = news.object
             pods.pop(pod.uid, None)
             if not news.deleted:
                 pods[pod.uid] = pod

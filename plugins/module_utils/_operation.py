@@ -46,7 +46,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Params, now: st
     """The record after this step; the same content where the step is written down already."""
     if record is None or record.get("id") != params["operation"]:
         cordoned = _node.record(node, CORDON)
-        before = cordoned["unschedulable_before"] if cordoned else _node.unschedulable(node)
+        before = bool(cordoned.get("unschedulable_before")) if cordoned else _node.unschedulable(node)
         record = {
             "id": params["operation"],
             "started": now,
@@ -59,16 +59,18 @@ def advance(record: dict[str, Any] | None, node: Object, params: Params, now: st
             "detail": "",
         }
     phase, result = params.get("phase") or record["phase"], params.get("result") or ""
+    run = params.get("run") or record.get("run", "")
     if (phase, result) == (record["phase"], record["result"]):
-        return record
-    changed = {**record, "run": params.get("run") or record.get("run", ""), "result": result}
-    changed["detail"] = params.get("detail") or ""
-    if record["phase"] and not record["result"] and (phase != record["phase"] or result):
+        # The next run goes on where the last one stopped: the phase has its start, and somebody new at work.
+        return record if run == record.get("run", "") else {**record, "run": run}
+    changed = {**record, "run": run, "result": result, "detail": params.get("detail") or ""}
+    if record["phase"] and not record["result"]:
         spent = seconds_between(from_text(record["since"]), from_text(now))
         known = record["phases"].get(record["phase"], 0)
         changed["phases"] = {**record["phases"], record["phase"]: round(known + max(0.0, spent), 1)}
-    if phase != record["phase"] or result:
-        changed.update(phase=phase, since=now)
+    changed.update(phase=phase, since=now)
     if result:
         changed["boot_id_after"] = _node.boot_id(node)
+    else:
+        changed.pop("boot_id_after", None)
     return changed

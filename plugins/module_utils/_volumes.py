@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable
+from collections.abc import Iterable
 
 from . import _paths as paths
 from ._cluster import Cluster, Object

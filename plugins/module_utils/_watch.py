@@ -9,18 +9,18 @@ It survives expired resource versions (410), servers that end the watch, and ser
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator
+from typing import Any, Callable
 
 from ._cluster import Cluster, Object
 from ._connection import IMPORT_ERROR
 from ._errors import ApiFailure, NotFound, Unreachable
 
 if not IMPORT_ERROR:
-    from urllib3.exceptions import HTTPError
-
     from kubernetes.client.exceptions import ApiException
     from kubernetes.watch import Watch
+    from urllib3.exceptions import HTTPError
 
 _LONGEST = 240
 # A watch that ends sooner, and without news, is not opened again at once.
@@ -53,7 +53,7 @@ class Deadline:
 class Listed:
     """All objects as they are now; what was known before is to be forgotten."""
 
-    items: list[Object]
+    items: list[Any]
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Changed:
     """One object was added, modified or deleted."""
 
     kind: str
-    object: Object
+    object: Any
 
     @property
     def deleted(self) -> bool:
@@ -93,7 +93,7 @@ class Follower:
         self._cluster = cluster
         self._path = path
         self._deadline = deadline
-        self._selectors = {"field_selector": field_selector, "label_selector": label_selector}
+        self._field_selector, self._label_selector = field_selector, label_selector
         self._keep = keep or (lambda item: item)
         self._stopped = False
         self._watch: Any = None
@@ -136,7 +136,9 @@ class Follower:
     def _list(self) -> tuple[list[Any], str]:
         items: list[Any] = []
         version = ""
-        for page in self._cluster.pages(self._path, **self._selectors):
+        for page in self._cluster.pages(
+            self._path, field_selector=self._field_selector, label_selector=self._label_selector
+        ):
             items.extend(self._keep(item) for item in page.get("items") or [])
             version = page["metadata"]["resourceVersion"]
         return items, version
@@ -154,7 +156,8 @@ class Follower:
                     self._path,
                     resource_version=version,
                     timeout_seconds=max(1, min(_LONGEST, _whole_seconds(self._deadline.left))),
-                    **self._selectors,
+                    field_selector=self._field_selector,
+                    label_selector=self._label_selector,
                 ):
                     if event is None:
                         # A line that is no JSON, from whatever sits between the server and us.

@@ -103,8 +103,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cordon import cordon
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
 
 OPERATION = cordon
 SPEC: dict[str, Any] = {

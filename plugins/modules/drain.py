@@ -209,8 +209,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain import drain
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
 
 OPERATION = drain
 SPEC: dict[str, Any] = {

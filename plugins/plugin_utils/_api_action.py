@@ -6,8 +6,7 @@
 from __future__ import annotations
 
 import os
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 from ansible.errors import AnsibleActionFail
@@ -33,7 +32,7 @@ class ApiActionModule(ActionBase):
     _supports_check_mode = True
     _supports_async = False
 
-    module: ClassVar[ModuleType]
+    module: Any
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)

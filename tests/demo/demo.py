@@ -87,12 +87,24 @@ def _play(lab: Lab) -> int:
     }
     command = [
         str(Path(sys.executable).parent / "ansible-playbook"),
-        *("--inventory", str(lab.inventory), "holdfast.kubernetes.rolling_reboot", "--extra-vars", json.dumps(variables)),
+        *(
+            "--inventory",
+            str(lab.inventory),
+            "holdfast.kubernetes.rolling_reboot",
+            "--extra-vars",
+            json.dumps(variables),
+        ),
     ]
     environment = {**_environment(), "K8S_AUTH_KUBECONFIG": str(lab.kubeconfig), "ANSIBLE_NOCOLOR": "1"}
     with (OUT / "ansible.log").open("w", encoding="utf-8") as log:
         return subprocess.run(
-            command, cwd=OUT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            command,
+            check=False,
+            cwd=OUT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
         ).returncode
 
 

@@ -53,7 +53,7 @@ class Observer:
         while not self._stopped:
             try:
                 follow(api)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001
                 # A watch that breaks must not end the observation; the list at its new beginning closes the gap.
                 self.say(f"(the observer starts again: {error})")
                 time.sleep(0.2)
