@@ -21,7 +21,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import 
     to_text,
 )
 
-MOMENTS = st.datetimes(datetime(2001, 1, 1), datetime(2090, 1, 1), timezones=st.just(timezone.utc))
+NAIVE = st.datetimes(datetime(2001, 1, 1), datetime(2090, 1, 1))  # noqa: DTZ001 (hypothesis wants them so)
+MOMENTS = NAIVE.map(lambda moment: moment.replace(tzinfo=timezone.utc))
 THEN = datetime(2026, 5, 4, 3, 2, 1, tzinfo=timezone.utc)
 
 

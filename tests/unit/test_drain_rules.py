@@ -39,7 +39,6 @@ def pod_object(
     return {
         "metadata": {"namespace": "shop", "name": "web-0", "uid": "u1", **metadata},
         "spec": spec or {},
-        "status": status or {},
     }
 
 
