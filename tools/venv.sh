@@ -47,7 +47,12 @@ link_collection() { # DIRECTORY: the parent of ansible_collections
 made_from() {
     # The place counts as well: the scripts of a virtual environment name it.
     cat "$root/tools/venv.sh" "$requirements" requirements/constraints.txt | sha256sum | cut -d' ' -f1
-    echo "$target ${PYTHON:-}"
+    echo "$target"
+}
+
+of_wanted_python() { # An interpreter that was asked for once stays, until another one is.
+    local tell='import sys; print(sys.base_prefix, sys.version)'
+    [ -z "${PYTHON:-}" ] || [ "$("$PYTHON" -c "$tell")" = "$("$target/bin/python" -c "$tell")" ]
 }
 
 mkdir -p "$(dirname "$target")"
@@ -55,7 +60,7 @@ exec 9>"$target.lock"
 flock 9
 
 link_collection "$root/build/collections"
-if [ -x "$target/bin/python" ] && [ "$(cat "$target/made-from" 2>/dev/null)" = "$(made_from)" ]; then
+if [ -x "$target/bin/python" ] && [ "$(cat "$target/made-from" 2>/dev/null)" = "$(made_from)" ] && of_wanted_python; then
     exit 0
 fi
 
