@@ -212,6 +212,11 @@ class Lab:
         return found
 
     def _setup(self) -> None:
+        # Several labs may share a cache.
+        with _locked(self.paths.cache / "lab.lock"):
+            self._build()
+
+    def _build(self) -> None:
         # What cannot be helped comes first, before minutes of work.
         programs.check(self.paths.cache)
         host.install()
@@ -270,10 +275,16 @@ class Lab:
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         """One change at a time, whoever asks."""
-        self.paths.lock.parent.mkdir(parents=True, exist_ok=True)
-        with self.paths.lock.open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with _locked(self.paths.lock):
             yield
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _wait(condition: Callable[[], bool], timeout: float, complaint: Callable[[], str]) -> None:
@@ -285,7 +296,7 @@ def _wait(condition: Callable[[], bool], timeout: float, complaint: Callable[[],
 
 
 def _natural(name: str) -> tuple[str, int]:
-    head, _, number = name.rpartition("-")
+    head, _dash, number = name.rpartition("-")
     return (head, int(number)) if number.isdigit() else (name, 0)
 
 

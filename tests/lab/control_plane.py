@@ -16,7 +16,7 @@ from .cgroups import Cgroup
 from .commands import direct_environment
 from .errors import LabError
 from .network import Network
-from .paths import Paths
+from .paths import PACKAGE, Paths
 from .processes import Process
 
 API_PORT = 6443
@@ -182,7 +182,7 @@ class ControlPlane:
     def _kwok(self) -> list[str]:
         return [
             f"--kubeconfig={self._kubeconfig('kwok')}",
-            f"--config={Path(__file__).with_name('kwok.yml')}",
+            *(f"--config={path}" for path in sorted((PACKAGE / "stages").iterdir())),
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
             # Renewed each quarter of this time, which must stay well below the grace period.
             f"--node-lease-duration-seconds={2 * NODE_GRACE}",

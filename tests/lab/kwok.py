@@ -20,7 +20,7 @@ def names(count: int, prefix: str = PREFIX) -> list[str]:
 
 def belongs(name: str, prefix: str) -> bool:
     """Whether a node was made with this very prefix, not with a longer one."""
-    head, _, number = name.rpartition("-")
+    head, _dash, number = name.rpartition("-")
     return head == prefix and number.isdigit()
 
 

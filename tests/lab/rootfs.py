@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,11 +62,13 @@ def make(cache: Path, suites: Sequence[str] = tuple(SUITES)) -> None:
         if made.exists():
             continue
         made.parent.mkdir(parents=True, exist_ok=True)
-        temporary = made.with_name(f".{made.name}")
-        if temporary.exists():
-            shutil.rmtree(temporary)
+        for stale in made.parent.glob(f".{suite}-*"):
+            shutil.rmtree(stale, ignore_errors=True)
+        # A name of its own: one that was killed may have left a child that still writes.
+        temporary = Path(tempfile.mkdtemp(prefix=f".{suite}-", dir=made.parent))
         with step(f"make a root file system of Debian {suite}"):
             include = ",".join(sorted(SUITES[suite]))
             argv = ["mmdebstrap", "--variant=minbase", "--format=directory", f"--include={include}"]
             run([*argv, suite, str(temporary)], cwd=Path("/"))
+            temporary.chmod(0o755)
             temporary.rename(made)
