@@ -22,6 +22,9 @@ FORBIDDEN = {
     "a merge conflict": re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE),
 }
 THIS = "tools/tree_check.py"
+# Those that are made of code; what only configures says nothing that could be owned.
+PROGRAM = re.compile(r"\.(?:py|sh|go)$")
+NOTICE = "GNU General Public License v3.0+ (see COPYING"
 LARGEST = 512 * 1024
 
 
@@ -42,6 +45,8 @@ def complaints(name: str) -> list[str]:
         for match in pattern.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
             found.append(f"{name}:{line}: {what}: {match.group()}")
+    if text and PROGRAM.search(name) and NOTICE not in text[:600]:
+        found.append(f"{name}: no notice of its license")
     if text and not text.endswith("\n"):
         found.append(f"{name}: no newline at the end")
     if re.search(r"[ \t]+$", text, re.MULTILINE) and not name.endswith((".patch", ".md")):

@@ -1,4 +1,8 @@
 #!/usr/bin/env bash
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
 # Make a virtual environment once, and again only when what it was made from has changed.
 #
 #   tools/venv.sh DIRECTORY REQUIREMENTS [--constraint FILE]
@@ -46,7 +50,7 @@ link_collection() { # DIRECTORY: the parent of ansible_collections
 
 made_from() {
     # The place counts as well: the scripts of a virtual environment name it.
-    cat "$root/tools/venv.sh" "$requirements" requirements/constraints.txt | sha256sum | cut -d' ' -f1
+    cat "$requirements" requirements/constraints.txt | sha256sum | cut -d' ' -f1
     echo "$target"
 }
 
