@@ -56,14 +56,14 @@ def tree(cache: Path, suite: str) -> Path:
 
 
 def make(cache: Path, suites: Sequence[str] = tuple(SUITES)) -> None:
-    """Make the trees that are missing."""
+    """Make the trees that are missing, and remove what was left half made."""
+    for stale in (cache / "rootfs").glob(".*"):
+        shutil.rmtree(stale, ignore_errors=True)
     for suite in suites:
         made = tree(cache, suite)
         if made.exists():
             continue
         made.parent.mkdir(parents=True, exist_ok=True)
-        for stale in made.parent.glob(f".{suite}-*"):
-            shutil.rmtree(stale, ignore_errors=True)
         # A name of its own: one that was killed may have left a child that still writes.
         temporary = Path(tempfile.mkdtemp(prefix=f".{suite}-", dir=made.parent))
         with step(f"make a root file system of Debian {suite}"):
