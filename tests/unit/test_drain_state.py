@@ -87,7 +87,7 @@ class AnyCourse(RuleBasedStateMachine):
         tolerates=st.booleans(),
         name=st.integers(1, 3),
     )
-    def a_pod_comes(self, app, controller, mirror, empty_dir, phase, ready, tolerates, name):
+    def a_pod_comes(self, *, app, controller, mirror, empty_dir, phase, ready, tolerates, name):
         uid = f"uid-{next(self.numbers)}"
         came = Pod(
             "shop",
@@ -140,7 +140,7 @@ class AnyCourse(RuleBasedStateMachine):
         desired=st.integers(0, 3),
         current=st.booleans(),
     )
-    def a_budget_changes(self, app, name, allowed, healthy, desired, current):
+    def a_budget_changes(self, *, app, name, allowed, healthy, desired, current):
         selector = {"matchLabels": {"app": app}} if app else {}
         self.state.budget(Budget("shop", name, selector, allowed, healthy, desired, 3, current))
 
@@ -203,7 +203,7 @@ class AnyCourse(RuleBasedStateMachine):
         left = {uid for uid, item in self.on_node.items() if uid not in self.state.skipped}
         assert not self.state.done or not left
         assert not self.state.done or not self.flying, "an answer is still to come"
-        assert {uid for uid in self.state.entries} == left
+        assert set(self.state.entries) == left
 
     @invariant()
     def all_that_is_left_is_named(self):
