@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
-import yaml
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
 
 display = Display()
 
@@ -43,9 +44,7 @@ class ApiActionModule(ActionBase):
         return result
 
     def _run_here(self) -> dict[str, Any]:
-        arguments = dict(self._task.args)
-        if isinstance(arguments.get("kubeconfig"), (str, list)):
-            arguments["kubeconfig"] = self._decrypted(arguments["kubeconfig"])
+        arguments = self._with_kubeconfig(_kubeconfig.decrypted)
         spec = self.module.SPEC
         validation = ModuleArgumentSpecValidator(
             spec["argument_spec"], **{key: spec[key] for key in _CONSTRAINTS if key in spec}
@@ -59,25 +58,28 @@ class ApiActionModule(ActionBase):
         return cleaned
 
     def _run_there(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
-        arguments = dict(self._task.args)
-        for name, option in self.module.SPEC["argument_spec"].items():
-            variables = option["fallback"][1] if "fallback" in option else []
-            known = {name, *option.get("aliases", [])} & arguments.keys()
-            value = next((os.environ[key] for key in variables if key in os.environ), None)
-            if not known and value is not None:
-                arguments[name] = value
-        kubeconfig = arguments.get("kubeconfig")
-        if isinstance(kubeconfig, str) and self._loader.path_exists(os.path.expanduser(kubeconfig)):
-            # The file lies here; the far host gets what is in it.
-            with open(self._loader.get_real_file(os.path.expanduser(kubeconfig)), encoding="utf-8") as file:
-                arguments["kubeconfig"] = yaml.safe_load(file)
+        arguments = {**self._from_environment(), **self._with_kubeconfig(_kubeconfig.whole)}
         outcome: dict[str, Any] = self._execute_module(
             module_name=self._task.action, module_args=arguments, task_vars=task_vars
         )
         return outcome
 
-    def _decrypted(self, kubeconfig: str | list[Any]) -> list[str]:
-        """Paths as they are, or paths of decrypted copies (removed with the task) where a file is a vault."""
-        paths = kubeconfig.split(os.pathsep) if isinstance(kubeconfig, str) else [str(path) for path in kubeconfig]
-        expanded = [os.path.expanduser(path) for path in paths if path]
-        return [str(self._loader.get_real_file(path)) if os.path.isfile(path) else path for path in expanded]
+    def _from_environment(self) -> dict[str, Any]:
+        """Options that only the controller's environment gives: the far host does not have it."""
+        found: dict[str, Any] = {}
+        for name, option in self.module.SPEC["argument_spec"].items():
+            variables = option["fallback"][1] if "fallback" in option else []
+            value = next((os.environ[key] for key in variables if key in os.environ), None)
+            if value is not None and not {name, *option.get("aliases", [])} & self._task.args.keys():
+                found[name] = _kubeconfig.whole(self._loader, value) if name == "kubeconfig" else value
+        return found
+
+    def _with_kubeconfig(self, convert: Callable[[Any, Any], Any]) -> dict[str, Any]:
+        """The task's options, with the kubeconfig of either cluster converted."""
+        arguments = dict(self._task.args)
+        if "kubeconfig" in arguments:
+            arguments["kubeconfig"] = convert(self._loader, arguments["kubeconfig"])
+        management = arguments.get("management")
+        if isinstance(management, dict) and "kubeconfig" in management:
+            arguments["management"] = {**management, "kubeconfig": convert(self._loader, management["kubeconfig"])}
+        return arguments

@@ -1,0 +1,78 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Kubeconfig files of the controller: decrypted for use here, or made whole for use on another host."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_LISTS = ("clusters", "contexts", "users")
+_FILES = ("certificate-authority", "client-certificate", "client-key")
+
+
+def paths_of(kubeconfig: str | list[Any]) -> list[str]:
+    """The single paths of a kubeconfig option, with ``~`` expanded."""
+    given = kubeconfig.split(os.pathsep) if isinstance(kubeconfig, str) else [str(path) for path in kubeconfig]
+    return [os.path.expanduser(path) for path in given if path]
+
+
+def decrypted(loader: Any, kubeconfig: Any) -> Any:
+    """Paths with each vault replaced by a decrypted copy that Ansible removes; anything else as it is.
+
+    Args:
+        loader: Ansible's DataLoader, which knows the vault secrets.
+        kubeconfig: A path, a list of paths, or the content.
+    """
+    if not isinstance(kubeconfig, (str, list)):
+        return kubeconfig
+    return [str(loader.get_real_file(path)) if os.path.isfile(path) else path for path in paths_of(kubeconfig)]
+
+
+def whole(loader: Any, kubeconfig: Any) -> Any:
+    """One dictionary with everything in it, certificates and keys included, for a host that has none of the files.
+
+    Paths that don't exist on the controller are left as they are: they may be meant for the other host.
+    """
+    if not isinstance(kubeconfig, (str, list)):
+        return kubeconfig
+    paths = paths_of(kubeconfig)
+    if not paths or not all(os.path.isfile(path) for path in paths):
+        return kubeconfig
+    merged: dict[str, Any] = {}
+    for path in paths:
+        content = yaml.safe_load(Path(loader.get_real_file(path)).read_text(encoding="utf-8")) or {}
+        _merge(merged, _embedded(content, Path(path).parent))
+    return merged
+
+
+def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """As kubectl merges: the first file that names something wins."""
+    for key, value in more.items():
+        if key in _LISTS:
+            known = {item["name"] for item in into.setdefault(key, [])}
+            into[key].extend(item for item in value or [] if item["name"] not in known)
+        elif not into.get(key):
+            into[key] = value
+
+
+def _embedded(content: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    result = dict(content)
+    for key, inner in (("clusters", "cluster"), ("users", "user")):
+        result[key] = [{**item, inner: _with_data(item.get(inner) or {}, folder)} for item in content.get(key) or []]
+    return result
+
+
+def _with_data(entry: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    result = dict(entry)
+    for key in _FILES:
+        if key in result:
+            data = (folder / str(result.pop(key))).read_bytes()
+            result.setdefault(f"{key}-data", base64.b64encode(data).decode("ascii"))
+    return result
