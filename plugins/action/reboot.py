@@ -21,6 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready import wait_until_back
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
 
 _AGENT = "holdfast"
 _LOOK_EVERY = 2.0
@@ -36,7 +37,10 @@ class ActionModule(BuiltinReboot):
     )
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        validation = ModuleArgumentSpecValidator(SPEC["argument_spec"]).validate(dict(self._task.args))
+        arguments = dict(self._task.args)
+        if "kubeconfig" in arguments:
+            arguments["kubeconfig"] = _kubeconfig.decrypted(self._loader, arguments["kubeconfig"])
+        validation = ModuleArgumentSpecValidator(SPEC["argument_spec"]).validate(arguments)
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))
         self._params = validation.validated_parameters
