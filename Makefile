@@ -39,7 +39,7 @@ sanity: venv ## ansible-test sanity
 	@$(STAGE) sanity
 
 unit: venv ## Unit tests (ARGS='-k drain -x')
-	@$(PY) -m pytest tests/unit $(ARGS)
+	@$(PY) -m pytest tests/unit tests/lab $(ARGS)
 
 integration: venv ## Tests against the lab, which is started if it is not up (ARGS=...)
 	@$(STAGE) --pytest-args='$(ARGS)' integration

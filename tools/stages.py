@@ -36,6 +36,8 @@ BIN = Path(sys.executable).parent
 # What the integration tests and the scenarios are written for.
 NODES = 3
 SIMULATED = 20
+# The lab has rules of its own.
+UNIT_TESTS = ["tests/unit", "tests/lab"]
 
 
 @dataclass
@@ -290,11 +292,11 @@ def sanity(_options: argparse.Namespace) -> Result:
 # --- pytest
 
 
-def pytest(name: str, arguments: list[str]) -> Result:
+def pytest(name: str, folders: list[str], arguments: list[str]) -> Result:
     result = Result(name)
     report = LOGS / f"{name}.xml"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", f"tests/{name}", f"--junitxml={report}", *arguments]
+    command = [sys.executable, "-m", "pytest", *folders, f"--junitxml={report}", *arguments]
     color = ["--color=yes"] if sys.stdout.isatty() else []
     result.status = run([*command, *color], log_of(name), show=True)
     if report.exists():
@@ -309,7 +311,7 @@ def pytest(name: str, arguments: list[str]) -> Result:
 
 
 def unit(options: argparse.Namespace) -> Result:
-    return pytest("unit", shlex.split(options.pytest_args))
+    return pytest("unit", UNIT_TESTS, shlex.split(options.pytest_args))
 
 
 # --- what needs the lab
@@ -385,7 +387,7 @@ def lab_down(lab: Lab) -> Result:
 
 
 def integration(options: argparse.Namespace) -> Result:
-    return pytest("integration", shlex.split(options.pytest_args))
+    return pytest("integration", ["tests/integration"], shlex.split(options.pytest_args))
 
 
 def molecule(_options: argparse.Namespace) -> Result:
