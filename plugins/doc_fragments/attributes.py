@@ -44,3 +44,16 @@ attributes:
     details:
       - This module changes nothing.
 """
+
+    CHANGE_MODULE = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Writes are sent as server-side dry runs, so that what the API server would refuse is refused here too.
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+"""

@@ -112,6 +112,8 @@ options:
       - Falls back on the environment variable E(K8S_AUTH_IMPERSONATE_GROUPS).
     type: list
     elements: str
+requirements:
+  - kubernetes >= 37, < 38 (Python library) where the task runs
 notes:
   - The names of these options and variables are those of kubernetes.core, so AWX's own credential type for Kubernetes
     works; kubernetes.core itself is not needed.

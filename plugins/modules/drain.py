@@ -74,21 +74,11 @@ seealso:
   - module: holdfast.kubernetes.node_info
 author:
   - holdfast.kubernetes contributors (@holdfast)
-requirements:
-  - kubernetes >= 37, < 38 (Python library) where the task runs
 extends_documentation_fragment:
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
-attributes:
-  check_mode:
-    support: full
-    details:
-      - Writes are sent as server-side dry runs, so that what the API server would refuse is refused here too.
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
+  - holdfast.kubernetes.attributes.change_module
 """
 
 EXAMPLES = r"""

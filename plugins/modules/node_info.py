@@ -36,8 +36,6 @@ seealso:
   - module: holdfast.kubernetes.lease_hold_info
 author:
   - holdfast.kubernetes contributors (@holdfast)
-requirements:
-  - kubernetes >= 37, < 38 (Python library) where the task runs
 extends_documentation_fragment:
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes

@@ -81,8 +81,6 @@ options:
     type: str
 author:
   - holdfast.kubernetes contributors (@holdfast)
-requirements:
-  - kubernetes >= 37, < 38 (Python library) where the task runs
 extends_documentation_fragment:
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
