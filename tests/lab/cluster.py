@@ -8,15 +8,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
-import os
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from . import host, image, inventory, kwok, network, programs, rootfs
+from . import host, image, inventory, kwok, network, programs, rootfs, trees
 from .cgroups import Cgroup
 from .commands import direct_environment, run
 from .control_plane import ControlPlane
@@ -193,9 +191,7 @@ class Lab:
                 everything = Cgroup(net.cgroup)
                 everything.kill()
                 everything.remove()
-            _unmount(self.paths.root)
-            if self.paths.root.exists():
-                shutil.rmtree(self.paths.root)
+            trees.remove(self.paths.root)
             for net in found:
                 # Last, because it is what tells another run of this command that something is left.
                 net.down()
@@ -298,11 +294,3 @@ def _wait(condition: Callable[[], bool], timeout: float, complaint: Callable[[],
 def _natural(name: str) -> tuple[str, int]:
     head, _dash, number = name.rpartition("-")
     return (head, int(number)) if number.isdigit() else (name, 0)
-
-
-def _unmount(root: Path) -> None:
-    """Mounts live in the supervisors' own namespaces; this is for those that someone else made here."""
-    lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    points = [line.split()[4].encode().decode("unicode_escape") for line in lines]
-    for point in sorted((point for point in points if point.startswith(f"{root}{os.sep}")), reverse=True):
-        run(["umount", "--lazy", point])

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
 
-from . import node_files, rootfs
+from . import node_files, rootfs, trees
 from .certificates import Authority
 from .cgroups import Cgroup
 from .commands import run
@@ -55,8 +54,7 @@ class Node:
         """Make its disk, unless it has one."""
         if self.exists:
             return
-        if self.directory.exists():
-            shutil.rmtree(self.directory)
+        trees.remove(self.directory)
         for name in ("upper", "work", "root"):
             (self.directory / name).mkdir(parents=True)
         spec = node_files.NodeSpec(self.name, self.number, self.address, self.network.gateway, server)
@@ -108,8 +106,7 @@ class Node:
     def remove(self) -> None:
         """Take it away with its disk."""
         self.power_off()
-        if self.directory.exists():
-            shutil.rmtree(self.directory)
+        trees.remove(self.directory)
 
     def ssh_arguments(self) -> list[str]:
         return [

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from . import trees
 from .commands import run
 from .progress import step
 
@@ -44,6 +44,14 @@ SUITES: dict[str, tuple[str, ...]] = {
 }
 
 
+# mmdebstrap mounts the machine's own /dev into the tree. Seen by nobody else, such mounts harm nobody who removes the
+# tree; and they end with it, as it ends with us.
+CONTAINED = (
+    *("setpriv", "--pdeathsig=KILL", "--"),
+    *("unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
+)
+
+
 def suite_of(number: int) -> str:
     """Odd nodes run the older release."""
     return list(SUITES)[(number - 1) % len(SUITES)]
@@ -58,17 +66,16 @@ def tree(cache: Path, suite: str) -> Path:
 def make(cache: Path, suites: Sequence[str] = tuple(SUITES)) -> None:
     """Make the trees that are missing, and remove what was left half made."""
     for stale in (cache / "rootfs").glob(".*"):
-        shutil.rmtree(stale, ignore_errors=True)
+        trees.remove(stale)
     for suite in suites:
         made = tree(cache, suite)
         if made.exists():
             continue
         made.parent.mkdir(parents=True, exist_ok=True)
-        # A name of its own: one that was killed may have left a child that still writes.
         temporary = Path(tempfile.mkdtemp(prefix=f".{suite}-", dir=made.parent))
         with step(f"make a root file system of Debian {suite}"):
             include = ",".join(sorted(SUITES[suite]))
-            argv = ["mmdebstrap", "--variant=minbase", "--format=directory", f"--include={include}"]
+            argv = [*CONTAINED, "mmdebstrap", "--variant=minbase", "--format=directory", f"--include={include}"]
             run([*argv, suite, str(temporary)], cwd=Path("/"))
             temporary.chmod(0o755)
             temporary.rename(made)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from lab import certificates, cgroups, inventory, kwok, node_files, programs, rootfs
+from lab import certificates, cgroups, inventory, kwok, node_files, programs, rootfs, trees
 from lab.network import Network
 from lab.node import Node
 from lab.paths import Paths
@@ -127,3 +127,14 @@ def test_a_process_that_ended_has_no_start_time() -> None:
         time.sleep(0.01)
     assert start_time(child.pid) is None, "a zombie counts as ended"
     child.wait()
+
+
+def test_what_is_mounted_in_a_directory_is_found_innermost_first() -> None:
+    mountinfo = """\
+24 27 0:6 / /dev rw - devtmpfs devtmpfs rw
+50 27 0:39 / /lab/a\\040tree/dev rw - devpts none rw
+51 50 0:27 / /lab/a\\040tree/dev/shm rw - tmpfs tmpfs rw
+52 27 0:22 / /lab/a\\040tree-2/sys ro - sysfs sys rw
+"""
+    below = [str(path) for path in trees.mounts_below(Path("/lab/a tree"), mountinfo)]
+    assert below == ["/lab/a tree/dev/shm", "/lab/a tree/dev"]
