@@ -95,7 +95,11 @@ class Cluster:
         return self._json("PATCH", path, body=body, write=True, content_type="application/merge-patch+json")
 
     def delete(self, path: str, options: Object | None = None) -> Object:
-        return self._json("DELETE", path, body=options or {"apiVersion": "v1", "kind": "DeleteOptions"}, write=True)
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
+        if self.dry_run:
+            # With a body, the server reads its options from there alone: the query's dryRun would be ignored.
+            body["dryRun"] = ["All"]
+        return self._json("DELETE", path, body=body, write=True)
 
     def open_watch(
         self,
