@@ -1,0 +1,157 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for a node that comes back, against a real API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.modules import node_ready
+
+LONG = 60
+
+
+@pytest.fixture
+def daemons(world):
+    """A DaemonSet over the world's nodes."""
+
+    def make(**more):
+        template = world.template("daemon", nodeSelector=world.pool, **more)
+        selector = {"matchLabels": {"app": "daemon"}}
+        world.create("daemonsets", "daemon", {"spec": {"selector": selector, "template": template}})
+
+    return make
+
+
+def boot(world, name, boot_id):
+    world.cluster.merge(f"/api/v1/nodes/{name}/status", {"status": {"nodeInfo": {"bootID": boot_id}}})
+
+
+def pod_on(world, name):
+    return next(iter(world.pods(name)), None)
+
+
+def test_a_node_that_is_there_is_not_waited_for(world, nodes):
+    (name,) = nodes()
+
+    result = world.run(node_ready, name=name, timeout=LONG)
+
+    assert result["changed"] is False
+    assert result["ready"] is True
+    assert result["boot_id"] == world.node(name)["status"]["nodeInfo"]["bootID"]
+
+
+def test_waits_for_ready_and_for_a_new_boot_id(world, nodes):
+    (name,) = nodes()
+    old = world.node(name)["status"]["nodeInfo"]["bootID"]
+    seen = world.record("/api/v1/nodes", field_selector=f"metadata.name={name}")
+    world.set_condition(name, "Ready", "False", "KubeletNotReady")
+    waiting = world.start(node_ready, name=name, boot_id_before=old, timeout=LONG)
+
+    world.set_condition(name, "Ready", "True", "KubeletReady")
+    seen.until(lambda changes: len(changes) >= 3)
+    assert not waiting.done(), "the old boot ID is no new boot"
+    boot(world, name, "new")
+    result = waiting.result(LONG)
+
+    assert (result["ready"], result["boot_id"]) == (True, "new")
+
+
+def test_not_rebooted(world, nodes):
+    (name,) = nodes()
+    old = world.node(name)["status"]["nodeInfo"]["bootID"]
+
+    result = world.run(node_ready, name=name, boot_id_before=old, timeout=1)
+
+    assert result["failed"]
+    assert result["error"] == "timed_out"
+    assert f"Node {name} is not back after 1 s: its boot ID is still {old}, so it was not rebooted" in result["msg"]
+    assert (result["node"], result["boot_id"], result["ready"]) == (name, old, True)
+
+
+def test_not_ready(world, nodes):
+    (name,) = nodes()
+    world.set_condition(name, "Ready", "False", "KubeletNotReady")
+
+    result = world.run(node_ready, name=name, boot_id_before="before", timeout=1)
+
+    assert result["error"] == "timed_out"
+    assert "Ready is False (KubeletNotReady: by a test)" in result["msg"]
+    assert result["ready"] is False
+
+
+def test_without_any_time_it_still_looks(world, nodes):
+    (name,) = nodes()
+
+    assert world.run(node_ready, name=name, timeout=0)["ready"] is True
+    world.set_condition(name, "Ready", "Unknown", "NodeStatusUnknown")
+    assert "Ready is Unknown" in world.run(node_ready, name=name, timeout=0)["msg"]
+
+
+def test_a_node_that_is_not_there(world):
+    result = world.run(node_ready, name="no-such-node", timeout=LONG)
+
+    assert result["error"] == "not_found"
+
+
+def test_a_node_that_is_taken_away_meanwhile(world, nodes):
+    (name,) = nodes()
+    waiting = world.start(
+        node_ready, name=name, boot_id_before=world.node(name)["status"]["nodeInfo"]["bootID"], timeout=3
+    )
+
+    world.cluster.delete(f"/api/v1/nodes/{name}")
+
+    result = waiting.result(LONG)
+    assert result["error"] in ("timed_out", "not_found")
+    assert "does not exist any more" in result["msg"] or "There is no Node" in result["msg"]
+
+
+def test_check_mode_waits_for_nothing(world, nodes):
+    (name,) = nodes()
+    old = world.node(name)["status"]["nodeInfo"]["bootID"]
+
+    result = world.run(node_ready, name=name, boot_id_before=old, timeout=LONG, check_mode=True)
+
+    assert not result.get("failed")
+    assert result["ready"] is False
+
+
+class TestDaemonSetPods:
+    def test_are_waited_for(self, world, nodes, daemons):
+        (name,) = nodes()
+        daemons(slow={"ready": "3600s"})
+        seen = world.record(world.path("pods"))
+        pod = seen.until(lambda changes: changes and changes[-1].object["metadata"]["name"])
+        waiting = world.start(node_ready, name=name, timeout=LONG)
+
+        assert not waiting.done()
+        world.set_pod(pod)
+
+        assert waiting.result(LONG)["ready"] is True
+
+    def test_that_are_not_ready_are_named(self, world, nodes, daemons):
+        (name,) = nodes()
+        daemons(slow={"ready": "3600s"})
+        pod = world.record(world.path("pods")).until(lambda changes: changes and changes[-1].object["metadata"]["name"])
+
+        result = world.run(node_ready, name=name, timeout=1)
+
+        assert result["error"] == "timed_out"
+        assert result["pods"] == [f"{world.namespace}/{pod}"]
+        assert f"1 of its DaemonSet pods are not after 1 s: {world.namespace}/{pod}" in result["msg"]
+        assert world.run(node_ready, name=name, timeout=0)["pods"] == [f"{world.namespace}/{pod}"]
+
+    def test_need_not_be_waited_for(self, world, nodes, daemons):
+        (name,) = nodes()
+        daemons(slow={"ready": "3600s"})
+        world.record(world.path("pods")).until(bool)
+
+        assert world.run(node_ready, name=name, timeout=LONG, daemonset_pods=False)["ready"] is True
+
+    def test_other_pods_are_not_waited_for(self, world, nodes):
+        (name,) = nodes()
+        world.owned("slow", name, slow={"ready": "3600s"}, wait=False)
+
+        assert world.run(node_ready, name=name, timeout=LONG)["ready"] is True
