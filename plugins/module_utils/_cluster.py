@@ -159,7 +159,7 @@ class Cluster:
         timeout: tuple[float, float] = _TIMEOUT,
     ) -> Any:
         headers = {"Accept": "application/json", "Content-Type": content_type}
-        parameters = [(key, value) for key, value in query.items()]
+        parameters = list(query.items())
         request = self._client.param_serialize(
             method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]
         )

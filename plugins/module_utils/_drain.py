@@ -58,7 +58,7 @@ def drain(context: Context, params: Params) -> Result:
         outcome = work.rehearse(budgets) if context.check_mode else work.run()
     except HoldfastError as error:
         if params["uncordon_on_failure"]:
-            _, after = _cordon.give_back(cluster, name, owner)
+            after = _cordon.give_back(cluster, name, owner)[1]
         error.fields.update(
             changed=before is not after or bool(error.fields.get("evicted")), unschedulable=_node.unschedulable(after)
         )
@@ -101,7 +101,7 @@ def _refuse(name: str, first: Plan, budgets: list[Budget], *, disable_eviction: 
         )
     if disable_eviction:
         return
-    _, blockers = node_verdict(first, budgets)
+    blockers = node_verdict(first, budgets)[1]
     never = [blocker for blocker in blockers if blocker["verdict"] == NEVER]
     if never and len(never) == len(first.evict) and not first.wait:
         raise Refused(_never_message(name, never, cordoned=False), blocked=never, evicted=[])
@@ -148,8 +148,8 @@ class _Work:
     def rehearse(self, budgets: list[Budget]) -> Result:
         """What would happen: every eviction is sent as a server-side dry run."""
         self.state.all_budgets(budgets)
-        self.state.saw_all(self._first.evict + self._first.wait + [pod for pod, _ in self._first.skipped], 0.0)
-        _, blockers = node_verdict(self._first, [] if self._params["disable_eviction"] else budgets)
+        self.state.saw_all(self._first.evict + self._first.wait + [skipped[0] for skipped in self._first.skipped], 0.0)
+        blockers = node_verdict(self._first, [] if self._params["disable_eviction"] else budgets)[1]
         for pod in self._first.evict:
             self._send(pod)(self.state)
         outcome = self._outcome()

@@ -81,7 +81,10 @@ class Member:
 
 @dataclass(frozen=True)
 class Request:
-    """Somebody wants a slot for a node."""
+    """Somebody wants a slot for a node.
+
+    ``live`` are the runs that live now; ``None`` where that does not matter, and every run counts as alive.
+    """
 
     node: str
     operation: str
@@ -89,6 +92,7 @@ class Request:
     now: str
     max_failed: int = 0
     count_others: bool = True
+    live: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | 
         return None
     limit = int(policy.max_unavailable)
     active = [slot for slot in ledger.slots.values() if slot.state == ACTIVE]
-    if not 0 < limit <= len(active):
+    if not 0 < limit <= len(active) or not any(_worked_on(slot, request.live) for slot in active):
         return None
     names = tuple(sorted(ledger.slots))
     words = "; ".join(_words(ledger.slots[name]) for name in names)
@@ -164,10 +168,12 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
         return replace(outcome, why=f"node {request.node} does not match the group's selector")
     mine = ledger.slots.get(request.node)
     if mine and mine.operation != request.operation:
-        return replace(outcome, outcome=WAIT if mine.state == ACTIVE else REFUSED, why=_words(mine))
+        return replace(outcome, outcome=WAIT if _worked_on(mine, request.live) else REFUSED, why=_words(mine))
     failures = ledger.failures(request.operation)
     if len(failures) > request.max_failed:
         return replace(outcome, why=_failed_words(failures, request.max_failed))
+    if mine and mine.run not in ("", request.run) and _worked_on(mine, request.live or frozenset()):
+        return replace(outcome, outcome=WAIT, why=_words(mine))
     if mine:
         return _granted(outcome, request, group[request.node], since=mine.since)
     if limit == 0:
@@ -175,7 +181,8 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
     blockers, which = _blockers(policy, limit, busy, group[request.node])
     if not blockers:
         return _granted(outcome, request, group[request.node], since=request.now)
-    working = [name for name in blockers if name in ledger.slots and ledger.slots[name].state == ACTIVE]
+    slots = [ledger.slots[name] for name in blockers if name in ledger.slots]
+    working = [slot for slot in slots if _worked_on(slot, request.live)]
     words = "; ".join(_why_unavailable(ledger, group, name) for name in sorted(blockers))
     return replace(outcome, outcome=WAIT if working else REFUSED, why=f"{which}: {words}")
 
@@ -254,21 +261,37 @@ def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -
     return replace(outcome, outcome=GRANTED, ledger=changed)
 
 
-def _with_operation(
-    ledger: Ledger, operation: str, failure: tuple[str, str] | None = None, *, again: bool = True
-) -> Ledger:
-    """The ledger with a record of the operation, as the youngest; ``again`` moves one that is known there."""
+def _worked_on(slot: Slot, live: frozenset[str] | None) -> bool:
+    """Whether somebody works on a slot; of one without a run nobody can tell, so it is believed."""
+    return slot.state == ACTIVE and (live is None or slot.run == "" or slot.run in live)
+
+
+def operation_entry(ledger: Ledger, operation: str) -> dict[str, Any]:
+    """The record of an operation, a new one where there is none."""
     known = next((item for item in ledger.operations if item["id"] == operation), None)
-    if known and not failure and not again:
-        return ledger
-    entry = dict(known or {"id": operation, "failures": {}})
-    if failure:
-        entry["failures"] = {**entry["failures"], failure[0]: failure[1]}
-    rest = [item for item in ledger.operations if item["id"] != operation]
+    return dict(known or {"id": operation, "failures": {}})
+
+
+def with_entry(ledger: Ledger, entry: dict[str, Any]) -> Ledger:
+    """The ledger with this record of an operation, as the youngest."""
+    rest = [item for item in ledger.operations if item["id"] != entry["id"]]
     # One that has a slot goes on, and its failures count, however many others came and went meanwhile.
     at_work = {slot.operation for slot in ledger.slots.values()}
     old = [item for item in rest[: -(KEPT_OPERATIONS - 1)] if item["id"] in at_work]
     return replace(ledger, operations=(*old, *rest[-(KEPT_OPERATIONS - 1) :], entry))
+
+
+def _with_operation(
+    ledger: Ledger, operation: str, failure: tuple[str, str] | None = None, *, again: bool = True
+) -> Ledger:
+    """The ledger with a record of the operation; ``again`` makes one that is known the youngest."""
+    known = any(item["id"] == operation for item in ledger.operations)
+    if known and not failure and not again:
+        return ledger
+    entry = operation_entry(ledger, operation)
+    if failure:
+        entry["failures"] = {**entry["failures"], failure[0]: failure[1]}
+    return with_entry(ledger, entry)
 
 
 def _other_policy(ledger: Ledger, policy: Policy) -> Decision:

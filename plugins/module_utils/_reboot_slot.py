@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _cordon, _ledger
+from . import _cordon, _ledger, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._budget import Policy, check_amount
@@ -35,14 +35,6 @@ def reboot_slot(context: Context, params: Params) -> Result:
         **_facts(params, after, waited=0.0),
         "diff": {"before": _shown(before, params["name"]), "after": _shown(after, params["name"])},
     }
-
-
-def slot_of(cluster: Cluster, node: str) -> dict[str, Any] | None:
-    """The slot of a node in whichever group."""
-    for group, ledger in store.all_ledgers(cluster):
-        if node in ledger.slots:
-            return {"group": group, **vars(ledger.slots[node])}
-    return None
 
 
 def _policy(params: Params) -> Policy:
@@ -78,11 +70,12 @@ class _Taking:
         self._before = Ledger()
 
     def run(self) -> Result:
-        decision: Decision = retry_conflicts(self._look)
-        if decision.outcome == WAIT:
-            if self._check_mode:
-                raise self._refusal(decision, "would have to wait for a slot")
-            decision = self._wait(decision)
+        with _run.heartbeat(self._cluster, self._params.get("run") or ""):
+            decision: Decision = retry_conflicts(self._look)
+            if decision.outcome == WAIT:
+                if self._check_mode:
+                    raise self._refusal(decision, "would have to wait for a slot")
+                decision = self._wait(decision)
         name = self._params["name"]
         before = self._before.slots.get(name)
         if before is None and not self._check_mode:
@@ -97,12 +90,25 @@ class _Taking:
         return self._attempt(store.load(self._cluster, self._params["group"]), waiting=False)
 
     def _wait(self, last: Decision) -> Decision:
-        group = self._params["group"]
+        while not self._deadline.passed:
+            last = self._watch(last)
+            if last.outcome == GRANTED:
+                return last
+        params = self._params
+        raise TimedOut(
+            f"Node {params['name']} got no slot of group {params['group']} within {params['wait_timeout']} s: "
+            f"{last.why}. Raise wait_timeout or max_unavailable, or look at what keeps the other nodes.",
+            **_facts(params, last.ledger, waited=self._deadline.elapsed, decision=last),
+        )
+
+    def _watch(self, last: Decision) -> Decision:
+        """Follow the ledger until a slot is ours, or until a run that has one may be dead."""
+        pause = _run.until_one_may_be_dead(self._cluster) if self._params.get("run") else float("inf")
         follower = Follower(
             self._cluster,
             paths.config_maps(NAMESPACE),
-            self._deadline,
-            field_selector=f"metadata.name={store.config_map_name(group)}",
+            Deadline(min(self._deadline.left, pause)),
+            field_selector=f"metadata.name={store.config_map_name(self._params['group'])}",
         )
         for news in follower:
             try:
@@ -113,12 +119,8 @@ class _Taking:
                 # Somebody was faster, so there is news to come.
                 continue
             if last.outcome == GRANTED:
-                return last
-        raise TimedOut(
-            f"Node {self._params['name']} got no slot of group {group} within {self._params['wait_timeout']} s: "
-            f"{last.why}. Raise wait_timeout or max_unavailable, or look at what keeps the other nodes.",
-            **_facts(self._params, last.ledger, waited=self._deadline.elapsed, decision=last),
-        )
+                break
+        return last
 
     def _attempt(self, config_map: Object | None, *, waiting: bool) -> Decision:
         """Decide and store.
@@ -152,6 +154,7 @@ class _Taking:
             now=to_text(self._cluster.now()),
             max_failed=params["max_failed"],
             count_others=params["count_others"],
+            live=_run.live_ids(self._cluster) if params.get("run") else None,
         )
         known = _ledger.at_a_glance(ledger, self._policy, request) if waiting else None
         return known or _ledger.decide(ledger, self._policy, self._members(), request)

@@ -70,12 +70,20 @@ def test_giving_back_what_was_never_taken_makes_no_ledger(group):
     assert group.config_map() is None
 
 
-def test_the_next_run_of_the_operation_takes_the_slot_over(group):
-    first = group.taken(group.nodes[0], run="run-1")["slot"]
-    second = group.taken(group.nodes[0], run="run-2")
+def test_a_slot_passes_from_a_dead_run_to_the_next_of_the_operation(group):
+    name = f"run.{group.name}-1"
+    first = group.taken(group.nodes[0], run=f"{group.name}-1")["slot"]
+
+    kept = group.slot(group.nodes[0], run=f"{group.name}-2")
+    assert kept["error"] == "timed_out"
+    assert f"run {group.name}-1" in kept["msg"]
+
+    long_ago = {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}
+    group.lab.kubectl("patch", "lease", name, "-n", "holdfast", "--type=merge", "-p", json.dumps(long_ago))
+    second = group.taken(group.nodes[0], run=f"{group.name}-2")
 
     assert second["changed"] is True
-    assert second["slot"] == {**first, "run": "run-2"}
+    assert second["slot"] == {**first, "run": f"{group.name}-2"}
 
 
 def test_sixteen_race_for_three(lab):

@@ -1,0 +1,117 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The operations of a group, in its ledger: begun by runs, ended by them, or left behind by runs that died.
+
+Rules only. An operation is open while a run of it has not ended, and unfinished when its last run left nodes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from ._clock import from_text, seconds_between
+from ._ledger import ACTIVE, FAILED, Ledger, operation_entry, with_entry
+from ._run import Run
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What a run of this group begins with.
+
+    Attributes:
+        operation: Id of the operation.
+        adopted: It was begun by a run that is no more.
+        takes_over: Nodes whose slots pass from dead runs to this one.
+        ledger: What to store.
+    """
+
+    operation: str
+    adopted: bool
+    takes_over: tuple[str, ...]
+    ledger: Ledger
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a run wants to begin.
+
+    Attributes:
+        run: Its id.
+        operation: Id of the operation that the user named; empty to go on with one left behind, or begin a new one.
+        fresh: Id for a new operation.
+        nodes: The nodes that the run will work on.
+        restart: Leave what others left behind.
+        adopt_within: Seconds since the last sign of life after which an operation is left to rest.
+    """
+
+    run: str
+    fresh: str
+    operation: str = ""
+    nodes: frozenset[str] = frozenset()
+    restart: bool = False
+    adopt_within: float = 43200.0
+
+
+def begin(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) -> Beginning:
+    """Enter a run of an operation: the named one, else one left behind, else a new one."""
+    live = {run.id for run in runs.values() if run.alive(now)}
+    adopted = "" if wish.operation or wish.restart else _left_behind(ledger, wish, runs, live, now)
+    operation = wish.operation or adopted or wish.fresh
+    entry = operation_entry(ledger, operation)
+    known = bool(entry.get("runs") or entry.get("seen"))
+    others = [run for run in entry.get("runs", []) if run != wish.run and run in live]
+    entry = {**entry, "runs": [*others, wish.run], "seen": now.isoformat(), "unfinished": False}
+    if known and not others:
+        entry["failures"] = _still_failed(ledger, entry["failures"], wish.nodes)
+    ledger = with_entry(ledger, entry)
+    taken = _passing(ledger, operation, wish, live)
+    slots = {name: replace(slot, run=wish.run) if name in taken else slot for name, slot in ledger.slots.items()}
+    return Beginning(operation, bool(adopted) or known, tuple(sorted(taken)), replace(ledger, slots=slots))
+
+
+def end(ledger: Ledger, operation: str, run: str, live: Collection[str], *, complete: bool, now: datetime) -> Ledger:
+    """A run leaves its operation; dead runs of it go with it."""
+    entry = operation_entry(ledger, operation)
+    runs = [other for other in entry.get("runs", []) if other != run and other in live]
+    unfinished = not complete or bool(entry.get("unfinished"))
+    return with_entry(ledger, {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished})
+
+
+def _left_behind(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], live: Collection[str], now: datetime) -> str:
+    """The youngest operation that nobody works on and that is not finished; empty where there is none."""
+    for entry in reversed(ledger.operations):
+        open_runs = entry.get("runs", [])
+        if any(run in live for run in open_runs) or not (open_runs or entry.get("unfinished")):
+            continue
+        if _rested(entry, runs, now) <= wish.adopt_within:
+            return str(entry["id"])
+    return ""
+
+
+def _rested(entry: Mapping[str, Any], runs: Mapping[str, Run], now: datetime) -> float:
+    signs = [from_text(runs[run].renewed) for run in entry.get("runs", []) if run in runs]
+    if entry.get("seen"):
+        signs.append(from_text(entry["seen"]))
+    return seconds_between(max(signs), now) if signs else float("inf")
+
+
+def _still_failed(ledger: Ledger, failures: Mapping[str, str], nodes: Collection[str]) -> dict[str, str]:
+    """Failures that still count when somebody goes on: of nodes that are not tried again, or not healthy yet."""
+    kept = {name for name, slot in ledger.slots.items() if slot.state == FAILED}
+    return {name: reason for name, reason in failures.items() if name in kept or name not in nodes}
+
+
+def _passing(ledger: Ledger, operation: str, wish: Wish, live: Collection[str]) -> set[str]:
+    return {
+        name
+        for name, slot in ledger.slots.items()
+        if name in wish.nodes
+        and slot.operation == operation
+        and slot.state == ACTIVE
+        and slot.run != wish.run
+        and slot.run not in live
+    }

@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations on operations: begin one, go on with one that was left behind, end one."""
+
+from __future__ import annotations
+
+from . import _ledger, _operation_book, _run
+from . import _ledger_store as store
+from . import _paths as paths
+from ._cluster import Cluster
+from ._errors import InvalidInput
+from ._face import Context, Params, Result
+from ._ledger import FAILED, Ledger
+from ._operation_book import Beginning, Wish
+from ._watch import retry_conflicts
+
+
+def reboot_operation(context: Context, params: Params) -> Result:
+    """Enter or leave an operation of a group in the name of a run."""
+    store.check_group(params["group"])
+    if params["state"] == "begun":
+        return _begin(context.cluster, params)
+    return _end(context.cluster, params)
+
+
+def _begin(cluster: Cluster, params: Params) -> Result:
+    if not params.get("operation") and not params.get("fresh"):
+        raise InvalidInput("reboot_operation needs operation, or fresh: the id of a new one.")
+    with _run.heartbeat(cluster, params["run"], params.get("holder") or ""):
+        before, beginning = retry_conflicts(lambda: _enter(cluster, params))
+    return {
+        "changed": before != beginning.ledger,
+        "operation": beginning.operation,
+        "adopted": beginning.adopted,
+        "takes_over": list(beginning.takes_over),
+    }
+
+
+def _enter(cluster: Cluster, params: Params) -> tuple[Ledger, Beginning]:
+    config_map = store.load(cluster, params["group"])
+    before = store.ledger_of(config_map)
+    wish = Wish(
+        run=params["run"],
+        fresh=params.get("fresh") or "",
+        operation=params.get("operation") or "",
+        nodes=frozenset(params.get("nodes") or []),
+        restart=params["restart"],
+        adopt_within=params["adopt_within"],
+    )
+    runs = {run.id: run for run in _run.all_runs(cluster)}
+    beginning = _operation_book.begin(_healed(cluster, before), wish, runs, cluster.now())
+    if beginning.ledger != before:
+        store.store(cluster, params["group"], config_map, beginning.ledger)
+    return before, beginning
+
+
+def _healed(cluster: Cluster, ledger: Ledger) -> Ledger:
+    failed = [name for name, slot in ledger.slots.items() if slot.state == FAILED]
+    nodes = (cluster.find(paths.node(name)) for name in failed)
+    return _ledger.heal(ledger, {node["metadata"]["name"]: _ledger.member(node, "") for node in nodes if node})
+
+
+def _end(cluster: Cluster, params: Params) -> Result:
+    def attempt() -> tuple[Ledger, Ledger]:
+        config_map = store.load(cluster, params["group"])
+        before = store.ledger_of(config_map)
+        live = _run.live_ids(cluster)
+        after = _operation_book.end(
+            before, params["operation"], params["run"], live, complete=params["complete"], now=cluster.now()
+        )
+        store.store(cluster, params["group"], config_map, after)
+        return before, after
+
+    if not params.get("operation"):
+        raise InvalidInput("reboot_operation needs operation, the id of the one that ends.")
+    before, after = retry_conflicts(attempt)
+    _run.end(cluster, params["run"])
+    return {"changed": before != after, "operation": params["operation"], "adopted": False, "takes_over": []}

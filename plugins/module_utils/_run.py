@@ -1,0 +1,159 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs: who is at work, and whether they still live.
+
+A run is one ansible-playbook process or AWX job. Its sign of life is a Lease ``run.ID`` in the namespace ``holdfast``,
+renewed by whatever of ours is working; a run that has not renewed it for :data:`DEAD_AFTER` seconds is dead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from . import _paths as paths
+from ._clock import from_text, seconds_between, to_text
+from ._cluster import Cluster, Object
+from ._errors import ApiFailure, HoldfastError, NotFound
+from ._ledger_store import ensure_namespace
+from ._names import MANAGED_BY, NAMESPACE, RUN
+
+DEAD_AFTER = 90.0
+RENEW_EVERY = 15.0
+
+_SAFE = re.compile(r"[^a-z0-9.-]+")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as its Lease tells it."""
+
+    id: str
+    holder: str
+    renewed: str
+    ended: bool = False
+
+    def age(self, now: datetime) -> float:
+        """Seconds since its last sign of life."""
+        return seconds_between(from_text(self.renewed), now)
+
+    def alive(self, now: datetime) -> bool:
+        return not self.ended and self.age(now) < DEAD_AFTER
+
+
+def lease_name(run: str) -> str:
+    """Name of the Lease of a run; ids that are no valid name are made one and stay distinct."""
+    plain = _SAFE.sub("-", run.lower()).strip("-.")[:180]
+    if plain == run:
+        return f"run.{plain}"
+    return f"run.{plain}-{hashlib.sha256(run.encode()).hexdigest()[:8]}".replace("run.-", "run.")
+
+
+def read(lease: Object) -> Run:
+    spec, annotations = lease.get("spec") or {}, lease["metadata"].get("annotations") or {}
+    return Run(
+        id=annotations.get(RUN) or lease["metadata"]["name"][len("run.") :],
+        holder=spec.get("holderIdentity") or "",
+        renewed=spec.get("renewTime") or lease["metadata"]["creationTimestamp"],
+        ended=not spec.get("holderIdentity"),
+    )
+
+
+def find(cluster: Cluster, run: str) -> Run | None:
+    lease = cluster.find(paths.lease(NAMESPACE, lease_name(run)))
+    return read(lease) if lease else None
+
+
+def all_runs(cluster: Cluster) -> list[Run]:
+    """Every run that left a sign of life."""
+    leases = cluster.items(paths.leases(NAMESPACE), label_selector=f"{MANAGED_BY}=holdfast.kubernetes")
+    return [read(lease) for lease in leases if lease["metadata"]["name"].startswith("run.")]
+
+
+def live_ids(cluster: Cluster) -> frozenset[str]:
+    """Ids of the runs that live now, by the API server's clock."""
+    runs = all_runs(cluster)
+    now = cluster.now()
+    return frozenset(run.id for run in runs if run.alive(now))
+
+
+def until_one_may_be_dead(cluster: Cluster) -> float:
+    """Seconds until the first of the runs that live now is dead, if it gives no more sign; infinity without any."""
+    runs = all_runs(cluster)
+    now = cluster.now()
+    return min((DEAD_AFTER - run.age(now) + 1.0 for run in runs if run.alive(now)), default=float("inf"))
+
+
+def renew(cluster: Cluster, run: str, holder: str) -> Object:
+    """Give a sign of life; the first makes the Lease."""
+    path = paths.lease(NAMESPACE, lease_name(run))
+    now = to_text(cluster.now())
+    try:
+        return cluster.merge(path, {"spec": {"renewTime": now}})
+    except NotFound:
+        return _begin(cluster, run, holder, now)
+
+
+def _begin(cluster: Cluster, run: str, holder: str, now: str) -> Object:
+    body = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": lease_name(run),
+            "namespace": NAMESPACE,
+            "labels": {MANAGED_BY: "holdfast.kubernetes"},
+            "annotations": {RUN: run},
+        },
+        "spec": {
+            "holderIdentity": holder or run,
+            "acquireTime": now,
+            "renewTime": now,
+            "leaseDurationSeconds": int(DEAD_AFTER),
+        },
+    }
+    ensure_namespace(cluster)
+    try:
+        return cluster.create(paths.leases(NAMESPACE), body)
+    except ApiFailure as error:
+        if error.status != 409:
+            raise
+        return cluster.get(paths.lease(NAMESPACE, lease_name(run)))
+
+
+def end(cluster: Cluster, run: str) -> bool:
+    """Take the Lease of a run away; whether there was one."""
+    try:
+        cluster.delete(paths.lease(NAMESPACE, lease_name(run)))
+    except NotFound:
+        return False
+    return True
+
+
+@contextmanager
+def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
+    """Renew a run's Lease while the body works or waits; without a run do nothing.
+
+    An API server that does not answer is asked again: whether the run is dead is for others to judge by what they see.
+    """
+    if not run or cluster.dry_run:
+        yield
+        return
+    stop = threading.Event()
+
+    def beat() -> None:
+        while not stop.wait(RENEW_EVERY):
+            with suppress(HoldfastError):
+                renew(cluster, run, holder)
+
+    renew(cluster, run, holder)
+    threading.Thread(target=beat, daemon=True, name=f"heartbeat {run}").start()
+    try:
+        yield
+    finally:
+        stop.set()
