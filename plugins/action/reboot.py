@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
@@ -14,7 +15,7 @@ from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action.reboot import ActionModule as BuiltinReboot
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate, _inhibitors, _node
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate, _inhibitors, _node, _run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import HoldfastError, Refused, TimedOut
@@ -44,6 +45,7 @@ class ActionModule(BuiltinReboot):
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))
         self._params = validation.validated_parameters
+        self._run_id: str = self._params.get("run") or ""
         self._phases: dict[str, float] = {}
         self._overridden: list[dict[str, Any]] = []
         self._boot_id = ""
@@ -51,7 +53,8 @@ class ActionModule(BuiltinReboot):
         self._stage = Deadline(None)
         started = time.monotonic()
         try:
-            result = self._reboot(tmp, task_vars)
+            with _run.heartbeat(self._cluster(), self._run_id) if self._run_id else nullcontext():
+                result = self._reboot(tmp, task_vars)
         except HoldfastError as error:
             result = {**error.fields, "failed": True, "msg": error.message, "error": error.kind}
         except AnsibleConnectionFailure as error:
@@ -123,7 +126,7 @@ class ActionModule(BuiltinReboot):
         node = self._params.get("node")
         if not node:
             return
-        passed = _gate.look(self._cluster(), node, override_holds=self._params["override_holds"])
+        passed = _gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
         self._overridden = passed.overridden
         if passed.boot_id != self._boot_id:
             raise Refused(

@@ -13,12 +13,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from . import _cordon, _node, _run
+from . import _node, _run
 from . import _paths as paths
 from ._clock import to_text
 from ._cluster import Cluster, Object
 from ._errors import Refused
 from ._names import CLAIM
+from ._read_node import read_node
 from ._watch import retry_conflicts
 
 
@@ -97,6 +98,17 @@ def check(node: Object, run: str) -> None:
         )
 
 
+def ours(node: Object, run: str) -> Object:
+    """The node itself, where ``run`` may act on it; for a module used without a run, always.
+
+    Raises:
+        ClaimLost: The claim of this run passed to another.
+    """
+    if run:
+        check(node, run)
+    return node
+
+
 def take(
     cluster: Cluster, name: str, *, run: str, operation: str, purpose: str, restart: bool = False
 ) -> tuple[Object, Object]:
@@ -107,7 +119,7 @@ def take(
     """
 
     def attempt() -> tuple[Object, Object]:
-        node = _cordon.read(cluster, name)
+        node = read_node(cluster, name)
         present = claim_of(node)
         wanted = Claim(run, operation, purpose, to_text(cluster.now()))
         if present is not None and present.run == run and present.operation == operation:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import _node
+from . import _claim, _node
 from . import _paths as paths
 from ._clock import to_text
 from ._cluster import Cluster, Object
-from ._errors import NotFound, Refused
+from ._errors import Refused
 from ._face import Context, Params, Result
 from ._names import CORDON, KEEP_CORDONED
+from ._read_node import read_node
 from ._watch import retry_conflicts
 
 OWNER = "holdfast"
@@ -22,11 +23,13 @@ OWNER = "holdfast"
 
 def cordon(context: Context, params: Params) -> Result:
     """Cordon a node in somebody's name, or undo just that."""
-    owner = params.get("owner") or OWNER
+    owner, run = params.get("owner") or OWNER, params.get("run") or ""
     if params["state"] == "cordoned":
-        before, after = take(context.cluster, params["name"], owner, params.get("reason") or "", force=params["force"])
+        before, after = take(
+            context.cluster, params["name"], owner, params.get("reason") or "", force=params["force"], run=run
+        )
     else:
-        before, after = give_back(context.cluster, params["name"], owner, force=params["force"])
+        before, after = give_back(context.cluster, params["name"], owner, force=params["force"], run=run)
         if _node.unschedulable(after):
             context.warn(f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}.")
     return {
@@ -37,16 +40,19 @@ def cordon(context: Context, params: Params) -> Result:
     }
 
 
-def take(cluster: Cluster, name: str, owner: str, reason: str, *, force: bool = False) -> tuple[Object, Object]:
+def take(
+    cluster: Cluster, name: str, owner: str, reason: str, *, force: bool = False, run: str = ""
+) -> tuple[Object, Object]:
     """Cordon and record it; returns the Node before and after (the same object where nothing changed).
 
     Raises:
         NotFound: There is no such Node.
+        ClaimLost: ``run`` has no claim on it any more.
         Refused: Another owner of ours has cordoned it, and ``force`` is not set.
     """
 
     def attempt() -> tuple[Object, Object]:
-        node = read(cluster, name)
+        node = _claim.ours(read_node(cluster, name), run)
         record = _node.record(node, CORDON)
         if record and record.get("owner") != owner and not force:
             raise Refused(
@@ -66,7 +72,7 @@ def take(cluster: Cluster, name: str, owner: str, reason: str, *, force: bool = 
     return pair
 
 
-def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False) -> tuple[Object, Object]:
+def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False, run: str = "") -> tuple[Object, Object]:
     """Undo our own cordon: drop the record, and make the node schedulable unless it was cordoned before.
 
     A cordon of somebody else, and a node annotated ``holdfast.dev/keep-cordoned``, stay as they are. ``force`` undoes
@@ -74,7 +80,7 @@ def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False) -
     """
 
     def attempt() -> tuple[Object, Object]:
-        node = read(cluster, name)
+        node = _claim.ours(read_node(cluster, name), run)
         record = _node.record(node, CORDON)
         if force:
             if record is None and not _node.unschedulable(node):
@@ -87,20 +93,6 @@ def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False) -
 
     pair: tuple[Object, Object] = retry_conflicts(attempt)
     return pair
-
-
-def read(cluster: Cluster, name: str) -> Object:
-    """The Node.
-
-    Raises:
-        NotFound: There is none of that name.
-    """
-    node = cluster.find(paths.node(name))
-    if node is None:
-        raise NotFound(
-            f"There is no Node {name}. Use the Node's name as the API has it (kubectl get nodes).", node=name
-        )
-    return node
 
 
 def owner_of(node: Object) -> str | None:

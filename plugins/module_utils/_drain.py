@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable
 
-from . import _cordon, _node
+from . import _claim, _cordon, _node, _run
 from . import _paths as paths
 from ._cluster import Cluster, Object
 from ._drain_rules import (
@@ -29,10 +29,12 @@ from ._drain_rules import (
 from ._drain_state import Drain
 from ._errors import ApiFailure, HoldfastError, InvalidInput, NotFound, Refused, TimedOut, Unreachable
 from ._face import Context, Params, Result
+from ._read_node import read_node
 from ._volumes import persistent_volumes, wait_until_detached
 from ._watch import Changed, Deadline, Follower, Listed
 
 _PARALLEL = 16
+_LOOK_AGAIN = 10.0
 _BY_BUDGET = "DisruptionBudget"
 # Refusals on account of a budget that are not told by 429, in the API server's own words.
 _BUDGET_TROUBLE = ("more than one poddisruptionbudget", "disruptions allowed is negative", "disruptedpods map too big")
@@ -45,20 +47,22 @@ def drain(context: Context, params: Params) -> Result:
     _check(params)
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["timeout"])
-    node = _cordon.read(cluster, name)
+    node = read_node(cluster, name)
     options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
     pods = pods_on(cluster, name, params.get("pod_selector"))
     first = plan(pods, options)
     budgets = list(budgets_of(cluster))
     _refuse(name, first, budgets, disable_eviction=params["disable_eviction"])
     owner = params.get("owner") or _cordon.OWNER
-    before, after = _cordon.take(cluster, name, owner, params.get("reason") or "drain")
+    run = params.get("run") or ""
+    before, after = _cordon.take(cluster, name, owner, params.get("reason") or "drain", run=run)
     work = _Work(context, params, deadline, first)
     try:
-        outcome = work.rehearse(budgets) if context.check_mode else work.run()
+        with _run.heartbeat(cluster, run):
+            outcome = work.rehearse(budgets) if context.check_mode else work.run()
     except HoldfastError as error:
         if params["uncordon_on_failure"]:
-            after = _cordon.give_back(cluster, name, owner)[1]
+            after = _cordon.give_back(cluster, name, owner, run=run)[1]
         error.fields.update(
             changed=before is not after or bool(error.fields.get("evicted")), unschedulable=_node.unschedulable(after)
         )
@@ -122,6 +126,7 @@ class _Work:
         self._followers: list[Follower] = []
         self._pool = ThreadPoolExecutor(max_workers=_PARALLEL)
         self._named: set[str] = set()
+        self._looked = time.monotonic()
         options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
         self.state = Drain(options, time.monotonic())
 
@@ -226,10 +231,20 @@ class _Work:
             if self.state.hopeless(now):
                 blocked = self.state.blocked()
                 raise Refused(_never_message(self._name, blocked, cordoned=True), **self._outcome(), blocked=blocked)
-            for pod in self.state.next_evictions(now):
+            chosen = self.state.next_evictions(now)
+            if chosen:
+                self._keep_to_our_claim(now)
+            for pod in chosen:
                 self._pool.submit(self._send_and_tell, pod)
             self._name_the_hopeless()
             self._take_events(block=not self.state.done)
+
+    def _keep_to_our_claim(self, now: float) -> None:
+        """A run that was paused for long may have lost its claim meanwhile."""
+        run = self._params.get("run") or ""
+        if run and now - self._looked > _LOOK_AGAIN:
+            _claim.ours(read_node(self._cluster, self._name), run)
+        self._looked = now
 
     def _take_events(self, *, block: bool) -> None:
         """Apply what has come; with ``block`` wait for the first, for the next thing due or for the deadline."""

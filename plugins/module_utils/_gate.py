@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _cordon, _node
+from . import _claim, _node
 from ._cluster import Cluster
 from ._errors import Held
 from ._hold import entry, sentence
 from ._lease_hold import holds_on
+from ._read_node import read_node
 
 
 @dataclass(frozen=True)
@@ -28,16 +29,19 @@ class Pass:
     overridden: list[dict[str, Any]] = field(default_factory=list)
 
 
-def look(cluster: Cluster, node_name: str, *, override_holds: bool) -> Pass:
-    """Let nobody through who would interrupt a holder.
+def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "") -> Pass:
+    """Let nobody through who would interrupt a holder, or cut into the work of another run.
 
     Both signs count: the Leases, and the node's condition, which may still name a hold that the node has not let go.
 
     Raises:
+        ClaimLost: ``run`` has no claim on the node any more.
+        Claimed: There is no ``run``, and somebody has a claim.
         Held: The node is held and ``override_holds`` is not set.
         NotFound: There is no such Node.
     """
-    node = _cordon.read(cluster, node_name)
+    node = read_node(cluster, node_name)
+    _claim.check(node, run)
     held = holds_on(cluster, node_name)
     known = {entry(hold["namespace"], hold["holder"]) for hold in held}
     lingering = [name for name in _node.inhibited_by(node) if name not in known]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _cordon
 from . import _paths as paths
 from ._cluster import Cluster, Object
 from ._errors import ApiFailure, NotFound
 from ._face import Context, Params, Result
+from ._read_node import read_node
 
 _BY_SHUTDOWN = ("Terminated", "NodeShutdown")
 
@@ -19,7 +19,7 @@ _BY_SHUTDOWN = ("Terminated", "NodeShutdown")
 def leftover_pods(context: Context, params: Params) -> Result:
     """Report and, unless only asked to look, remove what a shutdown left on a node."""
     cluster, name = context.cluster, params["name"]
-    _cordon.read(cluster, name)
+    read_node(cluster, name)
     found = leftovers(cluster, name)
     gone = params["state"] == "absent" and bool(found)
     if gone:

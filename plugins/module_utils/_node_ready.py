@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from . import _cordon, _node
+from . import _node
 from . import _paths as paths
 from ._cluster import Cluster, Object
 from ._drain import pods_on
 from ._drain_rules import Pod, read_pod
 from ._errors import TimedOut
 from ._face import Context, Params, Result
+from ._read_node import read_node
 from ._watch import Deadline, Follower, Listed, wait_for
 
 
@@ -19,7 +20,7 @@ def node_ready(context: Context, params: Params) -> Result:
     """Wait for one node; see the module of the same name."""
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["timeout"])
-    node = _cordon.read(cluster, name)
+    node = read_node(cluster, name)
     old = params.get("boot_id_before") or ""
     if not context.check_mode:
         node = wait_until_back(cluster, name, old, deadline)

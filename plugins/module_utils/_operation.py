@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from . import _cordon, _node
+from . import _claim, _node
 from . import _paths as paths
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Cluster, Object
 from ._errors import InvalidInput
 from ._face import Context, Params, Result
 from ._names import CORDON, OPERATION
+from ._read_node import read_node
 from ._watch import retry_conflicts
 
 
@@ -28,7 +29,7 @@ def node_operation(context: Context, params: Params) -> Result:
 
 
 def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
-    node = _cordon.read(cluster, params["name"])
+    node = _claim.ours(read_node(cluster, params["name"]), _claimant(params))
     record = _node.record(node, OPERATION)
     wanted = advance(record, node, params, to_text(cluster.now()))
     if wanted == record:
@@ -40,6 +41,11 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
         }
     }
     return node, cluster.merge(paths.node(params["name"]), body)
+
+
+def _claimant(params: Params) -> str:
+    """Who has to have the claim: a run that is past waiting for its turn."""
+    return (params.get("run") or "") if params["claimed"] else ""
 
 
 def advance(record: dict[str, Any] | None, node: Object, params: Params, now: str) -> dict[str, Any]:

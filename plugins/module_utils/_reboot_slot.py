@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _cordon, _ledger, _run
+from . import _ledger, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._budget import Policy, check_amount
@@ -17,6 +17,7 @@ from ._errors import ApiFailure, InvalidInput, Refused, TimedOut
 from ._face import Context, Params, Result
 from ._ledger import GRANTED, REFUSED, WAIT, Decision, Ledger, Member, Request
 from ._names import NAMESPACE
+from ._read_node import read_node
 from ._watch import Changed, Deadline, Follower, Listed, retry_conflicts
 
 
@@ -26,7 +27,7 @@ def reboot_slot(context: Context, params: Params) -> Result:
     policy = _policy(params)
     cluster = context.cluster
     if params["state"] == "present":
-        _cordon.read(cluster, params["name"])
+        read_node(cluster, params["name"])
         _refuse_in_two_groups(cluster, params["group"], params["name"])
         return _Taking(context, params, policy).run()
     before, after = retry_conflicts(lambda: _give_back(cluster, params))

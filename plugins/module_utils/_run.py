@@ -90,14 +90,21 @@ def until_one_may_be_dead(cluster: Cluster) -> float:
     return min((DEAD_AFTER - run.age(now) + 1.0 for run in runs if run.alive(now)), default=float("inf"))
 
 
+def touch(cluster: Cluster, run: str) -> Object:
+    """Give a sign of life for a run that has begun and not ended.
+
+    Raises:
+        NotFound: It has not, or it has.
+    """
+    return cluster.merge(paths.lease(NAMESPACE, lease_name(run)), {"spec": {"renewTime": to_text(cluster.now())}})
+
+
 def renew(cluster: Cluster, run: str, holder: str) -> Object:
     """Give a sign of life; the first makes the Lease."""
-    path = paths.lease(NAMESPACE, lease_name(run))
-    now = to_text(cluster.now())
     try:
-        return cluster.merge(path, {"spec": {"renewTime": now}})
+        return touch(cluster, run)
     except NotFound:
-        return _begin(cluster, run, holder, now)
+        return _begin(cluster, run, holder, to_text(cluster.now()))
 
 
 def _begin(cluster: Cluster, run: str, holder: str, now: str) -> Object:

@@ -39,6 +39,11 @@ options:
       - With O(state=uncordoned), makes the node schedulable whoever cordoned it.
     type: bool
     default: false
+  run:
+    description:
+      - Id of the run that works on the node. With it the task fails where the run's claim passed to another one; see
+        M(holdfast.kubernetes.node_claim).
+    type: str
 seealso:
   - module: holdfast.kubernetes.drain
 author:
@@ -103,6 +108,7 @@ SPEC: dict[str, Any] = {
         "state": {"type": "str", "choices": ["cordoned", "uncordoned"], "default": "cordoned"},
         "owner": {"type": "str"},
         "reason": {"type": "str"},
+        "run": {"type": "str"},
         "force": {"type": "bool", "default": False},
         **auth_options(),
     },

@@ -69,6 +69,11 @@ options:
     description:
       - Why, for people who look.
     type: str
+  run:
+    description:
+      - Id of the run that works on the node. With it the task fails where the run's claim passed to another one; see
+        M(holdfast.kubernetes.node_claim).
+    type: str
 seealso:
   - module: holdfast.kubernetes.cordon
   - module: holdfast.kubernetes.node_info
@@ -216,6 +221,7 @@ SPEC: dict[str, Any] = {
         "uncordon_on_failure": {"type": "bool", "default": False},
         "owner": {"type": "str"},
         "reason": {"type": "str"},
+        "run": {"type": "str"},
         **auth_options(),
     },
     "supports_check_mode": True,

@@ -40,6 +40,11 @@ options:
     description:
       - More about the result, for people.
     type: str
+  claimed:
+    description:
+      - Whether O(run) has to have the claim on the node; see M(holdfast.kubernetes.node_claim).
+    type: bool
+    default: false
 seealso:
   - module: holdfast.kubernetes.node_info
 author:
@@ -130,6 +135,7 @@ SPEC: dict[str, Any] = {
         "phase": {"type": "str"},
         "result": {"type": "str", "choices": ["rebooted", "skipped", "failed"]},
         "detail": {"type": "str"},
+        "claimed": {"type": "bool", "default": False},
         **auth_options(),
     },
     "supports_check_mode": True,

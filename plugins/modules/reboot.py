@@ -35,6 +35,11 @@ options:
       - Reboots a node although it is held, which interrupts the holder. The holds are in the result.
     type: bool
     default: false
+  run:
+    description:
+      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody;
+        see M(holdfast.kubernetes.node_claim).
+    type: str
   pre_reboot_delay:
     description:
       - Seconds to wait before the reboot, rounded down to minutes.
@@ -170,6 +175,7 @@ SPEC: dict[str, Any] = {
         "inhibitor_timeout": {"type": "int", "default": 0},
         "ready_timeout": {"type": "int", "default": 900},
         "override_holds": {"type": "bool", "default": False},
+        "run": {"type": "str"},
         "pre_reboot_delay": {"type": "int", "default": 0},
         "post_reboot_delay": {"type": "int", "default": 0},
         "reboot_timeout": {"type": "int", "default": 600},

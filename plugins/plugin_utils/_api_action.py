@@ -35,6 +35,9 @@ class ApiActionModule(ActionBase):
 
     module: Any
 
+    #: The validated options, once the operation ran here.
+    params: dict[str, Any] | None = None
+
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.delegate_to and self._connection.transport != "local":
@@ -51,7 +54,7 @@ class ApiActionModule(ActionBase):
         ).validate(arguments)
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))
-        params = validation.validated_parameters
+        params = self.params = validation.validated_parameters
         outcome = execute(self.module.OPERATION, params, check_mode=self._task.check_mode, warn=display.warning)
         outcome.setdefault("invocation", {"module_args": params})
         cleaned: dict[str, Any] = remove_values(outcome, validation._no_log_values)

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations on claims: take one, waiting where somebody else works, and give it back."""
+
+from __future__ import annotations
+
+from . import _claim, _node, _run
+from . import _paths as paths
+from ._claim import Claimed
+from ._cluster import Cluster, Object
+from ._errors import InvalidInput, TimedOut
+from ._face import Context, Params, Result
+from ._names import CLAIM
+from ._watch import Deadline, Follower, Listed
+
+
+def node_claim(context: Context, params: Params) -> Result:
+    """Take or give back the right to work on one node."""
+    if not params["run"].strip():
+        raise InvalidInput("run must not be empty. Name the run that claims the node.")
+    deadline = Deadline(params["wait_timeout"])
+    with _run.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
+        if params["state"] == "absent":
+            before, after = _claim.give_back(context.cluster, params["name"], run=params["run"])
+        else:
+            before, after = _take(context, params, deadline)
+    old = _node.record(before, CLAIM) if before else None
+    new = _node.record(after, CLAIM) if after else None
+    return {
+        "changed": before is not after,
+        "claim": new,
+        "taken_from": old.get("run") if old and new and old.get("run") != new.get("run") else None,
+        "waited": round(deadline.elapsed, 3),
+        "diff": {"before": {"claim": old}, "after": {"claim": new}},
+    }
+
+
+def _take(context: Context, params: Params, deadline: Deadline) -> tuple[Object, Object]:
+    cluster = context.cluster
+    while True:
+        try:
+            return _attempt(cluster, params)
+        except Claimed as error:
+            if not error.fields.get("run_alive") or context.check_mode:
+                raise
+            if deadline.passed:
+                raise TimedOut(
+                    f"{error.message} It was waited for {params['wait_timeout']} s.", **error.fields
+                ) from error
+        _await_change(cluster, params["name"], deadline)
+
+
+def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
+    return _claim.take(
+        cluster,
+        params["name"],
+        run=params["run"],
+        operation=params["operation"],
+        purpose=params["purpose"],
+        restart=params["restart"],
+    )
+
+
+def _await_change(cluster: Cluster, name: str, deadline: Deadline) -> None:
+    """Until nobody has the claim, or the run that has it may be dead."""
+    pause = Deadline(min(deadline.left, _run.until_one_may_be_dead(cluster)))
+    for news in Follower(cluster, paths.NODES, pause, field_selector=f"metadata.name={name}"):
+        nodes = news.items if isinstance(news, Listed) else [news.object]
+        if not nodes or _claim.claim_of(nodes[0]) is None:
+            return

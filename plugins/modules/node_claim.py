@@ -1,0 +1,154 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_claim
+short_description: Take the exclusive right to work on a node
+version_added: 0.1.0
+description:
+  - A claim is an annotation on the Node, taken by compare-and-swap. One run at a time has it, whatever the purpose, so that
+    a failover can't cut into a planned reboot.
+  - The claim of a run that is dead passes to a run of the same operation. One that lives keeps it, and is waited for.
+options:
+  name:
+    description:
+      - Name of the Node.
+    type: str
+    required: true
+  run:
+    description:
+      - Id of the run that claims the node.
+    type: str
+    required: true
+  holder:
+    description:
+      - Who it is, for people.
+    type: str
+  operation:
+    description:
+      - Id of the operation that the run works for.
+    type: str
+    required: true
+  purpose:
+    description:
+      - What for, for people.
+    type: str
+    default: rolling_reboot
+  restart:
+    description:
+      - Whether the claim of a dead run of another operation is taken too.
+    type: bool
+    default: false
+  state:
+    description:
+      - Whether the claim is taken or given back. Another run's is never given back.
+    type: str
+    choices: [present, absent]
+    default: present
+  wait_timeout:
+    description:
+      - Seconds to wait for a run that lives.
+    type: int
+    default: 0
+seealso:
+  - module: holdfast.kubernetes.reboot_operation
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.change_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Claim the node
+  holdfast.kubernetes.node_claim:
+    name: node-1
+    run: "4711"
+    operation: kernel-2026-11
+    wait_timeout: 3600
+"""
+
+RETURN = r"""
+claim:
+  description: The claim as it is now; null where nobody has one.
+  type: dict
+  returned: success, and where somebody else has it
+  contains:
+    run:
+      description: Id of the run.
+      type: str
+      sample: "4711"
+    operation:
+      description: Id of its operation.
+      type: str
+      sample: kernel-2026-11
+    purpose:
+      description: What for.
+      type: str
+      sample: rolling_reboot
+    since:
+      description: Since when, by the API server's clock.
+      type: str
+      sample: "2026-11-21T09:00:00.000000Z"
+taken_from:
+  description: The dead run that had it before; null where there was none.
+  type: str
+  returned: success
+waited:
+  description: Seconds waited.
+  type: float
+  returned: success
+run_alive:
+  description: Whether the run that has the claim lives.
+  type: bool
+  returned: failure because of it
+error:
+  description: What kind of failure it was, for example V(refused), V(claimed), V(timed_out), V(invalid_input), V(api) or
+    V(api_unreachable).
+  type: str
+  returned: failure
+  sample: claimed
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_claim import node_claim
+
+OPERATION = node_claim
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "run": {"type": "str", "required": True},
+        "holder": {"type": "str"},
+        "operation": {"type": "str", "required": True},
+        "purpose": {"type": "str", "default": "rolling_reboot"},
+        "restart": {"type": "bool", "default": False},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "wait_timeout": {"type": "int", "default": 0},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

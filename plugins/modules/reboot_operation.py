@@ -1,0 +1,160 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reboot_operation
+short_description: Enter and leave an operation of a group of nodes
+version_added: 0.1.0
+description:
+  - An operation is one rolling reboot or failover. It may take several runs, one after the other or at the same time; a run
+    is one process of ansible-playbook or one AWX job.
+  - Entering gives the operation's id. An operation that a dead run left behind, or that ended with nodes left over, is gone
+    on with; its slots of the nodes in O(nodes) pass to this run.
+  - While the run lives it gives a sign of life, the Lease C(run.ID) in the namespace C(holdfast). One that gave none for 90
+    seconds is dead.
+options:
+  group:
+    description:
+      - Name of the group of nodes.
+    type: str
+    default: default
+  operation:
+    description:
+      - Id of the operation. Without it, one that was left behind is gone on with, or else a new one begins.
+      - Needed to leave it.
+    type: str
+  fresh:
+    description:
+      - Id of the new operation, where one begins.
+    type: str
+  run:
+    description:
+      - Id of the run.
+    type: str
+    required: true
+  holder:
+    description:
+      - Who it is, for people, for example V(alice@bastion) or the number of the AWX job.
+    type: str
+  nodes:
+    description:
+      - Names of the Nodes that the run will work on.
+    type: list
+    elements: str
+    default: []
+  restart:
+    description:
+      - Whether what others left behind is left alone and a new operation begins.
+    type: bool
+    default: false
+  adopt_within:
+    description:
+      - Seconds since its last sign of life for which an operation that was left behind is gone on with.
+    type: int
+    default: 43200
+  state:
+    description:
+      - Whether the run enters or leaves the operation.
+    type: str
+    choices: [begun, ended]
+    default: begun
+  complete:
+    description:
+      - With O(state=ended), whether no node was left over.
+    type: bool
+    default: true
+seealso:
+  - module: holdfast.kubernetes.node_claim
+  - module: holdfast.kubernetes.reboot_slot
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.change_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Enter an operation
+  holdfast.kubernetes.reboot_operation:
+    group: workers
+    fresh: kernel-2026-11
+    run: "4711"
+    nodes: [node-1, node-2]
+  register: begun
+
+- name: Leave it
+  holdfast.kubernetes.reboot_operation:
+    group: workers
+    operation: "{{ begun.operation }}"
+    run: "4711"
+    state: ended
+"""
+
+RETURN = r"""
+operation:
+  description: Id of the operation.
+  type: str
+  returned: success
+  sample: kernel-2026-11
+adopted:
+  description: Whether another run had begun it.
+  type: bool
+  returned: success
+takes_over:
+  description: Nodes whose slots passed from dead runs to this one.
+  type: list
+  elements: str
+  returned: success
+  sample: [node-2]
+error:
+  description: What kind of failure it was, for example V(refused), V(claimed), V(timed_out), V(invalid_input), V(api) or
+    V(api_unreachable).
+  type: str
+  returned: failure
+  sample: claimed
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_operation import reboot_operation
+
+OPERATION = reboot_operation
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "group": {"type": "str", "default": "default"},
+        "operation": {"type": "str"},
+        "fresh": {"type": "str"},
+        "run": {"type": "str", "required": True},
+        "holder": {"type": "str"},
+        "nodes": {"type": "list", "elements": "str", "default": []},
+        "restart": {"type": "bool", "default": False},
+        "adopt_within": {"type": "int", "default": 43200},
+        "state": {"type": "str", "choices": ["begun", "ended"], "default": "begun"},
+        "complete": {"type": "bool", "default": True},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keeps a run's sign of life up while its ansible-playbook process lives, whatever tasks it is busy with.
+
+Our own tasks renew the run's Lease while they work, but a user's task may take longer than a run may be silent. This
+process follows the controller's: it ends with it, and it is silent while that is stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import HoldfastError, NotFound
+
+_NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._keeper"
+
+
+def start(options: dict[str, Any], run: str) -> None:
+    """Start the keeper for the process that this worker belongs to.
+
+    Args:
+        options: The common options; they go through a pipe, because arguments of a process can be seen by others.
+        run: Id of the run.
+    """
+    order = {"options": options, "run": run, "pid": os.getppid()}
+    search = [*_search_path(), *(path for path in sys.path if path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", _NAME],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
+    )
+    if process.stdin:
+        process.stdin.write(json.dumps(order, default=str).encode())
+        process.stdin.close()
+
+
+def _search_path() -> list[str]:
+    """Where Python finds this collection: the folder that has ``ansible_collections``."""
+    here = Path(os.path.abspath(__file__)).parents
+    found = next((parent.parent for parent in here if parent.name == "ansible_collections"), None)
+    return [str(found)] if found else []
+
+
+def main() -> None:
+    order = json.loads(sys.stdin.buffer.read())
+    cluster = Cluster(order["options"])
+    while not _ended_within(order["pid"], _run.RENEW_EVERY):
+        if _stopped(order["pid"]):
+            continue
+        try:
+            _run.touch(cluster, order["run"])
+        except NotFound:
+            return
+        except HoldfastError:
+            # The API server is away; what others think of us meanwhile is theirs to judge.
+            continue
+
+
+def _ended_within(pid: int, seconds: float) -> bool:
+    """Wait for a process to end, at most so long; whether it did."""
+    if not hasattr(os, "pidfd_open"):
+        time.sleep(seconds)
+        return _gone(pid)
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)
+
+
+def _gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def _stopped(pid: int) -> bool:
+    """Whether a process is stopped (SIGSTOP, a paused container)."""
+    with contextlib.suppress(OSError):
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        return state[0] in ("T", "t")
+    return False
+
+
+if __name__ == "__main__":
+    main()
