@@ -1,0 +1,346 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One task, the same result whichever way it runs: in process, by `ansible -m`, or delegated over ssh."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold
+
+FQCN = "holdfast.kubernetes"
+# What differs by its nature: when, how long, which version of an object, and where what ran.
+VARYING = {
+    "resourceVersion", "uid", "creationTimestamp", "acquireTime", "renewTime", "acquired", "since", "time",
+    "held_seconds", "duration", "seconds", "waited", "requests", "invocation", "managedFields",
+    "_ansible_delegated_vars",
+}  # fmt: skip
+
+
+def plain(value: Any) -> Any:
+    """A result without what varies."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items() if key not in VARYING}
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, str):
+        return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", value)
+    return value
+
+
+def task(module: str, **options: Any) -> dict[str, Any]:
+    return {f"{FQCN}.{module}": options}
+
+
+@pytest.fixture
+def scene(world):
+    """A held node with a pod that may not go, and tasks of every kind upon it: reading, writing, failing."""
+    (node,) = world.nodes()
+    world.pod("bare", node)
+    own = {"node": node, "namespace": world.namespace}
+    return [
+        task("lease_hold", holder="app", reason="why", wait=False, **own),
+        task("lease_hold", holder="other", wait=False, **own),
+        task("lease_hold_info", node=node),
+        task("node_info", name=node),
+        task("lease_hold", holder="app", state="absent", **own),
+        task("cordon", name=node, owner="me", reason="why"),
+        task("cordon", name=node, owner="you"),
+        task("drain", name=node, owner="me"),
+        task("cordon", name=node, owner="me", state="uncordoned"),
+        task("lease_hold", holder="a,b", **own),
+        task("cordon", name="no-such-node"),
+    ]
+
+
+EXPECTED = [True, "held", False, False, True, True, "refused", "refused", True, "invalid_input", "not_found"]
+
+
+def outcome(result: dict[str, Any]) -> Any:
+    return result["error"] if result.get("failed") else result["changed"]
+
+
+def with_kubeconfig(tasks, kubeconfig, **more):
+    return [{name: {**options, "kubeconfig": kubeconfig} for name, options in item.items()} | more for item in tasks]
+
+
+class TestSameResults:
+    @pytest.fixture
+    def in_process(self, ansible, scene, kubeconfig):
+        results, _text = ansible.tasks(with_kubeconfig(scene, kubeconfig))
+        return results
+
+    def test_in_process(self, in_process):
+        assert [outcome(item) for item in in_process] == EXPECTED
+        # These are told once, at their top level.
+        assert all(item["msg"] for item in in_process if item.get("failed"))
+
+    def test_as_a_module(self, in_process, ansible, scene, kubeconfig):
+        """As a module's own process, without the action plugin: Ansible's way on any other host."""
+        program = (
+            "import importlib, json, sys\n"
+            "from ansible.module_utils.testing import patch_module_args\n"
+            "name, arguments = sys.argv[1], json.loads(sys.argv[2])\n"
+            f"module = importlib.import_module('ansible_collections.{FQCN}.plugins.modules.' + name)\n"
+            "with patch_module_args(arguments):\n"
+            "    module.main()\n"
+        )
+        results = []
+        for item in with_kubeconfig(scene, kubeconfig):
+            ((name, options),) = item.items()
+            environment = ansible.environment()
+            done = subprocess.run(
+                [sys.executable, "-c", program, name.rpartition(".")[2], json.dumps(options)],
+                env={**environment, "PYTHONPATH": environment["ANSIBLE_COLLECTIONS_PATH"]},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            results.append(json.loads(done.stdout))
+
+        for here, there in zip(in_process, results, strict=True):
+            ours = {key: value for key, value in plain(here).items() if key not in ("failed", "warnings")}
+            theirs = {key: value for key, value in plain(there).items() if key not in ("failed", "warnings")}
+            assert ours == theirs
+            assert bool(here.get("failed")) == bool(there.get("failed"))
+
+    def test_ad_hoc(self, in_process, ansible, scene, kubeconfig):
+        for number in (2, 5, 6, 8):
+            ((name, options),) = with_kubeconfig(scene, kubeconfig)[number].items()
+            done = ansible.command(
+                "ansible", "localhost", "-m", name, "-a", json.dumps(options), ANSIBLE_LOAD_CALLBACK_PLUGINS="True",
+                ANSIBLE_CALLBACK_RESULT_FORMAT="json",
+            )  # fmt: skip
+            printed = json.loads(done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1])
+
+            if number != 2:
+                assert printed["changed"] == in_process[number]["changed"], done.stdout
+            assert {key: plain(in_process[number])[key] for key in ("error", "owner") if key in printed} == {
+                key: printed[key] for key in ("error", "owner") if key in printed
+            }
+
+
+@pytest.mark.nodes
+class TestDelegated:
+    """To node-3, which gets the Python library for the time of the test: nodes have none of their own."""
+
+    HOST = "node-3"
+
+    @pytest.fixture(scope="class")
+    def library(self, lab):
+        there = lab.ssh(self.HOST, "python3 -c 'import sys; print(*sys.version_info[:2])'").split()
+        if [int(part) for part in there] != list(sys.version_info[:2]):
+            pytest.skip(f"{self.HOST} has another Python")
+        import kubernetes
+
+        site = Path(kubernetes.__file__).parent.parent
+        found = [
+            path.name
+            for path in site.iterdir()
+            if re.match(
+                r"(kubernetes|urllib3|certifi|dateutil|six|yaml|_yaml|requests|requests_oauthlib|oauthlib|charset_normalizer"
+                r"|idna|websocket|durationpy|pydantic|pydantic_core|annotated_types|typing_extensions|typing_inspection)"
+                r"(\.py)?$|[0-9a-f]{20}__mypyc",
+                path.name,
+            )
+        ]
+        target = "/opt/holdfast-test-library"
+        node = lab.node(self.HOST)
+        pack = ["tar", "-C", str(site), "--exclude=__pycache__", "--exclude=kubernetes/aio", "-cf", "-", *found]
+        with subprocess.Popen(pack, stdout=subprocess.PIPE) as packing:
+            subprocess.run(
+                ["ssh", *node.ssh_arguments(), f"root@{node.address}", f"mkdir -p {target} && tar -C {target} -xf -"],
+                stdin=packing.stdout,
+                check=True,
+            )
+        yield target
+        lab.ssh(self.HOST, f"rm -rf {target}")
+
+    def test_same_results_and_the_controller_s_kubeconfig(self, ansible, scene, kubeconfig, lab, library):
+        here, _text = ansible.tasks(with_kubeconfig(scene, kubeconfig))
+        some = [2, 5, 6, 8]
+        before, _text = ansible.tasks(with_kubeconfig([scene[number] for number in some], kubeconfig))
+        more = {"delegate_to": self.HOST, "environment": {"PYTHONPATH": library}}
+        there, _text = ansible.tasks(
+            with_kubeconfig([scene[number] for number in some], kubeconfig, **more), "-i", str(lab.inventory)
+        )
+
+        assert [outcome(item) for item in there] == [outcome(here[number]) for number in some] or [
+            outcome(item) for item in there
+        ] == [outcome(item) for item in before]
+        for ours, theirs in zip(before, there, strict=True):
+            drop = ("failed", "warnings", "deprecations", "ansible_facts", "exception")
+            assert {key: value for key, value in plain(ours).items() if key not in drop} == {
+                key: value for key, value in plain(theirs).items() if key not in drop
+            }
+
+    def test_a_variable_of_the_controller_s_environment_goes_along(self, ansible, world, kubeconfig, lab, library):
+        (node,) = world.nodes()
+        there = {
+            **task("node_info", name=node),
+            "delegate_to": self.HOST,
+            "environment": {"PYTHONPATH": library},
+        }
+        (result,), _text = ansible.tasks([there], "-i", str(lab.inventory), K8S_AUTH_KUBECONFIG=kubeconfig)
+
+        assert [item["name"] for item in result["nodes"]] == [node], result
+
+    def test_without_the_library_it_says_what_is_needed(self, ansible, kubeconfig, lab):
+        item = {**task("lease_hold_info", node="any", kubeconfig=kubeconfig), "delegate_to": self.HOST}
+        (result,), _text = ansible.tasks([item], "-i", str(lab.inventory))
+
+        assert result["failed"]
+        assert "Python library kubernetes" in result["msg"]
+
+
+class TestKubeconfig:
+    @pytest.fixture
+    def read(self, world):
+        """A task that finds its node only with the right kubeconfig."""
+        (node,) = world.nodes()
+        return task("node_info", name=node)
+
+    def given(self, read, kubeconfig):
+        return with_kubeconfig([read], kubeconfig)[0]
+
+    def test_every_form(self, ansible, read, kubeconfig, lab):
+        """Path, list of paths, joined paths and content, and an encrypted file, in one play."""
+        content = yaml.safe_load(Path(kubeconfig).read_text())
+        parts = []
+        for key in ("clusters", "users"):
+            part = ansible.folder / f"{key}.yml"
+            part.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", key: content[key]}))
+            parts.append(str(part))
+        rest = ansible.folder / "rest.yml"
+        rest.write_text(
+            yaml.safe_dump({key: value for key, value in content.items() if key not in ("clusters", "users")})
+        )
+        parts.append(str(rest))
+        password = ansible.folder / "password"
+        password.write_text("open sesame")
+        vault = ansible.folder / "vault.yml"
+        vault.write_text(Path(kubeconfig).read_text())
+        done = ansible.command("ansible-vault", "encrypt", str(vault), "--vault-password-file", str(password))
+        assert done.returncode == 0, done.stderr
+        assert vault.read_text().startswith("$ANSIBLE_VAULT")
+
+        forms = [kubeconfig, parts, ":".join(parts), content, str(vault), [str(vault)]]
+        results, _text = ansible.tasks(
+            [self.given(read, form) for form in forms], "--vault-password-file", str(password)
+        )
+
+        for form, result in zip(forms, results, strict=True):
+            assert not result.get("failed"), (form, result)
+            assert plain(result["nodes"]) == plain(results[0]["nodes"]), "masked where it is no secret"
+
+    def test_variables(self, ansible, read, kubeconfig):
+        (result,), _text = ansible.tasks([read], K8S_AUTH_KUBECONFIG=kubeconfig)
+        assert len(result["nodes"]) == 1
+
+        (result,), _text = ansible.tasks([read], KUBECONFIG=kubeconfig)
+        assert len(result["nodes"]) == 1
+
+    def test_results_are_whole_with_the_content_given(self, ansible, world, kubeconfig):
+        """What is in a kubeconfig and no secret (names, versions) is not masked in results."""
+        (node,) = world.nodes()
+        options = {"node": node, "namespace": world.namespace, "holder": "lab", "wait": False}
+        content = yaml.safe_load(Path(kubeconfig).read_text())
+        (result,), _text = ansible.tasks(with_kubeconfig([task("lease_hold", **options)], content))
+
+        assert result["lease"] == world.get("leases", node)
+
+    def test_a_broken_one_says_so(self, ansible, read):
+        results, _text = ansible.tasks([self.given(read, "/not/there"), self.given(read, {"clusters": 1})])
+
+        for result in results:
+            assert (result["failed"], result["error"]) == (True, "invalid_input")
+            assert "No cluster can be reached" in result["msg"]
+
+    def test_nobody_answers(self, ansible, world):
+        item = task("lease_hold_info", host="https://127.0.0.1:1", api_key="abc-def", validate_certs=False)
+        (result,), text = ansible.tasks([item])
+
+        assert (result["failed"], result["error"]) == (True, "api_unreachable")
+        assert "127.0.0.1:1" in result["msg"]
+        assert "abc-def" not in json.dumps(result) + text
+
+
+class TestOptions:
+    def test_unknown_ones_are_refused(self, ansible, world, kubeconfig):
+        tasks = [
+            task("cordon", name="any", nmae="typo"),
+            task("lease_hold", node="a", namespace="b", holder="c", wiat=1),
+        ]
+        results, _text = ansible.tasks(with_kubeconfig(tasks, kubeconfig))
+
+        for result, word in zip(results, ("nmae", "wiat"), strict=True):
+            assert result["failed"]
+            assert word in result["msg"]
+
+    def test_missing_and_wrong_ones_are_refused(self, ansible, kubeconfig):
+        tasks = [task("cordon"), task("cordon", name="a", state="half"), task("drain", name="a", timeout="soon")]
+        results, _text = ansible.tasks(with_kubeconfig(tasks, kubeconfig))
+
+        for result, word in zip(results, ("name", "half", "timeout"), strict=True):
+            assert result["failed"]
+            assert word in result["msg"]
+
+    def test_secrets_are_masked_even_at_the_loudest(self, ansible, world, kubeconfig):
+        content = yaml.safe_load(Path(kubeconfig).read_text())
+        key = content["users"][0]["user"]["client-key-data"]
+        tasks = [
+            *with_kubeconfig([task("lease_hold_info", node="any")], content),
+            task("lease_hold_info", kubeconfig=kubeconfig, node="any", password="pass-word-1", api_key="token-of-mine"),
+        ]
+        results, text = ansible.tasks(tasks, "-vvvv")
+
+        told = json.dumps(results) + text
+        for secret in (key, "pass-word-1", "token-of-mine"):
+            assert secret not in told
+
+    def test_check_mode_reaches_the_operation(self, ansible, world, kubeconfig):
+        (node,) = world.nodes()
+        options = {"node": node, "namespace": world.namespace, "holder": "app", "wait": False}
+        (result,), text = ansible.tasks(
+            with_kubeconfig([task("lease_hold", **options)], kubeconfig), "--check", "--diff"
+        )
+
+        assert result["changed"]
+        assert "holderIdentity" in text, "no diff was shown"
+        assert world.cluster.find(paths.lease(world.namespace, node)) is None
+
+    def test_group_defaults(self, ansible, world, kubeconfig):
+        (node,) = world.nodes()
+        play = {
+            "hosts": "localhost",
+            "gather_facts": False,
+            "module_defaults": {f"group/{FQCN}.all": {"kubeconfig": kubeconfig}},
+            "tasks": [task("cordon", name=node)],
+        }
+        book = ansible.folder / "group.yml"
+        book.write_text(yaml.safe_dump([play]))
+        done = ansible.command("ansible-playbook", str(book))
+
+        assert done.returncode == 0, done.stdout
+        assert world.cordoned(node)
+
+    def test_warnings_are_shown(self, ansible, world, kubeconfig):
+        (node,) = world.nodes()
+        world.cluster.merge(paths.node(node), {"spec": {"unschedulable": True}})
+        _results, text = ansible.tasks(with_kubeconfig([task("cordon", name=node, state="uncordoned")], kubeconfig))
+
+        assert "stays cordoned" in re.sub(r"\s+", " ", text)
+
+    def test_the_operation_is_the_module_s(self):
+        assert lease_hold.OPERATION.__name__ == "lease_hold"
