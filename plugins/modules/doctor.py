@@ -1,0 +1,140 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: doctor
+short_description: Report what of ours stands in a cluster, and clear what belongs to no live run
+version_added: 0.1.0
+description:
+  - Lists slots, claims, cordons, half-done operations and runs; whose each is, since when, and the run's last sign of life.
+  - Clears what belongs to a dead run, where that breaks nothing; a node that is not Ready stays cordoned and keeps its slot.
+  - Where a dead run is to be gone on with, start the same playbook again instead; what was cleared is forgotten.
+options:
+  state:
+    description:
+      - Whether to report only, or to clear what is stale.
+    type: str
+    choices: [reported, cleared]
+    default: reported
+  release:
+    description:
+      - Nodes whose failed slots are to be released although the nodes have not come back.
+    type: list
+    elements: str
+    default: []
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.change_module
+seealso:
+  - module: holdfast.kubernetes.reboot_operation
+"""
+
+EXAMPLES = r"""
+---
+- name: What is there?
+  holdfast.kubernetes.doctor:
+  register: result
+
+- name: Clear what belongs to nobody
+  holdfast.kubernetes.doctor:
+    state: cleared
+"""
+
+RETURN = r"""
+findings:
+  description: Everything of ours, in the order in which it is safe to clear.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    kind:
+      description: V(cordon), V(claim), V(record) of an operation on a Node, V(slot), V(operation) or V(run).
+      type: str
+      sample: slot
+    node:
+      description: The Node; empty for operations and runs.
+      type: str
+      sample: node-1
+    group:
+      description: The group whose ledger it stands in; empty for what stands on a Node.
+      type: str
+      sample: default
+    operation:
+      description: Id of the operation that it belongs to.
+      type: str
+      sample: kernel-2026-11
+    run:
+      description: Id of the run that it belongs to.
+      type: str
+      sample: "4711"
+    since:
+      description: Since when it stands.
+      type: str
+      sample: "2026-11-21T09:00:00.000000Z"
+    last_sign:
+      description: The run's last sign of life; empty where it left none.
+      type: str
+      sample: "2026-11-21T09:12:00.000000Z"
+    silent_seconds:
+      description: Seconds since then; null without one.
+      type: int
+      sample: 312
+    alive:
+      description: Whether the run lives.
+      type: bool
+    stale:
+      description: Whether it may be cleared, or was.
+      type: bool
+    why:
+      description: What it is and, where it stays, why.
+      type: str
+      sample: in phase drain
+stale:
+  description: How many of them may be cleared, or were.
+  type: int
+  returned: success
+  sample: 3
+error:
+  description: What kind of failure it was, for example V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: api
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import doctor
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+
+OPERATION = doctor
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "state": {"type": "str", "choices": ["reported", "cleared"], "default": "reported"},
+        "release": {"type": "list", "elements": "str", "default": []},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
