@@ -34,6 +34,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import
 
 NODES = ["alfa", "bravo", "charlie", "delta", "echo", "foxtrot"]
 OPERATIONS = ["kernel", "firmware", "kubelet"]
+RUNS = ["run-1", "run-2", "run-3"]
 
 
 def node(name, **more):
@@ -202,6 +203,23 @@ class TestDecide:
         decision = decide(taken, Policy(), [node("alfa", ready=False)], ask("alfa", "firmware"))
 
         assert (decision.outcome, decision.why) == (REFUSED, "alfa failed: no boot")
+
+    def test_a_live_run_keeps_its_slot_from_another_of_its_operation(self):
+        taken = ledger_of(slot("alfa", run="run-1"))
+
+        alive = decide(taken, Policy(), nodes(), ask("alfa", run="run-2", live=frozenset({"run-1", "run-2"})))
+        dead = decide(taken, Policy(), nodes(), ask("alfa", run="run-2", live=frozenset({"run-2"})))
+
+        assert (alive.outcome, alive.ledger) == (WAIT, taken)
+        assert (dead.outcome, dead.ledger.slots["alfa"].run) == (GRANTED, "run-2")
+
+    def test_a_slot_of_a_dead_run_is_not_waited_for(self):
+        taken = ledger_of(slot("alfa", run="run-1"))
+
+        decision = decide(taken, Policy(), nodes(), ask("bravo", run="run-2", live=frozenset({"run-2"})))
+
+        assert decision.outcome == REFUSED
+        assert "alfa has a slot of operation kernel, run run-1" in decision.why
 
     @pytest.mark.parametrize(("max_failed", "outcome"), [(0, REFUSED), (1, REFUSED), (2, GRANTED)])
     def test_past_max_failed_nobody_gets_a_slot(self, max_failed, outcome):
@@ -501,15 +519,16 @@ class Group(RuleBasedStateMachine):
     @rule(
         name=ANY_NODE,
         operation=ANY_OPERATION,
-        run=st.sampled_from(["run-1", "run-2"]),
+        run=st.sampled_from(RUNS),
         max_failed=st.integers(0, 2),
         count_others=st.sampled_from([True, True, False]),
+        live=st.none() | st.frozensets(st.sampled_from(RUNS)),
     )
-    def ask_for_a_slot(self, name, operation, run, max_failed, count_others):
+    def ask_for_a_slot(self, name, operation, run, max_failed, count_others, live):  # noqa: PLR0917
         before, healed = self.ledger, self.healed()
         kept = {key: item for key, item in before.slots.items() if key not in healed}
         self.clock += 1
-        request = Request(name, operation, run, f"t{self.clock}", max_failed, count_others)
+        request = Request(name, operation, run, f"t{self.clock}", max_failed, count_others, live)
         decision = decide(before, self.policy, self.group(), request)
         mine = kept.get(name)
         busy = set(kept)
@@ -521,13 +540,19 @@ class Group(RuleBasedStateMachine):
             name in self.there
             and (not kept or before.policy == self.policy)
             and len(self.failures[operation]) <= max_failed
-            and (mine.operation == operation if mine else self.fits([*busy, name], name))
+            and (self.may_go_on(mine, request) if mine else self.fits([*busy, name], name))
         )
         assert (decision.outcome == GRANTED) == may, decision
         if decision.outcome == GRANTED:
             self.granted(decision, kept, mine, request)
         else:
             self.not_granted(decision, kept, busy, request)
+
+    @staticmethod
+    def may_go_on(mine, request):
+        """Another operation never does; another run of the same does where the slot's own is dead."""
+        alive = mine.state == ACTIVE and mine.run in (request.live or ())
+        return mine.operation == request.operation and (mine.run == request.run or not alive)
 
     def granted(self, decision, kept, mine, request):
         given = decision.ledger.slots[request.node]
@@ -551,7 +576,12 @@ class Group(RuleBasedStateMachine):
             assert decision.outcome == REFUSED
             assert all(f"{name} " in decision.why for name in kept)
             return
-        if request.node in self.there and mine and mine.operation != request.operation:
+        failed = len(self.failures[request.operation]) > request.max_failed
+        if (
+            request.node in self.there
+            and mine
+            and (mine.operation != request.operation or not (failed or self.may_go_on(mine, request)))
+        ):
             culprits = {request.node}
         elif "unavailable:" in decision.why or "unavailable nodes:" in decision.why:
             culprits = {name for name in NODES if f"{name} " in decision.why.split("unavailable", 1)[1]}
@@ -561,7 +591,10 @@ class Group(RuleBasedStateMachine):
                 assert culprits == busy, "everything that fills the budget is named"
         else:
             culprits = set()
-        worked_on = any(name in kept and kept[name].state == ACTIVE for name in culprits)
+        worked_on = any(
+            name in kept and kept[name].state == ACTIVE and (request.live is None or kept[name].run in request.live)
+            for name in culprits
+        )
         assert (decision.outcome == WAIT) == worked_on, "what nobody works on is not waited for"
         if request.node in self.there and at_a_glance(self.ledger, self.policy, request):
             assert decision.outcome == WAIT, "the short cut says wait only where it is true"
