@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import traceback
 from collections.abc import Mapping
@@ -82,6 +83,9 @@ def _load(given: Mapping[str, Any], configuration: Any) -> None:
         "persist_config": given.get("persist_config", False),
     }
     try:
+        if isinstance(kubeconfig, str) and kubeconfig.lstrip().startswith("{"):
+            # Content as text, as our action plugins pass it on.
+            kubeconfig = json.loads(kubeconfig)
         if isinstance(kubeconfig, Mapping):
             kube_config.load_kube_config_from_dict(dict(kubeconfig), **arguments)
             return
@@ -96,7 +100,8 @@ def _load(given: Mapping[str, Any], configuration: Any) -> None:
     except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError, yaml.YAMLError) as error:
         if given.get("host") and not kubeconfig:
             return
-        source = "the given dict" if isinstance(kubeconfig, Mapping) else kubeconfig or "no kubeconfig"
+        content = isinstance(kubeconfig, Mapping) or str(kubeconfig).lstrip().startswith("{")
+        source = "the given content" if content else kubeconfig or "no kubeconfig"
         raise InvalidInput(
             f"No cluster can be reached with {source}: {str(error).rstrip('.')}. Set kubeconfig (or "
             "K8S_AUTH_KUBECONFIG), or host with api_key, or host with client_cert and client_key."

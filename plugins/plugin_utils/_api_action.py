@@ -74,15 +74,18 @@ class ApiActionModule(ActionBase):
             variables = option["fallback"][1] if "fallback" in option else []
             value = next((os.environ[key] for key in variables if key in os.environ), None)
             if value is not None and not {name, *option.get("aliases", [])} & self._task.args.keys():
-                found[name] = _kubeconfig.whole(self._loader, value) if name == "kubeconfig" else value
+                found[name] = (
+                    _kubeconfig.as_text(_kubeconfig.whole(self._loader, value)) if name == "kubeconfig" else value
+                )
         return found
 
     def _with_kubeconfig(self, convert: Callable[[Any, Any], Any]) -> dict[str, Any]:
         """The task's options, with the kubeconfig of either cluster converted."""
         arguments = dict(self._task.args)
         if "kubeconfig" in arguments:
-            arguments["kubeconfig"] = convert(self._loader, arguments["kubeconfig"])
+            arguments["kubeconfig"] = _kubeconfig.as_text(convert(self._loader, arguments["kubeconfig"]))
         management = arguments.get("management")
         if isinstance(management, dict) and "kubeconfig" in management:
-            arguments["management"] = {**management, "kubeconfig": convert(self._loader, management["kubeconfig"])}
+            content = _kubeconfig.as_text(convert(self._loader, management["kubeconfig"]))
+            arguments["management"] = {**management, "kubeconfig": content}
         return arguments

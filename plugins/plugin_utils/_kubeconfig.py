@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,6 +51,14 @@ def whole(loader: Any, kubeconfig: Any) -> Any:
         content = yaml.safe_load(Path(loader.get_real_file(path)).read_text(encoding="utf-8")) or {}
         _merge(merged, _embedded(content, Path(path).parent))
     return merged
+
+
+def as_text(kubeconfig: Any) -> Any:
+    """Content as one JSON text, paths as they are.
+
+    Ansible masks each value of a secret option wherever a result has it: of a dictionary every name and every "v1".
+    """
+    return json.dumps(kubeconfig) if isinstance(kubeconfig, Mapping) else kubeconfig
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:

@@ -119,6 +119,12 @@ class TestKubeconfig:
         assert client.configuration.host == "https://one.example:6443"
         assert given == kubeconfig(), "the user's own dict was changed"
 
+    def test_content_as_text(self):
+        assert connect({"kubeconfig": json.dumps(kubeconfig())}).configuration.host == "https://one.example:6443"
+        with pytest.raises(InvalidInput) as caught:
+            connect({"kubeconfig": '{"users": "secret-of-one'})
+        assert "secret-of-one" not in caught.value.message
+
     @pytest.mark.parametrize("as_list", [True, False])
     def test_several_paths_are_merged(self, path, tmp_path, as_list):
         second = tmp_path / "second"
@@ -165,7 +171,7 @@ class TestBadInput:
 
     @pytest.mark.parametrize("value", [{}, {"clusters": 1}, {**kubeconfig(), "current-context": "gone"}])
     def test_dict_that_is_none(self, value):
-        with pytest.raises(InvalidInput, match="the given dict"):
+        with pytest.raises(InvalidInput, match="the given content"):
             connect({"kubeconfig": value, "context": "gone"})
 
     def test_context_that_is_not_there(self):
