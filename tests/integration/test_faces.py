@@ -19,6 +19,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths 
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold
 
 FQCN = "holdfast.kubernetes"
+BASTION = "node-3"
 # What differs by its nature: when, how long, which version of an object, and where what ran.
 VARYING = {
     "resourceVersion", "uid", "creationTimestamp", "acquireTime", "renewTime", "acquired", "since", "time",
@@ -74,130 +75,110 @@ def with_kubeconfig(tasks, kubeconfig, **more):
     return [{name: {**options, "kubeconfig": kubeconfig} for name, options in item.items()} | more for item in tasks]
 
 
-class TestSameResults:
-    @pytest.fixture
-    def in_process(self, ansible, scene, kubeconfig):
-        results, _text = ansible.tasks(with_kubeconfig(scene, kubeconfig))
-        return results
+MODULES = """
+import contextlib, importlib, io, json, sys
+from ansible.module_utils.testing import patch_module_args
+results = []
+for name, arguments in json.load(sys.stdin):
+    path = name.replace("kubernetes.", "kubernetes.plugins.modules.")
+    module = importlib.import_module("ansible_collections." + path)
+    told = io.StringIO()
+    with patch_module_args(arguments), contextlib.suppress(SystemExit), contextlib.redirect_stdout(told):
+        module.main()
+    results.append(json.loads(told.getvalue()))
+print(json.dumps(results))
+"""
 
-    def test_in_process(self, in_process):
-        assert [outcome(item) for item in in_process] == EXPECTED
-        # These are told once, at their top level.
-        assert all(item["msg"] for item in in_process if item.get("failed"))
 
-    def test_as_a_module(self, in_process, ansible, scene, kubeconfig):
-        """As a module's own process, without the action plugin: Ansible's way on any other host."""
-        program = (
-            "import importlib, json, sys\n"
-            "from ansible.module_utils.testing import patch_module_args\n"
-            "name, arguments = sys.argv[1], json.loads(sys.argv[2])\n"
-            f"module = importlib.import_module('ansible_collections.{FQCN}.plugins.modules.' + name)\n"
-            "with patch_module_args(arguments):\n"
-            "    module.main()\n"
+def assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    dropped = ("failed", "warnings", "deprecations", "exception", "ansible_facts", "_ansible_no_log")
+    assert {key: value for key, value in plain(ours).items() if key not in dropped} == {
+        key: value for key, value in plain(theirs).items() if key not in dropped
+    }
+    assert bool(ours.get("failed")) == bool(theirs.get("failed"))
+
+
+def test_same_results_in_process_as_modules_and_ad_hoc(ansible, scene, kubeconfig):
+    tasks = with_kubeconfig(scene, kubeconfig)
+    here, _text = ansible.tasks(tasks)
+    assert [outcome(item) for item in here] == EXPECTED
+    assert all(item["msg"] for item in here if item.get("failed"))
+
+    environment = ansible.environment()
+    done = subprocess.run(
+        [sys.executable, "-c", MODULES],
+        env={**environment, "PYTHONPATH": environment["ANSIBLE_COLLECTIONS_PATH"]},
+        input=json.dumps([next(iter(item.items())) for item in tasks]),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for ours, theirs in zip(here, json.loads(done.stdout), strict=True):
+        assert_same(ours, theirs)
+
+    for number in (0, 1, 4):
+        ((name, options),) = tasks[number].items()
+        done = ansible.command("ansible", "localhost", "-m", name, "-a", json.dumps(options))
+        printed = json.loads(done.stdout.rpartition("=> ")[2])
+        # Which is shown apart, and only with --diff.
+        assert_same({key: value for key, value in here[number].items() if key != "diff"}, printed)
+
+
+@pytest.fixture(scope="module")
+def library(lab):
+    """What a real node needs to run our modules; nodes have no Python libraries of that kind of their own."""
+    there = lab.ssh(BASTION, "python3 -c 'import sys; print(*sys.version_info[:2])'").split()
+    if [int(part) for part in there] != list(sys.version_info[:2]):
+        pytest.skip(f"{BASTION} has another Python")
+    import kubernetes
+
+    site = Path(kubernetes.__file__).parent.parent
+    found = [
+        path.name
+        for path in site.iterdir()
+        if re.match(
+            r"(kubernetes|urllib3|certifi|dateutil|six|yaml|_yaml|requests|requests_oauthlib|oauthlib|charset_normalizer"
+            r"|idna|websocket|durationpy|pydantic|pydantic_core|annotated_types|typing_extensions|typing_inspection)"
+            r"(\.py)?$|[0-9a-f]{20}__mypyc",
+            path.name,
         )
-        results = []
-        for item in with_kubeconfig(scene, kubeconfig):
-            ((name, options),) = item.items()
-            environment = ansible.environment()
-            done = subprocess.run(
-                [sys.executable, "-c", program, name.rpartition(".")[2], json.dumps(options)],
-                env={**environment, "PYTHONPATH": environment["ANSIBLE_COLLECTIONS_PATH"]},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            results.append(json.loads(done.stdout))
-
-        for here, there in zip(in_process, results, strict=True):
-            ours = {key: value for key, value in plain(here).items() if key not in ("failed", "warnings")}
-            theirs = {key: value for key, value in plain(there).items() if key not in ("failed", "warnings")}
-            assert ours == theirs
-            assert bool(here.get("failed")) == bool(there.get("failed"))
-
-    def test_ad_hoc(self, in_process, ansible, scene, kubeconfig):
-        for number in (2, 5, 6, 8):
-            ((name, options),) = with_kubeconfig(scene, kubeconfig)[number].items()
-            done = ansible.command(
-                "ansible", "localhost", "-m", name, "-a", json.dumps(options), ANSIBLE_LOAD_CALLBACK_PLUGINS="True",
-                ANSIBLE_CALLBACK_RESULT_FORMAT="json",
-            )  # fmt: skip
-            printed = json.loads(done.stdout[done.stdout.index("{") : done.stdout.rindex("}") + 1])
-
-            if number != 2:
-                assert printed["changed"] == in_process[number]["changed"], done.stdout
-            assert {key: plain(in_process[number])[key] for key in ("error", "owner") if key in printed} == {
-                key: printed[key] for key in ("error", "owner") if key in printed
-            }
+    ]
+    target = "/opt/holdfast-test-library"
+    node = lab.node(BASTION)
+    pack = ["tar", "-C", str(site), "--exclude=__pycache__", "--exclude=kubernetes/aio", "-cf", "-", *found]
+    with subprocess.Popen(pack, stdout=subprocess.PIPE) as packing:
+        subprocess.run(
+            ["ssh", *node.ssh_arguments(), f"root@{node.address}", f"mkdir -p {target} && tar -C {target} -xf -"],
+            stdin=packing.stdout,
+            check=True,
+        )
+    yield target
+    lab.ssh(BASTION, f"rm -rf {target}")
 
 
 @pytest.mark.nodes
 class TestDelegated:
-    """To node-3, which gets the Python library for the time of the test: nodes have none of their own."""
+    """To another host over ssh, as to a bastion that alone reaches the API."""
 
-    HOST = "node-3"
+    def test_same_results_with_the_controller_s_kubeconfig(self, ansible, scene, kubeconfig, lab, library):
+        some = [scene[number] for number in (0, 1, 2, 4, 5, 6, 8)]
+        before, _text = ansible.tasks(with_kubeconfig(some, kubeconfig))
+        more = {"delegate_to": BASTION, "environment": {"PYTHONPATH": library}}
+        there, _text = ansible.tasks(with_kubeconfig(some, kubeconfig, **more), "-i", str(lab.inventory))
 
-    @pytest.fixture(scope="class")
-    def library(self, lab):
-        there = lab.ssh(self.HOST, "python3 -c 'import sys; print(*sys.version_info[:2])'").split()
-        if [int(part) for part in there] != list(sys.version_info[:2]):
-            pytest.skip(f"{self.HOST} has another Python")
-        import kubernetes
-
-        site = Path(kubernetes.__file__).parent.parent
-        found = [
-            path.name
-            for path in site.iterdir()
-            if re.match(
-                r"(kubernetes|urllib3|certifi|dateutil|six|yaml|_yaml|requests|requests_oauthlib|oauthlib|charset_normalizer"
-                r"|idna|websocket|durationpy|pydantic|pydantic_core|annotated_types|typing_extensions|typing_inspection)"
-                r"(\.py)?$|[0-9a-f]{20}__mypyc",
-                path.name,
-            )
-        ]
-        target = "/opt/holdfast-test-library"
-        node = lab.node(self.HOST)
-        pack = ["tar", "-C", str(site), "--exclude=__pycache__", "--exclude=kubernetes/aio", "-cf", "-", *found]
-        with subprocess.Popen(pack, stdout=subprocess.PIPE) as packing:
-            subprocess.run(
-                ["ssh", *node.ssh_arguments(), f"root@{node.address}", f"mkdir -p {target} && tar -C {target} -xf -"],
-                stdin=packing.stdout,
-                check=True,
-            )
-        yield target
-        lab.ssh(self.HOST, f"rm -rf {target}")
-
-    def test_same_results_and_the_controller_s_kubeconfig(self, ansible, scene, kubeconfig, lab, library):
-        here, _text = ansible.tasks(with_kubeconfig(scene, kubeconfig))
-        some = [2, 5, 6, 8]
-        before, _text = ansible.tasks(with_kubeconfig([scene[number] for number in some], kubeconfig))
-        more = {"delegate_to": self.HOST, "environment": {"PYTHONPATH": library}}
-        there, _text = ansible.tasks(
-            with_kubeconfig([scene[number] for number in some], kubeconfig, **more), "-i", str(lab.inventory)
-        )
-
-        assert [outcome(item) for item in there] == [outcome(here[number]) for number in some] or [
-            outcome(item) for item in there
-        ] == [outcome(item) for item in before]
         for ours, theirs in zip(before, there, strict=True):
-            drop = ("failed", "warnings", "deprecations", "ansible_facts", "exception")
-            assert {key: value for key, value in plain(ours).items() if key not in drop} == {
-                key: value for key, value in plain(theirs).items() if key not in drop
-            }
+            assert_same(ours, theirs)
 
     def test_a_variable_of_the_controller_s_environment_goes_along(self, ansible, world, kubeconfig, lab, library):
         (node,) = world.nodes()
-        there = {
-            **task("node_info", name=node),
-            "delegate_to": self.HOST,
-            "environment": {"PYTHONPATH": library},
-        }
+        there = {**task("node_info", name=node), "delegate_to": BASTION, "environment": {"PYTHONPATH": library}}
         (result,), _text = ansible.tasks([there], "-i", str(lab.inventory), K8S_AUTH_KUBECONFIG=kubeconfig)
 
         assert [item["name"] for item in result["nodes"]] == [node], result
 
     def test_without_the_library_it_says_what_is_needed(self, ansible, kubeconfig, lab):
-        item = {**task("lease_hold_info", node="any", kubeconfig=kubeconfig), "delegate_to": self.HOST}
+        item = {**task("lease_hold_info", node="any", kubeconfig=kubeconfig), "delegate_to": BASTION}
         (result,), _text = ansible.tasks([item], "-i", str(lab.inventory))
 
         assert result["failed"]
