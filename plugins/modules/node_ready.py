@@ -52,13 +52,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ready:
-  description: Whether the node is back. In check mode nothing is waited for, so it may not be.
+  description: Whether the node is back. In check mode nothing is waited for, so it may not be. In a failure, whether the
+    node is Ready.
   type: bool
-  returned: success
+  returned: success, and failure because the node is not back
 boot_id:
   description: The node's boot ID.
   type: str
-  returned: always
+  returned: success, and failure because the node is not back
+  sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
 waited:
   description: Seconds waited.
   type: float

@@ -150,6 +150,11 @@ holds:
   type: list
   elements: dict
   returned: failure because of them
+shutdown_inhibited:
+  description: The holders, as V(namespace/holder), that the Node's condition C(ShutdownInhibited) named.
+  type: list
+  elements: str
+  returned: failure because of a hold
 overridden_holds:
   description: Holds that stood and were overridden.
   type: list
