@@ -174,8 +174,8 @@ def _in_ledger(picture: Picture, group: str, release: Collection[str]) -> Iterab
                 since=str(entry.get("seen") or ""),
                 alive=bool(live),
                 stale=not live,
-                why=f"left behind by {', '.join(open_runs) or 'a run that ended with nodes left over'}; the next run over "
-                "the group goes on with it",
+                why=f"left behind by {', '.join(open_runs) or 'a run that ended with nodes left over'}; the next run "
+                "over the group goes on with it",
             )
 
 

@@ -57,9 +57,13 @@ class Wish:
 
 
 def begin(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) -> Beginning:
-    """Enter a run of an operation: the named one, else one left behind, else a new one."""
+    """Enter a run of an operation: the named one, else the one that is under way or was left behind, else a new one.
+
+    One that is under way is joined, not doubled: whoever starts the same command again right after a crash finds the dead
+    run still counted as alive, and has to go on with its work instead of beginning beside it.
+    """
     live = {run.id for run in runs.values() if run.alive(now)}
-    adopted = "" if wish.operation or wish.restart else _left_behind(ledger, wish, runs, live, now)
+    adopted = "" if wish.operation or wish.restart else _to_join(ledger, wish, runs, now)
     operation = wish.operation or adopted or wish.fresh
     entry = operation_entry(ledger, operation)
     known = bool(entry.get("runs") or entry.get("seen"))
@@ -81,13 +85,11 @@ def end(ledger: Ledger, operation: str, run: str, live: Collection[str], *, comp
     return with_entry(ledger, {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished})
 
 
-def _left_behind(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], live: Collection[str], now: datetime) -> str:
-    """The youngest operation that nobody works on and that is not finished; empty where there is none."""
+def _to_join(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) -> str:
+    """The youngest operation that is not finished; empty where there is none, or where it rested for too long."""
     for entry in reversed(ledger.operations):
-        open_runs = entry.get("runs", [])
-        if any(run in live for run in open_runs) or not (open_runs or entry.get("unfinished")):
-            continue
-        if _rested(entry, runs, now) <= wish.adopt_within:
+        unfinished = bool(entry.get("runs")) or bool(entry.get("unfinished"))
+        if unfinished and _rested(entry, runs, now) <= wish.adopt_within:
             return str(entry["id"])
     return ""
 
