@@ -1,0 +1,260 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs of the playbook rolling_reboot, as processes, over the simulated nodes of one world."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.inventory import PACKAGE
+
+SIMULATED_REBOOT = PACKAGE / "simulated_reboot.yml"
+PLAYBOOK = "holdfast.kubernetes.rolling_reboot"
+# A busy machine is no failure: what waits this long waits in vain.
+PATIENCE = 90.0
+_LEDGERS = "/api/v1/namespaces/holdfast/configmaps"
+OURS = "holdfast.dev/"
+OPERATION, CORDON = f"{OURS}operation", f"{OURS}cordon"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a run came to."""
+
+    code: int
+    output: str
+    report: dict[str, Any]
+
+    @property
+    def results(self) -> dict[str, str]:
+        """Node by node: rebooted, skipped, failed, stopped or planned."""
+        return {node["name"]: node["result"] for node in self.report["nodes"]}
+
+    def entry(self, node: str) -> dict[str, Any]:
+        """What the report says of a node."""
+        return next(item for item in self.report["nodes"] if item["name"] == node)
+
+    def detail(self, node: str) -> str:
+        return str(self.entry(node)["detail"])
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What set_stats left for the next job of a workflow."""
+        found = self.output.partition("CUSTOM STATS:")[2].partition("RUN:")[2]
+        return dict(json.JSONDecoder().raw_decode(found.lstrip())[0])
+
+    @property
+    def failed_hosts(self) -> set[str]:
+        """Hosts that failed in Ansible's own eyes."""
+        recap = self.output.rpartition("PLAY RECAP")[2]
+        return {line.split()[0] for line in recap.splitlines() if "failed=" in line and "failed=0" not in line}
+
+    def good(self) -> Done:
+        assert self.code == 0, self.output
+        return self
+
+
+class Run:
+    """One ansible-playbook process."""
+
+    def __init__(self, command: list[str], environment: dict[str, str], folder: Path) -> None:
+        self.folder = folder
+        self.log = folder / "output"
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    @property
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def until(self, condition: Callable[[], Any], what: str) -> Any:
+        """What a condition gives as soon as it is true, while the process runs."""
+        deadline = time.monotonic() + PATIENCE
+        while not (found := condition()):
+            assert self._process.poll() is None, f"it ended before {what}:\n{self.output}"
+            assert time.monotonic() < deadline, f"after {PATIENCE:.0f} s: {what}\n{self.output}"
+            time.sleep(0.1)
+        return found
+
+    def done(self) -> Done:
+        try:
+            code = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"it does not end:\n{self.output}") from None
+        report = self.folder / "report.json"
+        return Done(code, self.output, json.loads(report.read_text()) if report.exists() else {})
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+
+class Rolling:
+    """Starts runs over the nodes of a world, which are a group of that name, and looks at what they leave.
+
+    Args:
+        world: Namespace, nodes and API.
+        ansible: Environment of ansible-playbook.
+    """
+
+    def __init__(self, world: Any, ansible: Any) -> None:
+        self.world = world
+        self.group = world.namespace
+        self.selector = f"pool={world.namespace}"
+        self._ansible = ansible
+        self._runs: list[Run] = []
+        world.made.objects.append(paths.one(_LEDGERS, f"group.{self.group}"))
+
+    def start(
+        self,
+        hosts: Iterable[str] | Mapping[str, dict[str, Any]],
+        *arguments: str,
+        playbook: str = PLAYBOOK,
+        environment: Mapping[str, str] | None = None,
+        **variables: Any,
+    ) -> Run:
+        """Start a run; ``max_failed=1`` stands for ``rolling_reboot_max_failed: 1``.
+
+        Args:
+            hosts: Nodes, or nodes with variables of their own.
+            arguments: More arguments of ansible-playbook.
+            playbook: Another one.
+            environment: In place of ``K8S_AUTH_KUBECONFIG``.
+            variables: Of the role, without its name in front.
+        """
+        folder = self._ansible.folder / f"run-{len(self._runs)}"
+        folder.mkdir()
+        (folder / "inventory.yml").write_text(yaml.safe_dump(self._inventory(hosts, folder, variables)))
+        command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", *arguments, playbook]
+        known = {"K8S_AUTH_KUBECONFIG": self.world.kubeconfig} if environment is None else environment
+        settings = self._ansible.environment(ANSIBLE_SHOW_CUSTOM_STATS="True", ANSIBLE_FORKS="10", **known)
+        run = Run(command, settings, folder)
+        self._runs.append(run)
+        return run
+
+    def run(self, hosts: Iterable[str] | Mapping[str, dict[str, Any]], *arguments: str, **more: Any) -> Done:
+        """A run from start to end."""
+        return self.start(hosts, *arguments, **more).done()
+
+    def _inventory(self, hosts: Any, folder: Path, variables: dict[str, Any]) -> dict[str, Any]:
+        own = hosts if isinstance(hosts, Mapping) else {name: {} for name in hosts}
+        settings = {
+            "group": self.group,
+            "selector": self.selector,
+            "when": "always",
+            "method": "command",
+            "command_tasks": str(SIMULATED_REBOOT),
+            "report": str(folder / "report.json"),
+            **variables,
+        }
+        lab = self._ansible.lab
+        return {
+            "all": {
+                "hosts": own,
+                "vars": {
+                    "ansible_connection": "local",
+                    "ansible_python_interpreter": sys.executable,
+                    "lab_kubeconfig": str(lab.kubeconfig),
+                    "lab_kubectl": str(lab.bin / "kubectl"),
+                    "lab_reboot_seconds": 0,
+                    "kubectl": f"{lab.bin / 'kubectl'} --kubeconfig={lab.kubeconfig}",
+                    **{f"rolling_reboot_{name}": value for name, value in settings.items()},
+                },
+            }
+        }
+
+    def tasks(self, name: str, *tasks: Mapping[str, Any] | str) -> str:
+        """A file of the user's tasks; a text is a command of the shell, in which ``{{ kubectl }}`` is one."""
+        steps = [
+            {"name": "User's task", "ansible.builtin.shell": task, "changed_when": True}
+            if isinstance(task, str)
+            else dict(task)
+            for task in tasks
+        ]
+        path = self._ansible.folder / f"{name}.yml"
+        path.write_text(yaml.safe_dump(steps, sort_keys=False, width=1000))
+        return str(path)
+
+    def hold(self, node: str, holder: str = "app") -> None:
+        """What an application does that must not be interrupted."""
+        self.world.create(
+            "leases", node, {"spec": {"holderIdentity": holder, "acquireTime": "2026-01-02T03:04:05.000000Z"}}
+        )
+
+    def hold_task(self) -> str:
+        """A command of the shell with which the application takes its hold."""
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "{{ rolling_reboot_node_name }}", "namespace": self.world.namespace},
+            "spec": {"holderIdentity": "late", "acquireTime": "2026-01-02T03:04:05.000000Z"},
+        }
+        return f"echo '{json.dumps(lease)}' | {{{{ kubectl }}}} create -f -"
+
+    def report_task(self, **status: Any) -> str:
+        """A command of the shell that writes into the node's status, in its kubelet's place."""
+        what = "--subresource=status --type=strategic"
+        patch = json.dumps({"status": status})
+        return f"{{{{ kubectl }}}} patch node {{{{ rolling_reboot_node_name }}}} {what} --patch='{patch}'"
+
+    def release(self, node: str) -> None:
+        self.world.delete("leases", node)
+
+    def boot_id(self, node: str) -> str:
+        return str(self.world.node(node)["status"]["nodeInfo"]["bootID"])
+
+    def boot_ids(self, nodes: Iterable[str]) -> dict[str, str]:
+        return {name: self.boot_id(name) for name in nodes}
+
+    def ours(self, node: str) -> dict[str, Any]:
+        """Our annotations of a node."""
+        annotations = self.world.node(node)["metadata"].get("annotations") or {}
+        return {
+            key: json.loads(value) for key, value in annotations.items() if key.startswith(OURS) and value[:1] == "{"
+        }
+
+    def record(self, node: str) -> dict[str, Any]:
+        """What the node went through."""
+        return dict(self.ours(node).get(OPERATION) or {})
+
+    def ledger(self) -> dict[str, Any]:
+        found = self.world.cluster.find(paths.one(_LEDGERS, f"group.{self.group}"))
+        return {key: json.loads(value) for key, value in (found["data"] if found else {}).items()}
+
+    def slots(self) -> dict[str, Any]:
+        return dict(self.ledger().get("slots") or {})
+
+    def failures(self, operation: str) -> dict[str, str]:
+        """Failed nodes of an operation, as counted."""
+        entries = self.ledger().get("operations") or []
+        return next((dict(item["failures"]) for item in entries if item["id"] == operation), {})
+
+    def versions(self, nodes: Iterable[str]) -> dict[str, str]:
+        """Resource versions: what stays the same was not written."""
+        return {name: self.world.node(name)["metadata"]["resourceVersion"] for name in nodes}
+
+    def assert_nothing_left(self, nodes: Iterable[str]) -> None:
+        """Nothing of ours but the record of the operation; cordons of ours undone."""
+        assert self.slots() == {}
+        for name in nodes:
+            assert set(self.ours(name)) <= {OPERATION}, name
+            assert not self.world.cordoned(name), name
+
+    def close(self) -> None:
+        for run in self._runs:
+            run.kill()
