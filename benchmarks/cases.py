@@ -60,8 +60,8 @@ class _Drain:
         return self._checked(play(tasks(("holdfast.kubernetes.drain", options)), self.lab.kubeconfig))
 
     def kubectl(self) -> Took:
-        command = [self.lab.bin / "kubectl", f"--kubeconfig={self.lab.kubeconfig}", "drain", self.target]
-        return self._checked(program([*command, "--ignore-daemonsets", f"--pod-selector=app={APP}"]))
+        options = [f"--kubeconfig={self.lab.kubeconfig}", "--ignore-daemonsets", f"--pod-selector=app={APP}"]
+        return self._checked(program([self.lab.bin / "kubectl", "drain", self.target, *options]))
 
     def kubernetes_core(self, **wait: int) -> Took:
         # Without a time-out it would not wait for the pods to be gone.

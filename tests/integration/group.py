@@ -73,7 +73,8 @@ class Group:
         return json.loads(found["data"]["slots"]) if found else {}
 
     def node(self, name: str) -> dict[str, Any]:
-        return json.loads(self.lab.kubectl("get", "node", name, "-o", "json"))
+        found: dict[str, Any] = json.loads(self.lab.kubectl("get", "node", name, "-o", "json"))
+        return found
 
     def report(self, node: str, *, ready: bool, boot_id: str = "") -> None:
         """What a kubelet would write into the status."""
