@@ -42,7 +42,7 @@ def _with_environment(name: str, option: dict[str, Any]) -> dict[str, Any]:
     complete = {**option, "fallback": (env_fallback, variables)}
     if name == "proxy_headers":
         del complete["fallback"]
-        complete["apply_defaults"] = False
+        complete["apply_defaults"] = True
         complete["options"] = {
             key: {**value, "fallback": (env_fallback, [f"K8S_AUTH_PROXY_HEADERS_{key.upper()}"])}
             for key, value in option["options"].items()

@@ -126,8 +126,8 @@ def _override(given: Mapping[str, Any], configuration: Any) -> None:
     elif given.get("username") and given.get("password"):
         basic = urllib3.make_headers(basic_auth=f"{given['username']}:{given['password']}")
         _authorize(configuration, basic["authorization"])
-    if given.get("proxy_headers"):
-        headers = {key: value for key, value in given["proxy_headers"].items() if value is not None}
+    headers = {key: value for key, value in (given.get("proxy_headers") or {}).items() if value is not None}
+    if headers:
         configuration.proxy_headers = urllib3.make_headers(**headers)
 
 

@@ -300,7 +300,7 @@ class _Work:
     def _outcome(self) -> Result:
         return {
             "evicted": [gone.pod.ref(uid=gone.pod.uid, seconds=round(gone.seconds, 3)) for gone in self.state.gone],
-            "skipped": [pod.ref(uid=pod.uid, reason=why) for pod, why in self.state.skipped.values()],
+            "left": [pod.ref(uid=pod.uid, reason=why) for pod, why in self.state.skipped.values()],
             "requests": self._cluster.requests - self._requests,
             "duration": round(self._deadline.elapsed, 3),
         }

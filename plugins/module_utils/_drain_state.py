@@ -263,7 +263,10 @@ class Drain:
     def _why(self, entry: Entry) -> dict[str, Any]:
         pod = entry.pod
         if entry.state == LEAVING:
-            reason = f"is terminating since {pod.terminating or 'a moment'}"
+            reason = "is terminating"
+            if pod.terminating:
+                # The API writes the end of the grace period here, not the beginning.
+                reason += f" (its grace period ends at {pod.terminating})"
             if pod.finalizers:
                 reason += f" and waits for its finalizers {', '.join(pod.finalizers)}"
             return pod.ref(reason=reason, pdb=None, verdict=LATER)

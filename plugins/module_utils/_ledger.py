@@ -318,7 +318,8 @@ def _words(slot: Slot) -> str:
 
 def _failed_words(failures: Mapping[str, str], allowed: int) -> str:
     words = "; ".join(f"{name} ({reason})" for name, reason in sorted(failures.items()))
-    return f"{len(failures)} nodes failed in this operation and max_failed is {allowed}: {words}"
+    many = "1 node" if len(failures) == 1 else f"{len(failures)} nodes"
+    return f"{many} failed in this operation and max_failed is {allowed}: {words}"
 
 
 def _text(data: Any) -> str:

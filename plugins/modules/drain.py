@@ -129,8 +129,9 @@ evicted:
       description: Seconds from the accepted eviction until the pod was gone.
       type: float
       sample: 1.2
-skipped:
-  description: Pods that were left on the node on purpose.
+left:
+  description: Pods that were left on the node on purpose. (A result named C(skipped) would make Ansible take the whole task
+    for a skipped one.)
   type: list
   elements: dict
   returned: success, and failure of a drain that had begun

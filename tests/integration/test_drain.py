@@ -233,7 +233,7 @@ class TestDeadline:
         result = goes_back.result()
         assert result["error"] == "timed_out"
         left = {item["name"]: item["reason"] for item in result["blocked"]}
-        assert "terminating since" in left["stuck"]
+        assert "is terminating" in left["stuck"]
         assert result["unschedulable"] is False
         assert not world.cordoned(c)
         assert CORDON not in world.node(c)["metadata"]["annotations"]
@@ -315,8 +315,8 @@ class TestWhatGoes:
         result = world.run(drain, name=a, timeout=60)
 
         assert names(result["evicted"]) == ["web"]
-        assert {item["name"]: item["uid"] for item in result["skipped"]} == left
-        assert {item["reason"] for item in result["skipped"]} == {"DaemonSet pod", "mirror pod of a static pod"}
+        assert {item["name"]: item["uid"] for item in result["left"]} == left
+        assert {item["reason"] for item in result["left"]} == {"DaemonSet pod", "mirror pod of a static pod"}
         assert {name: item["metadata"]["uid"] for name, item in world.pods(a).items()} == left
         assert not [item for item in world.pods(a).values() if item["metadata"].get("deletionTimestamp")]
 

@@ -190,7 +190,7 @@ class TestWaiting:
         result = group.slot(second, wait_timeout=120)
 
         assert result["error"] == "refused"
-        assert f"1 nodes failed in this operation and max_failed is 0: {third} (drain timed out)" in result["msg"]
+        assert f"1 node failed in this operation and max_failed is 0: {third} (drain timed out)" in result["msg"]
         assert result["waited"] < 60
 
     def test_is_not_begun_in_check_mode(self, group):

@@ -256,15 +256,7 @@ class TestEnvironment:
             ("K8S_AUTH_KEY_FILE", "/key", "client_key", "/key"),
             ("K8S_AUTH_PROXY", "http://p", "proxy", "http://p"),
             ("K8S_AUTH_NO_PROXY", "x", "no_proxy", "x"),
-            pytest.param(
-                "K8S_AUTH_PROXY_HEADERS_USER_AGENT",
-                "me",
-                "proxy_headers",
-                {"user_agent": "me"},
-                marks=pytest.mark.xfail(
-                    reason="_auth_options lets these variables count only beside the option itself"
-                ),
-            ),
+            ("K8S_AUTH_PROXY_HEADERS_USER_AGENT", "me", "proxy_headers", {"user_agent": "me"}),
             ("K8S_AUTH_IMPERSONATE_USER", "jo", "impersonate_user", "jo"),
             ("K8S_AUTH_IMPERSONATE_GROUPS", "a,b", "impersonate_groups", ["a", "b"]),
         ],
