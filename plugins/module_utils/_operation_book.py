@@ -59,8 +59,8 @@ class Wish:
 def begin(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) -> Beginning:
     """Enter a run of an operation: the named one, else the one that is under way or was left behind, else a new one.
 
-    One that is under way is joined, not doubled: whoever starts the same command again right after a crash finds the dead
-    run still counted as alive, and has to go on with its work instead of beginning beside it.
+    One that is under way is joined, not doubled: whoever starts the same command again right after a crash finds the
+    dead run still counted as alive, and has to go on with its work instead of beginning beside it.
     """
     live = {run.id for run in runs.values() if run.alive(now)}
     adopted = "" if wish.operation or wish.restart else _to_join(ledger, wish, runs, now)

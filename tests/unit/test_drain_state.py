@@ -495,7 +495,7 @@ class TestTelling:
         ("item", "words"),
         [
             (pod(1, terminating="2026-01-01T00:00:00Z", finalizers=("example.com/wait",)), "example.com/wait"),
-            (pod(1, terminating="2026-01-01T00:00:00Z"), "is terminating (its grace period ends at 2026-01-01T00:00:00Z)"),
+            (pod(1, terminating="2026-01-01T00:00:00Z"), "(its grace period ends at 2026-01-01T00:00:00Z)"),
             (pod(1, empty_dir=True), "emptyDir"),
             (pod(1), "not answered yet"),
         ],

@@ -77,7 +77,7 @@ class Fleet(RuleBasedStateMachine):
         self.signs: dict[str, Run] = {}
         self.foreign: set[str] = set()
 
-    # -- runs -----------------------------------------------------------------------------------------------------------
+    # -- runs
 
     @rule()
     @precondition(lambda self: sum(worker.alive for worker in self.workers.values()) < 3)
@@ -119,7 +119,7 @@ class Fleet(RuleBasedStateMachine):
             if worker.alive and not worker.paused and worker.id in self.signs:
                 self.signs[worker.id] = Run(worker.id, worker.id, to_text(self.now))
 
-    # -- the world ------------------------------------------------------------------------------------------------------
+    # -- the world
 
     @rule(name=st.sampled_from(NAMES))
     def node_fails(self, name: str) -> None:
@@ -138,7 +138,7 @@ class Fleet(RuleBasedStateMachine):
             node.cordoned = True
             self.foreign.add(name)
 
-    # -- the steps of a run, as the role has them -------------------------------------------------------------------------
+    # -- the steps of a run, as the role has them
 
     def live(self) -> frozenset[str]:
         return frozenset(run.id for run in self.signs.values() if run.alive(self.now))
@@ -180,9 +180,7 @@ class Fleet(RuleBasedStateMachine):
         return True
 
     def step_slot(self, worker: Worker, node: Node) -> bool:
-        request = Request(
-            node.name, worker.operation, worker.id, to_text(self.now), self.max_failed, live=self.live()
-        )
+        request = Request(node.name, worker.operation, worker.id, to_text(self.now), self.max_failed, live=self.live())
         members = [item.member() for item in self.nodes.values()]
         before = self.ledger
         decision = _ledger.decide(self.ledger, self.policy, members, request)
@@ -251,7 +249,7 @@ class Fleet(RuleBasedStateMachine):
             node.cordoned = node.cordoned_before
             node.cordoned_by_us = False
 
-    # -- what must hold at every instant ------------------------------------------------------------------------------------
+    # -- what must hold at every instant
 
     @invariant()
     def no_node_is_rebooted_twice(self) -> None:
