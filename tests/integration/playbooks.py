@@ -89,9 +89,9 @@ class Run:
             time.sleep(0.1)
         return found
 
-    def done(self) -> Done:
+    def done(self, patience: float = PATIENCE) -> Done:
         try:
-            code = self._process.wait(PATIENCE)
+            code = self._process.wait(patience)
         except subprocess.TimeoutExpired:
             self.kill()
             raise AssertionError(f"it does not end:\n{self.output}") from None

@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Many ansible-playbook processes over one group, judged by the API server's own history and not by their words."""
+
+from __future__ import annotations
+
+import pytest
+from integration.history import History
+from integration.playbooks import Rolling
+
+PATIENCE = 300
+
+
+@pytest.fixture
+def rolling(world, ansible):
+    found = Rolling(world, ansible)
+    yield found
+    found.close()
+
+
+def slices(names, count):
+    """As AWX cuts an inventory: every n-th host."""
+    return [names[start::count] for start in range(count)]
+
+
+def run_all(rolling, jobs, **variables):
+    """All at once, each with its slice and a run of its own."""
+    runs = [rolling.start(hosts, run=f"job-{number}", **variables) for number, hosts in enumerate(jobs)]
+    return [run.done(PATIENCE).good() for run in runs]
+
+
+def assert_each_once(rolling, history, names, before):
+    for name in names:
+        assert history.boot_ids[name] == [before[name], rolling.boot_id(name)], "rebooted exactly once"
+        assert rolling.record(name)["result"] == "rebooted"
+    rolling.assert_nothing_left(names)
+
+
+@pytest.mark.slow
+def test_eight_jobs_share_one_budget(rolling, nodes, kubeconfig):
+    names = nodes(40)
+    before = rolling.boot_ids(names)
+
+    with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
+        done = run_all(rolling, slices(names, 8), operation="fleet", max_unavailable=3)
+
+    assert history.most_slots <= 3, history.worst_slots
+    assert history.most_unavailable <= 3, history.worst_unavailable
+    assert len(history.worst.busy) <= 3, history.worst
+    # The budget was not only kept but used.
+    assert history.most_slots == 3
+    assert all(set(job.results.values()) == {"rebooted"} for job in done)
+    assert_each_once(rolling, history, names, before)
+
+
+@pytest.mark.slow
+def test_jobs_stay_within_one_zone_at_a_time(rolling, nodes, kubeconfig):
+    names = nodes(12)
+    zone = {name: f"zone-{number % 3}" for number, name in enumerate(names)}
+    for name in names:
+        rolling.world.cluster.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"zone": zone[name]}}})
+    before = rolling.boot_ids(names)
+    budget = {"max_unavailable": 2, "topology_key": "zone", "max_domains": 1}
+
+    with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
+        run_all(rolling, slices(names, 4), operation="zones", **budget)
+
+    for moment in history.moments:
+        assert len(moment.busy) <= 2, moment
+        assert len({zone[name] for name in moment.busy}) <= 1, moment
+    assert history.most_slots == 2
+    assert_each_once(rolling, history, names, before)

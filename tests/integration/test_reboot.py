@@ -1,0 +1,147 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action reboot on real nodes: what it refuses, what it waits for, and that it reboots."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+
+pytestmark = pytest.mark.nodes
+
+# systemd 252 and systemd 257.
+OLD, NEW = "node-1", "node-2"
+UNIT = "test-upgrade"
+
+
+class Node:
+    """A real node, and reboots of it by ansible-playbook."""
+
+    def __init__(self, name, lab, cluster, ansible):
+        self.name, self.lab, self.cluster, self._ansible = name, lab, cluster, ansible
+
+    def reboot(self, *arguments, **options):
+        """The result of one task, and whether the node's own boot ID changed."""
+        step = {"name": "Reboot", "holdfast.kubernetes.reboot": options}
+        results, output = self._ansible.tasks(
+            [step],
+            f"--inventory={self.lab.inventory}",
+            *arguments,
+            hosts=self.name,
+            K8S_AUTH_KUBECONFIG=str(self.lab.kubeconfig),
+        )
+        assert "UNREACHABLE" not in output
+        return results[0]
+
+    @property
+    def boot_id(self):
+        return self.lab.ssh(self.name, "cat /proc/sys/kernel/random/boot_id").strip()
+
+    @contextlib.contextmanager
+    def lock(self):
+        """Somebody's block lock."""
+        inhibit = "systemd-inhibit --mode=block --what=shutdown --who=dpkg --why='upgrades the kernel' sleep infinity"
+        self.lab.ssh(self.name, f"systemd-run --quiet --unit={UNIT} {inhibit}")
+        self.lab.ssh(self.name, "until systemd-inhibit --list | grep -q dpkg; do sleep 0.1; done")
+        try:
+            yield
+        finally:
+            self.unlock()
+
+    def unlock(self):
+        self.lab.ssh(
+            self.name, f"systemctl stop {UNIT}; until ! systemd-inhibit --list | grep -q dpkg; do sleep 0.1; done"
+        )
+
+    @contextlib.contextmanager
+    def hold(self, namespace):
+        path = paths.namespaced("apis/coordination.k8s.io/v1", namespace, "leases")
+        spec = {"holderIdentity": "backup", "acquireTime": "2026-01-02T03:04:05.000000Z"}
+        self.cluster.create(path, {"metadata": {"name": self.name}, "spec": spec})
+        try:
+            yield
+        finally:
+            self.cluster.delete(paths.one(path, self.name))
+
+
+@pytest.fixture
+def old(lab, cluster, ansible):
+    return Node(OLD, lab, cluster, ansible)
+
+
+@pytest.fixture
+def new(lab, cluster, ansible):
+    return Node(NEW, lab, cluster, ansible)
+
+
+def test_a_block_lock_is_waited_for(old):
+    before = old.boot_id
+    with old.lock():
+        refused = old.reboot(node=old.name)
+        assert refused["failed"]
+        assert refused["error"] == "timed_out"
+        assert 'dpkg ("upgrades the kernel", since 20' in refused["msg"]
+        assert "inhibitor_timeout" in refused["msg"]
+        (lock,) = refused["inhibitors"]
+        assert (lock["who"], lock["why"], lock["mode"]) == ("dpkg", "upgrades the kernel", "block")
+        assert (refused["rebooted"], refused["changed"], old.boot_id) == (False, False, before)
+
+        release = threading.Timer(6, old.unlock)
+        release.start()
+        rebooted = old.reboot(node=old.name, inhibitor_timeout=60)
+        release.join()
+    after = old.boot_id
+    assert not rebooted.get("failed"), rebooted["msg"]
+    assert after != before
+    assert (rebooted["rebooted"], rebooted["boot_id_before"], rebooted["boot_id_after"]) == (True, before, after)
+    assert set(rebooted["phases"]) == {"inhibitors", "reboot", "ready"}
+    assert old.lab.boot_id(old.name) == after
+
+
+def test_holds_are_honoured_and_an_override_is_recorded(new, namespace):
+    before = new.boot_id
+    with new.hold(namespace):
+        for arguments in ((), ("--check",)):
+            held = new.reboot(*arguments, node=new.name)
+            assert (held["failed"], held["error"], held["rebooted"]) == (True, "held", False)
+            assert f"{namespace}/backup" in held["msg"]
+            assert "override_holds" in held["msg"]
+            assert new.boot_id == before
+
+        rebooted = new.reboot(node=new.name, override_holds=True)
+        assert not rebooted.get("failed"), rebooted["msg"]
+        assert [(hold["namespace"], hold["holder"]) for hold in rebooted["overridden_holds"]] == [(namespace, "backup")]
+        assert new.boot_id != before
+
+
+def test_check_mode_looks_and_leaves_the_node(old):
+    before = old.boot_id
+    checked = old.reboot("--check", node=old.name)
+    assert (checked["changed"], checked["rebooted"]) == (True, True)
+    with old.lock():
+        assert old.reboot("--check", node=old.name)["error"] == "timed_out"
+    assert old.boot_id == before
+
+
+def test_another_machine_s_name_is_refused_by_the_boot_id(old):
+    before = old.boot_id
+    refused = old.reboot(node=NEW)
+    assert (refused["failed"], refused["error"]) == (True, "refused")
+    assert f"Node {NEW} reports" in refused["msg"]
+    assert before in refused["msg"]
+    assert old.boot_id == before
+
+
+def test_what_can_not_be_rebooted_is_a_failure_not_unreachable(old):
+    local = old.reboot("-e", "ansible_connection=local", node=old.name)
+    assert (local["failed"], local["error"]) == (True, "refused")
+    assert "the controller" in local["msg"]
+    gone = old.reboot("-e", "ansible_host=127.0.0.1 ansible_port=9", node=old.name)
+    assert (gone["failed"], gone["error"], gone["rebooted"]) == (True, "unreachable", False)
+    assert not gone.get("unreachable")
+    assert "can't be reached" in gone["msg"]
