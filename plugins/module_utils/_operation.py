@@ -14,7 +14,7 @@ from ._clock import from_text, seconds_between, to_text
 from ._cluster import Cluster, Object
 from ._errors import InvalidInput
 from ._face import Context, Params, Result
-from ._names import CORDON, OPERATION
+from ._names import CLAIM, CORDON, OPERATION
 from ._read_node import read_node
 from ._watch import retry_conflicts
 
@@ -32,15 +32,15 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
     node = _claim.ours(read_node(cluster, params["name"]), _claimant(params))
     record = _node.record(node, OPERATION)
     wanted = advance(record, node, params, to_text(cluster.now()))
-    if wanted == record:
+    marks: dict[str, Any] = {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
+    present = _claim.claim_of(node)
+    if params.get("result") and present and present.run == params.get("run"):
+        # In one write: of a run that dies in between, a claim would be left on a node that is done.
+        marks[CLAIM] = None
+    if not marks:
         return node, node
-    body = {
-        "metadata": {
-            "resourceVersion": node["metadata"]["resourceVersion"],
-            "annotations": {OPERATION: json.dumps(wanted, sort_keys=True)},
-        }
-    }
-    return node, cluster.merge(paths.node(params["name"]), body)
+    metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": marks}
+    return node, cluster.merge(paths.node(params["name"]), {"metadata": metadata})
 
 
 def _claimant(params: Params) -> str:

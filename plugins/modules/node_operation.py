@@ -33,7 +33,7 @@ options:
     type: str
   result:
     description:
-      - How the node's part of the operation ended.
+      - How the node's part of the operation ended. A claim of O(run) on the node is given back in the same write.
     type: str
     choices: [rebooted, skipped, failed]
   detail:

@@ -25,7 +25,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._operation_boo
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._run import DEAD_AFTER, Run
 
 NAMES = ["alfa", "bravo", "charlie", "delta"]
-STEPS = ["claim", "slot", "cordon", "reboot", "ready", "uncordon", "release", "record"]
+STEPS = ["slot", "claim", "cordon", "reboot", "ready", "uncordon", "release", "record"]
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
 
 
@@ -148,7 +148,7 @@ class Fleet(RuleBasedStateMachine):
 
     def step(self, worker: Worker, node: Node) -> None:
         at = worker.at.get(node.name, 0)
-        if at > 0 and (node.claim is None or node.claim.run != worker.id):
+        if at > 1 and (node.claim is None or node.claim.run != worker.id):
             # The claim is checked in the same compare-and-swap as the act, or directly before it.
             worker.done.add(node.name)
             return
@@ -168,11 +168,14 @@ class Fleet(RuleBasedStateMachine):
         worker.alive = False
 
     def step_claim(self, worker: Worker, node: Node) -> bool:
-        if node.operation == worker.operation and node.result:
-            worker.done.add(node.name)
-            return False
         wanted = Claim(worker.id, worker.operation, "rolling_reboot", to_text(self.now))
         if not may_take(node.claim, wanted, self.live()):
+            self.ledger = _ledger.release(self.ledger, node.name)
+            worker.done.add(node.name)
+            return False
+        if node.operation == worker.operation and node.result:
+            self.ledger = _ledger.release(self.ledger, node.name)
+            worker.done.add(node.name)
             return False
         node.claim = wanted
         if node.operation != worker.operation:
@@ -180,6 +183,9 @@ class Fleet(RuleBasedStateMachine):
         return True
 
     def step_slot(self, worker: Worker, node: Node) -> bool:
+        if node.operation == worker.operation and node.result:
+            worker.done.add(node.name)
+            return False
         request = Request(node.name, worker.operation, worker.id, to_text(self.now), self.max_failed, live=self.live())
         members = [item.member() for item in self.nodes.values()]
         before = self.ledger
@@ -190,7 +196,6 @@ class Fleet(RuleBasedStateMachine):
                 self.check_grant(worker)
             return True
         if decision.outcome == _ledger.REFUSED:
-            node.claim = None
             worker.done.add(node.name)
         return False
 
