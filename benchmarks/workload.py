@@ -16,8 +16,8 @@ from lab import Lab
 IMAGE = "localhost/lab/app:1"
 PATIENCE = "300s"
 APP = "bench"
-# Takes a second to end, as a server does that finishes its requests.
-ENDS_IN_A_SECOND = "trap 'sleep 1; exit 0' TERM; while :; do sleep 0.05; done"
+# Takes a second to end, as a server does that finishes its requests, and until then no time from anybody.
+ENDS_IN_A_SECOND = "trap 'sleep 1; exit 0' TERM; while :; do sleep 3600 & wait; done"
 
 
 class Workload:
