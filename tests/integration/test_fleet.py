@@ -48,6 +48,7 @@ def test_eight_jobs_share_one_budget(rolling, nodes, kubeconfig):
     assert history.most_slots <= 3, history.worst_slots
     assert history.most_unavailable <= 3, history.worst_unavailable
     assert len(history.worst.busy) <= 3, history.worst
+    assert all(moment.unavailable <= moment.slots for moment in history.moments)
     # The budget was not only kept but used.
     assert history.most_slots == 3
     assert all(set(job.results.values()) == {"rebooted"} for job in done)

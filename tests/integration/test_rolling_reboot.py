@@ -9,6 +9,7 @@ import re
 
 import pytest
 import yaml
+from integration.history import History
 from integration.playbooks import CORDON, SIMULATED_REBOOT, Rolling
 
 # Nobody answers there.
@@ -31,16 +32,21 @@ def rolling(world, ansible):
 # --- all goes well
 
 
-def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes):
+def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig):
     *wanted, excluded = names = nodes(4)
     rolling.world.cluster.merge(f"/api/v1/nodes/{excluded}", {"metadata": {"labels": {"holdfast.dev/exclude": ""}}})
     before = rolling.boot_ids(names)
 
-    done = rolling.run(names, operation="kernel", run="job-7", max_unavailable=2).good()
+    variables = {"operation": "kernel", "max_unavailable": 2, "command_tasks": str(SIMULATED_REBOOT)}
+    with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
+        done = rolling.run(names, run="job-7", **variables).good()
 
     after = rolling.boot_ids(names)
     assert all(after[name] != before[name] for name in wanted)
     assert after[excluded] == before[excluded]
+    # No node is taken down without a slot, nor gives it back before it is back itself.
+    assert history.most_slots == 2
+    assert all(moment.unavailable <= moment.slots for moment in history.moments)
     rolling.assert_nothing_left(names)
     assert done.results == {**dict.fromkeys(wanted, "rebooted"), excluded: "skipped"}
     assert done.detail(excluded) == "it is labelled holdfast.dev/exclude"
@@ -71,7 +77,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes):
     assert f"{wanted[0]}: rebooted (rolling_reboot_when is always)" in done.output
 
     versions = rolling.versions(names)
-    again = rolling.run(names, operation="kernel", max_unavailable=2).good()
+    again = rolling.run(names, **variables).good()
     assert set(again.results.values()) == {"skipped"}
     assert again.detail(wanted[0]) == "it was rebooted in operation kernel already"
     assert rolling.versions(names) == versions
@@ -156,23 +162,27 @@ def test_a_held_node_is_put_off_and_done_after_its_release(rolling, nodes):
     rolling.assert_nothing_left(names)
 
 
-def test_a_hold_at_the_last_moment_puts_the_node_back(rolling, nodes, tmp_path):
+@pytest.mark.parametrize("point", ["before_slot", "before_reboot"])
+def test_a_hold_that_comes_late_puts_the_node_back(rolling, nodes, tmp_path, point):
     (node,) = nodes(1)
     before = rolling.boot_id(node)
     marker = tmp_path / "held"
     once = rolling.tasks("late", f"test -e {marker} || {{ touch {marker} && {rolling.hold_task()}; }}")
 
-    run = rolling.start([node], operation="late", before_reboot_tasks=once)
+    run = rolling.start([node], operation="late", **{f"{point}_tasks": once})
     run.until(lambda: rolling.record(node).get("phase") == "hold" and rolling.slots() == {}, "put back")
     assert not rolling.world.cordoned(node)
     assert CORDON not in rolling.ours(node)
     assert rolling.boot_id(node) == before
+    # One that is held when its turn comes is not even cordoned.
+    assert ("cordon" in rolling.record(node)["phases"]) == (point == "before_reboot")
     rolling.release(node)
     done = run.done().good()
 
     assert done.results == {node: "rebooted"}
     assert rolling.boot_id(node) != before
-    assert f"Node {node} is put back, uncordoned: held by {rolling.group}/late" in done.output
+    if point == "before_reboot":
+        assert f"Node {node} is put back, uncordoned: held by {rolling.group}/late" in done.output
     rolling.assert_nothing_left([node])
 
 
