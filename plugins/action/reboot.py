@@ -23,6 +23,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
 
 _AGENT = "holdfast"
 _LOOK_EVERY = 2.0
@@ -41,6 +42,7 @@ class ActionModule(BuiltinReboot):
         arguments = dict(self._task.args)
         if "kubeconfig" in arguments:
             arguments["kubeconfig"] = _kubeconfig.decrypted(self._loader, arguments["kubeconfig"])
+        end_with_parent()
         validation = ModuleArgumentSpecValidator(SPEC["argument_spec"]).validate(arguments)
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))

@@ -83,7 +83,8 @@ class Member:
 class Request:
     """Somebody wants a slot for a node.
 
-    ``live`` are the runs that live now; ``None`` where that does not matter, and every run counts as alive.
+    ``live`` are the runs that live now; ``None`` where that does not matter, and every run counts as alive. ``passing``
+    are those that died a short while ago, whose slots another run of the same operation is about to take over.
     """
 
     node: str
@@ -93,6 +94,7 @@ class Request:
     max_failed: int = 0
     count_others: bool = True
     live: frozenset[str] | None = None
+    passing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | 
         return None
     limit = int(policy.max_unavailable)
     active = [slot for slot in ledger.slots.values() if slot.state == ACTIVE]
-    if not 0 < limit <= len(active) or not any(_worked_on(slot, request.live) for slot in active):
+    if not 0 < limit <= len(active) or not any(_worked_on(slot, request) for slot in active):
         return None
     names = tuple(sorted(ledger.slots))
     words = "; ".join(_words(ledger.slots[name]) for name in names)
@@ -168,11 +170,11 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
         return replace(outcome, why=f"node {request.node} does not match the group's selector")
     mine = ledger.slots.get(request.node)
     if mine and mine.operation != request.operation:
-        return replace(outcome, outcome=WAIT if _worked_on(mine, request.live) else REFUSED, why=_words(mine))
+        return replace(outcome, outcome=WAIT if _worked_on(mine, request) else REFUSED, why=_words(mine))
     failures = ledger.failures(request.operation)
     if len(failures) > request.max_failed:
         return replace(outcome, why=_failed_words(failures, request.max_failed))
-    if mine and mine.run not in ("", request.run) and _worked_on(mine, request.live or frozenset()):
+    if mine and mine.run not in ("", request.run) and mine.run in (request.live or ()):
         return replace(outcome, outcome=WAIT, why=_words(mine))
     if mine:
         return _granted(outcome, request, group[request.node], since=mine.since)
@@ -182,7 +184,7 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
     if not blockers:
         return _granted(outcome, request, group[request.node], since=request.now)
     slots = [ledger.slots[name] for name in blockers if name in ledger.slots]
-    working = [slot for slot in slots if _worked_on(slot, request.live)]
+    working = [slot for slot in slots if _worked_on(slot, request)]
     words = "; ".join(_why_unavailable(ledger, group, name) for name in sorted(blockers))
     return replace(outcome, outcome=WAIT if working else REFUSED, why=f"{which}: {words}")
 
@@ -261,9 +263,13 @@ def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -
     return replace(outcome, outcome=GRANTED, ledger=changed)
 
 
-def _worked_on(slot: Slot, live: frozenset[str] | None) -> bool:
-    """Whether somebody works on a slot; of one without a run nobody can tell, so it is believed."""
-    return slot.state == ACTIVE and (live is None or slot.run == "" or slot.run in live)
+def _worked_on(slot: Slot, request: Request) -> bool:
+    """Whether somebody works on a slot, or will at once; of one without a run nobody can tell, so it is believed."""
+    if slot.state != ACTIVE:
+        return False
+    if request.live is None or slot.run == "" or slot.run in request.live:
+        return True
+    return slot.operation == request.operation and slot.run in request.passing
 
 
 def operation_entry(ledger: Ledger, operation: str) -> dict[str, Any]:

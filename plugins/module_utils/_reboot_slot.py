@@ -148,6 +148,7 @@ class _Taking:
 
     def _decide(self, ledger: Ledger, *, waiting: bool) -> Decision:
         params = self._params
+        live, passing = _run.live_and_passing(self._cluster) if params.get("run") else (None, frozenset())
         request = Request(
             node=params["name"],
             operation=params["operation"],
@@ -155,7 +156,8 @@ class _Taking:
             now=to_text(self._cluster.now()),
             max_failed=params["max_failed"],
             count_others=params["count_others"],
-            live=_run.live_ids(self._cluster) if params.get("run") else None,
+            live=live,
+            passing=passing,
         )
         known = _ledger.at_a_glance(ledger, self._policy, request) if waiting else None
         return known or _ledger.decide(ledger, self._policy, self._members(), request)

@@ -25,6 +25,8 @@ from ._ledger_store import ensure_namespace
 from ._names import MANAGED_BY, NAMESPACE, RUN
 
 DEAD_AFTER = 90.0
+# For so long after a run's death its slots are waited for by others of its operation: one of them takes them over.
+PASSING_FOR = 60.0
 RENEW_EVERY = 15.0
 
 _SAFE = re.compile(r"[^a-z0-9.-]+")
@@ -83,11 +85,21 @@ def live_ids(cluster: Cluster) -> frozenset[str]:
     return frozenset(run.id for run in runs if run.alive(now))
 
 
-def until_one_may_be_dead(cluster: Cluster) -> float:
-    """Seconds until the first of the runs that live now is dead, if it gives no more sign; infinity without any."""
+def live_and_passing(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
+    """Ids of the runs that live now, and of those that died a short while ago."""
     runs = all_runs(cluster)
     now = cluster.now()
-    return min((DEAD_AFTER - run.age(now) + 1.0 for run in runs if run.alive(now)), default=float("inf"))
+    live = frozenset(run.id for run in runs if run.alive(now))
+    recent = frozenset(run.id for run in runs if run.age(now) < DEAD_AFTER + PASSING_FOR)
+    return live, recent - live
+
+
+def until_one_may_be_dead(cluster: Cluster) -> float:
+    """Seconds until what is thought of the first run changes, if it gives no more sign; infinity without any."""
+    runs = all_runs(cluster)
+    now = cluster.now()
+    limits = (limit - run.age(now) for run in runs for limit in (DEAD_AFTER, DEAD_AFTER + PASSING_FOR))
+    return min((left + 1.0 for left in limits if left > 0), default=float("inf"))
 
 
 def touch(cluster: Cluster, run: str) -> Object:

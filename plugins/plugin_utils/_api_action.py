@@ -17,6 +17,7 @@ from ansible.utils.display import Display
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
 
 display = Display()
 
@@ -39,6 +40,7 @@ class ApiActionModule(ActionBase):
     params: dict[str, Any] | None = None
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        end_with_parent()
         result: dict[str, Any] = super().run(tmp, task_vars)
         if self._task.delegate_to and self._connection.transport != "local":
             result.update(self._run_there(task_vars))
