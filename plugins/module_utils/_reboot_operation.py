@@ -29,6 +29,7 @@ def _begin(cluster: Cluster, params: Params) -> Result:
         raise InvalidInput("reboot_operation needs operation, or fresh: the id of a new one.")
     with _run.heartbeat(cluster, params["run"], params.get("holder") or ""):
         before, beginning = retry_conflicts(lambda: _enter(cluster, params))
+    _bury(cluster, before, beginning.ledger, beginning.operation)
     return {
         "changed": before != beginning.ledger,
         "operation": beginning.operation,
@@ -75,5 +76,13 @@ def _end(cluster: Cluster, params: Params) -> Result:
     if not params.get("operation"):
         raise InvalidInput("reboot_operation needs operation, the id of the one that ends.")
     before, after = retry_conflicts(attempt)
+    _bury(cluster, before, after, params["operation"])
     _run.end(cluster, params["run"])
     return {"changed": before != after, "operation": params["operation"], "adopted": False, "takes_over": []}
+
+
+def _bury(cluster: Cluster, before: Ledger, after: Ledger, operation: str) -> None:
+    """Take away what is left of the runs that the operation has dropped: they were dead."""
+    known = set(_ledger.operation_entry(before, operation).get("runs", []))
+    for run in sorted(known - set(_ledger.operation_entry(after, operation).get("runs", []))):
+        _run.end(cluster, run)

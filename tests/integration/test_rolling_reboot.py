@@ -62,6 +62,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig)
         "check_mode": False,
         "rebooted": wanted,
         "skipped": [excluded],
+        "lost": [],
         "stopped": [],
         "failed": [],
         "not_reported": [],
