@@ -168,7 +168,7 @@ def task_overhead(lab: Lab) -> Iterator[list[Rival]]:
                     ten(look, nothing),
                     ten(read),
                     # What Ansible itself takes for 10 tasks that do nothing.
-                    lambda: min(ten(empty)().step for dummy in range(3)),
+                    lambda: min(ten(empty)().step for _round in range(3)),
                 )
             ]
         finally:

@@ -70,8 +70,8 @@ def test_records_who_why_and_what_was_before(node):
 
 def test_there_and_back_and_each_only_once(node):
     before = node.world.node(node.name)
-    assert [node.take()["changed"] for dummy in range(2)] == [True, False]
-    assert [node.give_back()["changed"] for dummy in range(2)] == [True, False]
+    assert [node.take()["changed"] for _round in range(2)] == [True, False]
+    assert [node.give_back()["changed"] for _round in range(2)] == [True, False]
     after = node.world.node(node.name)
 
     assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
@@ -169,7 +169,7 @@ def test_others_who_write_to_the_node_all_the_time(node):
     thread = threading.Thread(target=busy)
     thread.start()
     try:
-        for dummy in range(5):
+        for _round in range(5):
             assert not node.take().get("failed")
             assert not node.give_back().get("failed")
     finally:

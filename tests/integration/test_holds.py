@@ -102,7 +102,7 @@ class TestTaking:
         assert holds.lease()["spec"]["leaseTransitions"] == 4
 
     def test_one_holder_many_times_at_once(self, holds):
-        futures = [holds.world.start(lease_hold, holder="app", wait=False, **holds.common) for dummy in range(10)]
+        futures = [holds.world.start(lease_hold, holder="app", wait=False, **holds.common) for _round in range(10)]
 
         assert sum(future.result()["changed"] for future in futures) == 1
         assert not any(future.result().get("failed") for future in futures)

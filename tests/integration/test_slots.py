@@ -393,7 +393,7 @@ class TestFailed:
         assert group.taken(other, operation="firmware")["changed"]
 
     def test_past_max_failed_nobody_in_the_operation_gets_one(self, group):
-        first, second, third, fourth, *dummy = group.nodes
+        first, second, third, fourth, *_rest = group.nodes
         for node in (first, second):
             group.taken(node, max_failed=1)
             group.taken(node, state="failed", reason="drain timed out")
@@ -452,7 +452,7 @@ class TestNamespace:
             results = list(pool.map(work, group.nodes))
 
         assert [result.get("msg") for result in results] == [None] * NODES
-        assert sorted(results[-1]["slot"]["group"] for dummy in results) == [group.name] * NODES
+        assert sorted(results[-1]["slot"]["group"] for _node in results) == [group.name] * NODES
 
 
 def test_the_ledger_reads_well(lab, group):

@@ -156,7 +156,7 @@ class TestPlan:
     )
     def test_every_pod_is_in_exactly_one_place(self, pods, options):
         made = plan(pods, options)
-        sorted_ = [*made.evict, *made.wait, *(pod for pod, dummy in made.skipped), *(pod for pod, dummy in made.refused)]
+        sorted_ = [*made.evict, *made.wait, *(pod for pod, _why in made.skipped), *(pod for pod, _why in made.refused)]
 
         assert sorted(pod.uid for pod in sorted_) == sorted(pod.uid for pod in pods)
         assert not [pod for pod in made.evict if stays(pod) or forbidden(pod, options) or pod.terminating]
