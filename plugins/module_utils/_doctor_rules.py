@@ -83,6 +83,11 @@ class Picture:
             "alive": self.alive(run),
         }
 
+    def failed(self, node: str) -> bool:
+        """Whether the node has a failed slot."""
+        slots = [ledger.slots[node] for ledger in self.ledgers.values() if node in ledger.slots]
+        return any(slot.state == FAILED for slot in slots)
+
     def worked_on(self, node: str) -> bool:
         """Whether a live run has a claim or an active slot on the node."""
         claim = claim_of(self.nodes[node]) if node in self.nodes else None
@@ -118,12 +123,15 @@ def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
             why += "; another owner's cordon is theirs to undo"
         elif not ready and not busy:
             why += f"; it stays, because {_node.not_ready_why(node)}"
+        failed = picture.failed(name)
+        if failed and ours and ready:
+            why += "; it stays, because the node has failed"
         yield Finding(
             "cordon",
             node=name,
             since=str(cordon.get("since") or ""),
             alive=busy,
-            stale=ours and not busy and ready,
+            stale=ours and not busy and ready and not failed,
             why=why,
         )
     if claim:

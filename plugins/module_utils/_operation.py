@@ -31,6 +31,8 @@ def node_operation(context: Context, params: Params) -> Result:
 def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
     node = _claim.ours(read_node(cluster, params["name"]), _claimant(params))
     record = _node.record(node, OPERATION)
+    if _not_ours_to_write(record, _claim.claim_of(node), params):
+        return node, node
     wanted = advance(record, node, params, to_text(cluster.now()))
     marks: dict[str, Any] = {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
     present = _claim.claim_of(node)
@@ -41,6 +43,15 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
         return node, node
     metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": marks}
     return node, cluster.merge(paths.node(params["name"]), {"metadata": metadata})
+
+
+def _not_ours_to_write(record: dict[str, Any] | None, claim: _claim.Claim | None, params: Params) -> bool:
+    """Whether who only waits for its turn finds that another run works on the node, or has rebooted it meanwhile."""
+    if params["claimed"] or params.get("result"):
+        return False
+    if claim is not None and claim.run != params.get("run"):
+        return True
+    return bool(record and record.get("id") == params["operation"] and record.get("result") == "rebooted")
 
 
 def _claimant(params: Params) -> str:
@@ -74,6 +85,9 @@ def advance(record: dict[str, Any] | None, node: Object, params: Params, now: st
         spent = seconds_between(from_text(record["since"]), from_text(now))
         known = record["phases"].get(record["phase"], 0)
         changed["phases"] = {**record["phases"], record["phase"]: round(known + max(0.0, spent), 1)}
+    if phase == "cordon" and record["phase"] in ("hold", "slot"):
+        # Whatever happened to the node while it waited, its reboot begins here.
+        changed["boot_id_before"] = _node.boot_id(node)
     changed.update(phase=phase, since=now)
     if result:
         changed["boot_id_after"] = _node.boot_id(node)

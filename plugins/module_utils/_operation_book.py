@@ -73,7 +73,10 @@ def begin(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) ->
         entry["failures"] = _still_failed(ledger, entry["failures"], wish.nodes)
     ledger = with_entry(ledger, entry)
     taken = _passing(ledger, operation, wish, live)
-    slots = {name: replace(slot, run=wish.run) if name in taken else slot for name, slot in ledger.slots.items()}
+    slots = {
+        name: replace(slot, operation=operation, run=wish.run) if name in taken else slot
+        for name, slot in ledger.slots.items()
+    }
     return Beginning(operation, bool(adopted) or known, tuple(sorted(taken)), replace(ledger, slots=slots))
 
 
@@ -81,7 +84,12 @@ def end(ledger: Ledger, operation: str, run: str, live: Collection[str], *, comp
     """A run leaves its operation; dead runs of it go with it."""
     entry = operation_entry(ledger, operation)
     runs = [other for other in entry.get("runs", []) if other != run and other in live]
-    unfinished = not complete or bool(entry.get("unfinished"))
+    orphans = [
+        slot
+        for slot in ledger.slots.values()
+        if slot.operation == operation and slot.state == ACTIVE and slot.run != run and slot.run not in live
+    ]
+    unfinished = not complete or bool(entry.get("unfinished")) or bool(orphans)
     return with_entry(ledger, {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished})
 
 
@@ -112,7 +120,7 @@ def _passing(ledger: Ledger, operation: str, wish: Wish, live: Collection[str]) 
         name
         for name, slot in ledger.slots.items()
         if name in wish.nodes
-        and slot.operation == operation
+        and (slot.operation == operation or wish.restart)
         and slot.state == ACTIVE
         and slot.run != wish.run
         and slot.run not in live

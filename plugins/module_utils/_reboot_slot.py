@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from . import _ledger, _run
@@ -188,6 +189,8 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
         reason = params.get("reason") or "failed"
         node = cluster.find(paths.node(params["name"]))
         member = _ledger.member(node, "") if node else Member(params["name"], ready=False, unschedulable=False)
+        if params.get("healthy") is not None:
+            member = replace(member, ready=params["healthy"])
         after = _ledger.fail(before, member, params["operation"], reason)
     else:
         after = _ledger.release(before, params["name"])

@@ -81,6 +81,11 @@ options:
     description:
       - With O(state=failed), what went wrong.
     type: str
+  healthy:
+    description:
+      - With O(state=failed), whether the node is healthy. By default it is where it is Ready, which may be old news of a
+        node that was just switched off.
+    type: bool
   wait_timeout:
     description:
       - Seconds to wait for a slot.
@@ -214,6 +219,7 @@ SPEC: dict[str, Any] = {
         "count_others": {"type": "bool", "default": True},
         "state": {"type": "str", "choices": ["present", "absent", "failed"], "default": "present"},
         "reason": {"type": "str"},
+        "healthy": {"type": "bool"},
         "wait_timeout": {"type": "int", "default": 3600},
         **auth_options(),
     },

@@ -84,10 +84,14 @@ class TestBegin:
         assert begin(left, wish(), runs(run("one", 13 * 3600), run("two")), NOW).operation == "new"
         assert begin(left, wish(adopt_within=86400), runs(run("one", 13 * 3600)), NOW).operation == "old"
 
-    def test_restart_begins_afresh(self):
-        made = begin(ledger(slot("alfa")), wish(restart=True), runs(run("one", 100), run("two")), NOW)
+    def test_restart_begins_afresh_and_takes_what_dead_runs_left(self):
+        dead = begin(ledger(slot("alfa")), wish(restart=True), runs(run("one", 100), run("two")), NOW)
 
-        assert (made.operation, made.adopted, made.takes_over) == ("new", False, ())
+        assert (dead.operation, dead.adopted, dead.takes_over) == ("new", False, ("alfa",))
+        assert dead.ledger.slots["alfa"].operation == "new"
+
+        live = begin(ledger(slot("alfa")), wish(restart=True), runs(run("one"), run("two")), NOW)
+        assert (live.operation, live.takes_over) == ("new", ())
 
     def test_the_named_one_is_entered(self):
         assert begin(ledger(), wish(operation="kernel"), runs(run("two")), NOW).operation == "kernel"
