@@ -56,6 +56,14 @@ def lowest_ready(recorder, count):
     return lowest
 
 
+def _there_and_ready(world, name, node):
+    found = world.cluster.find(paths.pod(world.namespace, name))
+    if found is None:
+        world.pod(name, node, wait=False)
+    conditions = (found or {}).get("status", {}).get("conditions", [])
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
 class TestBudgets:
     def test_refused_evictions_wait_and_go_as_the_budget_allows(self, world, only_the_watch):
         a, b = *world.nodes(), *world.nodes(closed=True)
@@ -422,7 +430,8 @@ class TestIdentity:
         world.cluster.delete(
             paths.pod(world.namespace, "web"), {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
         )
-        world.pod("web", a)
+        # The simulated kubelet ends pods by name, and may still be at the old one: made again until it stays.
+        until(lambda: _there_and_ready(world, "web", a), "the next pod does not stay")
         params: dict[str, Any] = {
             "name": a,
             "kubeconfig": world.kubeconfig,
