@@ -67,11 +67,6 @@ def read(lease: Object) -> Run:
     )
 
 
-def find(cluster: Cluster, run: str) -> Run | None:
-    lease = cluster.find(paths.lease(NAMESPACE, lease_name(run)))
-    return read(lease) if lease else None
-
-
 def all_runs(cluster: Cluster) -> list[Run]:
     """Every run that left a sign of life."""
     leases = cluster.items(paths.leases(NAMESPACE), label_selector=f"{MANAGED_BY}=holdfast.kubernetes")

@@ -21,11 +21,6 @@ def persistent_volumes(cluster: Cluster, moving: Iterable[Pod], staying: Iterabl
     return {claim["spec"]["volumeName"] for claim in bound if claim and claim["spec"].get("volumeName")}
 
 
-def attachments(cluster: Cluster, node: str) -> list[Object]:
-    """The VolumeAttachments of a node."""
-    return [item for item in cluster.items(paths.VOLUME_ATTACHMENTS) if item["spec"]["nodeName"] == node]
-
-
 def wait_until_detached(cluster: Cluster, node: str, volumes: set[str], deadline: Deadline) -> dict[str, str]:
     """Watch until no VolumeAttachment binds one of the volumes to the node.
 
