@@ -33,6 +33,8 @@ def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
             "labels": {
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
+                # As a kubelet does; the controller manager would add it at a moment of its own.
+                "beta.kubernetes.io/os": "linux",
                 "type": "kwok",
                 **labels,
             },
