@@ -37,6 +37,7 @@ class Point:
         cordoned: Whether it is cordoned by us.
         hook: The user's tasks during which it is killed.
         module: The task with this module after which it is killed, in place of a hook.
+        host: Of that task, if not the node's.
         options: Some of that task's.
     """
 
@@ -47,6 +48,7 @@ class Point:
     cordoned: bool
     hook: str = ""
     module: str = ""
+    host: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -67,6 +69,7 @@ POINTS = (
     Point("uncordoned", "uncordon", YES, YES, NO, module="cordon", options={"state": "uncordoned"}),
     Point("slot-given-back", "uncordon", NO, YES, NO, module="reboot_slot", options={"state": "absent"}),
     Point("done", "uncordon", NO, NO, NO, hook="after"),
+    Point("all-done", "uncordon", NO, NO, NO, module="set_stats", host="localhost"),
     Point("waiting-for-a-holder", "hold", NO, NO, NO),
 )
 
@@ -86,7 +89,7 @@ class Scene:
         if point and point.hook:
             self.variables[f"rolling_reboot_{point.hook}_tasks"] = self._tasks(point)
         if point and point.module:
-            self.environment.update(self.halt.after(self.node, point.module, **point.options))
+            self.environment.update(self.halt.after(point.host or self.node, point.module, **point.options))
 
     def _tasks(self, point: Point) -> str:
         stay = {"name": "Stay", "ansible.builtin.raw": self.halt.command}
@@ -116,7 +119,7 @@ class Scene:
         run.kill()
         marks, record = self.rolling.ours(self.node), self.rolling.record(self.node)
         assert record.get("phase", "") == point.phase
-        assert record.get("result", "") == ("rebooted" if point.name == "done" else "")
+        assert record.get("result", "") == ("rebooted" if point.name in ("done", "all-done") else "")
         found = (self.node in self.rolling.slots(), CLAIM in marks, CORDON in marks)
         assert found == (point.slot, point.claim, point.cordoned), (marks, self.rolling.slots())
 

@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes that can't be reached or don't come back: the rest stops, and goes on once they are mended."""
+
+from __future__ import annotations
+
+import pytest
+from integration.history import History
+from integration.playbooks import CORDON, Rolling
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+
+
+@pytest.fixture
+def rolling(world, ansible):
+    found = Rolling(world, ansible)
+    yield found
+    found.close()
+
+
+class Connection:
+    """A host that nobody answers for, until it is mended; the command that is run stays the same."""
+
+    def __init__(self, folder):
+        self._file = folder / "connection"
+        self._file.write_text("ssh")
+        self.variables = {
+            "ansible_connection": f"{{{{ lookup('ansible.builtin.file', '{self._file}') }}}}",
+            "ansible_host": "127.0.0.1",
+            "ansible_port": 9,
+            "ansible_ssh_retries": 0,
+        }
+
+    def mend(self):
+        self._file.write_text("local")
+
+
+def switch_off_for_good(rolling, marker):
+    """The user's tasks that reboot a node, which does not come back the first time."""
+    off, on = rolling.off_and_on
+    return rolling.tasks("once", off, f"mkdir {marker} 2>/dev/null || {{ {on}; }}")
+
+
+def test_an_unreachable_node_and_one_that_never_comes_back_stop_the_rest(rolling, nodes, world, tmp_path, kubeconfig):
+    deaf, gone, *rest = names = nodes(5)
+    connection = Connection(tmp_path)
+    hosts = {
+        deaf: {**connection.variables, "rolling_reboot_when": "command", "rolling_reboot_when_command": "true"},
+        gone: {"rolling_reboot_command_tasks": switch_off_for_good(rolling, tmp_path / "off")},
+        **{name: {} for name in rest},
+    }
+    command = {"max_failed": 1, "max_unavailable": 3, "ready_timeout": 2, "operation": "mended"}
+    before = rolling.boot_ids(names)
+
+    with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
+        done = rolling.run(hosts, "--forks=1", **command)
+
+        assert done.code != 0
+        assert done.results == {deaf: "failed", gone: "failed", **dict.fromkeys(rest, "stopped")}
+        assert set(rolling.failures("mended")) == {deaf, gone}
+        # Which node, what happened, and what to do.
+        assert f"Node {deaf} can't be reached over its connection" in done.detail(deaf)
+        assert "Mend the connection, or leave the host out." in done.detail(deaf)
+        assert f"Node {gone}" in done.detail(gone)
+        assert "The node stays cordoned: see what is wrong with it, then uncordon it." in done.detail(gone)
+        for name in rest:
+            assert "max_failed is 1" in done.detail(name)
+            assert deaf in done.detail(name)
+            assert gone in done.detail(name)
+        # Healthy nodes are as they were; the one that is off is not given back.
+        assert [name for name in names if world.cordoned(name)] == [gone]
+        assert rolling.ours(gone)[CORDON]["owner"] == "rolling_reboot"
+        assert {name: slot["state"] for name, slot in rolling.slots().items()} == {gone: "failed"}
+        assert rolling.boot_ids(names) == before
+
+        # Somebody mends the connection, and presses the power button of the other.
+        connection.mend()
+        world.set_condition(gone, "Ready", "True", "Back")
+        world.cluster.merge(f"{paths.node(gone)}/status", {"status": {"nodeInfo": {"bootID": "by-hand"}}})
+        again = rolling.run(hosts, "--forks=1", **command).good()
+
+    assert all(len(history.boot_ids[name]) == 2 for name in names), history.boot_ids
+    assert history.boot_ids[gone] == [before[gone], "by-hand"]
+    assert len(history.worst.busy) <= 3, history.worst
+    assert set(again.results) == set(names)
+    assert all(rolling.record(name)["result"] == "rebooted" for name in names)
+    rolling.assert_nothing_left(names)
+
+
+def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_waiting(rolling, nodes, tmp_path):
+    deaf, other = names = nodes(2)
+    connection = Connection(tmp_path)
+    away = {"name": "Ask the node", "ansible.builtin.raw": "true", "vars": connection.variables}
+    hosts = {deaf: {"rolling_reboot_before_drain_tasks": rolling.tasks("ask", away)}, other: {}}
+    before = rolling.boot_ids(names)
+
+    done = rolling.run(hosts, "--forks=1", operation="deaf")
+
+    assert done.code != 0
+    assert rolling.boot_ids(names) == before
+    assert done.results == {deaf: "failed", other: "stopped"}
+    assert list(rolling.failures("deaf")) == [deaf]
+    assert deaf in done.detail(other)
+    rolling.assert_nothing_left(names)
