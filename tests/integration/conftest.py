@@ -476,6 +476,6 @@ def _together(request: pytest.FixtureRequest, stage: Stage) -> Iterator[dict[str
 
 
 @pytest.fixture
-def outcome(request: pytest.FixtureRequest, _together: dict[str, Future[Any]]) -> Any:
-    """What the function that the mark ``together`` names returned for this test."""
-    return _together[request.node.nodeid].result()
+def outcome(request: pytest.FixtureRequest, _together: dict[str, Future[Any]]) -> Callable[[], Any]:
+    """Gives what the function that the mark ``together`` names returned for this test, or raises what it raised."""
+    return _together[request.node.nodeid].result

@@ -80,7 +80,7 @@ def test_jobs_stay_within_one_zone_at_a_time(rolling, nodes, kubeconfig):
 SEED = 20261121
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_three_of_eight_jobs_are_killed_and_started_again(rolling, nodes, kubeconfig):
     names = nodes(60)
     zone = {name: f"zone-{number % 3}" for number, name in enumerate(names)}

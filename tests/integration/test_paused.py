@@ -102,8 +102,7 @@ def paused_for_a_minute(stage: Any) -> None:
             assert scene.leases.renewed(lease) == last, "a paused run gives no sign of life"
             assert scene.owners() == owners
             first.send(signal.SIGCONT)
-            time.sleep(5)
-            assert scene.leases.renewed(lease) > last
+            first.until(lambda: scene.leases.renewed(lease) > last, "a sign of life")
             assert scene.owners() == owners
             scene.halt.let_go()
             assert first.done(PATIENCE).good().results == {scene.node: "rebooted"}
@@ -138,7 +137,8 @@ def paused_for_longer(stage: Any) -> None:
             assert woken.code != 0
             assert woken.results[scene.node] == "lost"
             assert f"Run {run} has lost its claim on node {scene.node}" in woken.detail(scene.node)
-            assert scene.versions_of(scene.node) == written[scene.node], "the woken run wrote on the node"
+            for name in scene.names:
+                assert scene.versions_of(name) == written[name], f"the woken run wrote on {name}"
             assert scene.rolling.ledger()["slots"] == ledger
         scene.assert_each_once(history)
     finally:
@@ -180,19 +180,23 @@ def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
         scene.rolling.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.together(by=paused_for_a_minute)
 def test_a_run_that_is_paused_for_a_minute_keeps_its_node(outcome):
-    assert outcome is None
+    outcome()
 
 
-@pytest.mark.slow
+@pytest.mark.xfail(
+    strict=True, reason="A run that lost its node leaves the operation open, although the other run is done."
+)
+@pytest.mark.long
 @pytest.mark.together(by=paused_for_longer)
 def test_a_run_that_is_paused_for_longer_loses_its_node_and_does_nothing_more(outcome):
-    assert outcome is None
+    outcome()
 
 
-@pytest.mark.slow
+@pytest.mark.xfail(strict=True, reason="The second run gives the slot back under which the first one works.")
+@pytest.mark.long
 @pytest.mark.together(by=wakes_between_its_slot_and_its_claim)
 def test_a_run_that_wakes_between_the_passing_of_its_slot_and_of_its_claim(outcome):
-    assert outcome is None
+    outcome()
