@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from integration.history import History
 from integration.playbooks import CORDON, Rolling
+from integration.realnodes import member
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 
@@ -109,3 +110,53 @@ def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_wai
     assert list(rolling.failures("deaf")) == [deaf]
     assert deaf in done.detail(other)
     rolling.assert_nothing_left(names)
+
+
+@pytest.mark.xfail(strict=True, reason="A node that needs no reboot any more is left, with our cordon.")
+def test_a_mended_node_that_needs_no_reboot_any_more_is_uncordoned(rolling, nodes, world, tmp_path):
+    (gone,) = nodes(1)
+    marker = tmp_path / "off"
+    # As with the distribution's own sign, which the reboot takes away.
+    asked = {"when": "command", "when_command": f"test ! -e {marker}"}
+    command = {"command_tasks": switch_off_for_good(rolling, marker), "ready_timeout": 2, **asked}
+    assert rolling.run([gone], **command).results == {gone: "failed"}
+    assert world.cordoned(gone)
+    world.set_condition(gone, "Ready", "True", "Back")
+    world.cluster.merge(f"{paths.node(gone)}/status", {"status": {"nodeInfo": {"bootID": "by-hand"}}})
+
+    rolling.run([gone], **command).good()
+
+    assert rolling.boot_id(gone) == "by-hand"
+    rolling.assert_nothing_left([gone])
+
+
+@pytest.mark.slow
+@pytest.mark.nodes
+def test_a_real_node_that_loses_its_power_in_its_reboot_stops_the_rest(rolling, nodes, world, lab, kubeconfig):
+    """Its ssh and its kubelet are gone, until somebody switches it on."""
+    lost, *rest = names = "node-1", *nodes(2)
+    command = {"max_unavailable": 2, "reboot_timeout": 15, "ready_timeout": 5, "operation": "power"}
+    with member(world, lab, lost) as variables:
+        hosts = {lost: variables, **{name: {} for name in rest}}
+        before = rolling.boot_ids(names)
+        with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
+            run = rolling.start(hosts, "--forks=1", **command)
+            run.until(lambda: rolling.record(lost).get("phase") == "reboot" and lost not in lab.ready(), "it is off")
+            lab.power_off(lost)
+            try:
+                done = run.done(PATIENCE)
+                assert done.code != 0
+                assert done.results == {lost: "failed", **dict.fromkeys(rest, "stopped")}
+                assert "stays cordoned" in done.detail(lost)
+                assert all(lost in done.detail(name) for name in rest)
+                assert [name for name in names if world.cordoned(name)] == [lost]
+                assert {name: slot["state"] for name, slot in rolling.slots().items()} == {lost: "failed"}
+                assert rolling.boot_ids(rest) == {name: before[name] for name in rest}
+            finally:
+                lab.power_on(lost)
+            lab.wait_ready([lost])
+            rolling.start(hosts, "--forks=1", **command).done(PATIENCE).good()
+        assert all(len(history.boot_ids[name]) == 2 for name in rest), history.boot_ids
+        assert len(history.worst.busy) <= 2, history.worst
+        assert all(rolling.record(name)["result"] == "rebooted" for name in names)
+        rolling.assert_nothing_left(names)
