@@ -131,6 +131,7 @@ class _Taking:
             ApiFailure: With status 409 where somebody else was faster.
         """
         ledger = store.ledger_of(config_map)
+        self._refuse_past_failures_elsewhere()
         decision = self._decide(ledger, waiting=waiting)
         if decision.outcome == REFUSED:
             raise self._refusal(decision, "gets no slot")
@@ -138,6 +139,19 @@ class _Taking:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
         self._before = ledger
         return decision
+
+    def _refuse_past_failures_elsewhere(self) -> None:
+        """Of an operation over several groups, the failures are all in the ledger of one."""
+        group, params = self._params.get("operation_group"), self._params
+        if not group or group == params["group"]:
+            return
+        failures = store.ledger_of(store.load(self._cluster, group)).failures(params["operation"])
+        if len(failures) > params["max_failed"]:
+            raise Refused(
+                f"Node {params['name']} gets no slot of group {params['group']}: "
+                f"{_ledger.failed_words(failures, params['max_failed'])}. Mend them, and run it again.",
+                failures=failures,
+            )
 
     def _keep_out_of_two_groups(self) -> None:
         """Look again once the slot is ours: of two groups that gave it one at once, the later sees the other's."""
