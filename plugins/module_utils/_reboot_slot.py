@@ -12,7 +12,6 @@ from . import _ledger, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._budget import Policy, check_amount
-from ._claim import claim_of
 from ._clock import to_text
 from ._cluster import Cluster, Object
 from ._errors import ApiFailure, InvalidInput, Refused, TimedOut
@@ -134,24 +133,11 @@ class _Taking:
         ledger = store.ledger_of(config_map)
         decision = self._decide(ledger, waiting=waiting)
         if decision.outcome == REFUSED:
-            self._check_that_it_stands(config_map)
             raise self._refusal(decision, "gets no slot")
         if decision.outcome == GRANTED and decision.ledger != ledger:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
         self._before = ledger
         return decision
-
-    def _check_that_it_stands(self, config_map: Object | None) -> None:
-        """Have it decided again where the ledger changed before the Nodes were read.
-
-        A node that got its slot in between, and went down, looks like one that somebody else took down.
-
-        Raises:
-            ApiFailure: With status 409, as where somebody else was faster to store.
-        """
-        group = self._params["group"]
-        if _version(store.load(self._cluster, group)) != _version(config_map):
-            raise ApiFailure(f"The ledger of group {group} changed meanwhile. Run it again.", status=409)
 
     def _keep_out_of_two_groups(self) -> None:
         """Look again once the slot is ours: of two groups that gave it one at once, the later sees the other's."""
@@ -193,36 +179,24 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
     config_map = store.load(cluster, params["group"])
     before = store.ledger_of(config_map)
     slot = before.slots.get(params["name"])
-    run = params.get("run") or ""
     if slot is not None and slot.operation != params["operation"]:
-        if run and slot.run not in ("", run):
-            # It passed to a run that began afresh.
-            return before, before
         raise Refused(
             f"The slot of node {params['name']} in group {params['group']} belongs to operation {slot.operation} (run "
             f"{slot.run or '-'}, since {slot.since}), not to {params['operation']}. Only that operation gives it back.",
             slot={"group": params["group"], **vars(slot)},
         )
-    failed = params["state"] == "failed"
-    node = cluster.find(paths.node(params["name"])) if failed or run else None
-    claimant = _claimant(node, params["operation"]) if run else ""
-    if failed:
+    if params["state"] == "failed":
+        reason = params.get("reason") or "failed"
+        node = cluster.find(paths.node(params["name"]))
         member = _ledger.member(node, "") if node else Member(params["name"], ready=False, unschedulable=False)
         if params.get("healthy") is not None:
             member = replace(member, ready=params["healthy"])
-        reason = params.get("reason") or "failed"
-        after = _ledger.fail(before, member, params["operation"], reason, run=run, claimant=claimant)
+        after = _ledger.fail(before, member, params["operation"], reason)
     else:
-        after = _ledger.give_back(before, params["name"], run, claimant)
+        after = _ledger.release(before, params["name"])
     if after != before:
         store.store(cluster, params["group"], config_map, after)
     return before, after
-
-
-def _claimant(node: Object | None, operation: str) -> str:
-    """The run of this operation that has the claim on a node; empty where none of it has."""
-    claim = claim_of(node) if node else None
-    return claim.run if claim and claim.operation == operation else ""
 
 
 def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:
@@ -233,10 +207,6 @@ def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:
                 "group at a time: let its operation there end first.",
                 slot={"group": other, **vars(ledger.slots[node])},
             )
-
-
-def _version(config_map: Object | None) -> str:
-    return str(config_map["metadata"]["resourceVersion"]) if config_map else ""
 
 
 def _current(news: Listed | Changed) -> Object | None:
