@@ -133,11 +133,24 @@ class _Taking:
         ledger = store.ledger_of(config_map)
         decision = self._decide(ledger, waiting=waiting)
         if decision.outcome == REFUSED:
+            self._check_that_it_stands(config_map)
             raise self._refusal(decision, "gets no slot")
         if decision.outcome == GRANTED and decision.ledger != ledger:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
         self._before = ledger
         return decision
+
+    def _check_that_it_stands(self, config_map: Object | None) -> None:
+        """Have it decided again where the ledger changed before the Nodes were read.
+
+        A node that got its slot in between, and went down, looks like one that somebody else took down.
+
+        Raises:
+            ApiFailure: With status 409, as where somebody else was faster to store.
+        """
+        group = self._params["group"]
+        if _version(store.load(self._cluster, group)) != _version(config_map):
+            raise ApiFailure(f"The ledger of group {group} changed meanwhile. Run it again.", status=409)
 
     def _keep_out_of_two_groups(self) -> None:
         """Look again once the slot is ours: of two groups that gave it one at once, the later sees the other's."""
@@ -207,6 +220,10 @@ def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:
                 "group at a time: let its operation there end first.",
                 slot={"group": other, **vars(ledger.slots[node])},
             )
+
+
+def _version(config_map: Object | None) -> str:
+    return str(config_map["metadata"]["resourceVersion"]) if config_map else ""
 
 
 def _current(news: Listed | Changed) -> Object | None:
