@@ -20,7 +20,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint format sanity unit integration molecule lab lab-setup lab-down demo test mutants bench bench-venv build changelog clean
+.PHONY: help venv lint format sanity unit integration long molecule lab lab-setup lab-down demo test mutants bench bench-venv build changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ unit: venv ## Unit tests (ARGS='-k drain -x')
 
 integration: venv ## Tests against the lab, which is started if it is not up (ARGS=...)
 	@$(STAGE) --pytest-args='$(ARGS)' integration
+
+long: venv ## Integration tests that take minutes: runs that are killed and paused
+	@$(STAGE) --pytest-args='$(ARGS)' long
 
 molecule: venv ## Molecule scenarios on the lab, which is started if it is not up
 	@$(STAGE) molecule

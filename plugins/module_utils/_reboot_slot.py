@@ -12,6 +12,7 @@ from . import _ledger, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._budget import Policy, check_amount
+from ._claim import claim_of
 from ._clock import to_text
 from ._cluster import Cluster, Object
 from ._errors import ApiFailure, InvalidInput, Refused, TimedOut
@@ -192,24 +193,36 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
     config_map = store.load(cluster, params["group"])
     before = store.ledger_of(config_map)
     slot = before.slots.get(params["name"])
+    run = params.get("run") or ""
     if slot is not None and slot.operation != params["operation"]:
+        if run and slot.run not in ("", run):
+            # It passed to a run that began afresh.
+            return before, before
         raise Refused(
             f"The slot of node {params['name']} in group {params['group']} belongs to operation {slot.operation} (run "
             f"{slot.run or '-'}, since {slot.since}), not to {params['operation']}. Only that operation gives it back.",
             slot={"group": params["group"], **vars(slot)},
         )
-    if params["state"] == "failed":
-        reason = params.get("reason") or "failed"
-        node = cluster.find(paths.node(params["name"]))
+    failed = params["state"] == "failed"
+    node = cluster.find(paths.node(params["name"])) if failed or run else None
+    claimant = _claimant(node, params["operation"]) if run else ""
+    if failed:
         member = _ledger.member(node, "") if node else Member(params["name"], ready=False, unschedulable=False)
         if params.get("healthy") is not None:
             member = replace(member, ready=params["healthy"])
-        after = _ledger.fail(before, member, params["operation"], reason)
+        reason = params.get("reason") or "failed"
+        after = _ledger.fail(before, member, params["operation"], reason, run=run, claimant=claimant)
     else:
-        after = _ledger.release(before, params["name"])
+        after = _ledger.give_back(before, params["name"], run, claimant)
     if after != before:
         store.store(cluster, params["group"], config_map, after)
     return before, after
+
+
+def _claimant(node: Object | None, operation: str) -> str:
+    """The run of this operation that has the claim on a node; empty where none of it has."""
+    claim = claim_of(node) if node else None
+    return claim.run if claim and claim.operation == operation else ""
 
 
 def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:
