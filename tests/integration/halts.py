@@ -36,7 +36,9 @@ class Halt:
     def command(self) -> str:
         """A command of the shell, for a task of the user's."""
         reached, go = shlex.quote(str(self._reached)), shlex.quote(str(self._go))
-        return f"! mkdir {reached} 2>/dev/null || while [ ! -e {go} ]; do sleep 0.1; done"
+        # Not for ever: a user's task outlives the run that is killed in it.
+        wait = f"for _ in $(seq 9000); do [ ! -e {go} ] || exit 0; sleep 0.1; done"
+        return f"! mkdir {reached} 2>/dev/null || {{ {wait}; exit 1; }}"
 
     def after(self, host: str, module: str, **options: Any) -> Mapping[str, str]:
         """Environment of a run that stays between a task with this module and what comes next.

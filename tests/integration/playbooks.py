@@ -78,7 +78,8 @@ class Run:
         self.log = folder / "output"
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(
-                command,
+                # Tests that are killed themselves leave no runs behind.
+                ["setpriv", "--pdeathsig=KILL", *command],
                 cwd=folder,
                 env={**environment, _MARK: str(folder)},
                 stdin=subprocess.DEVNULL,
