@@ -179,7 +179,7 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
         return replace(outcome, outcome=WAIT if _worked_on(mine, request) else REFUSED, why=_words(mine))
     failures = ledger.failures(request.operation)
     if len(failures) > request.max_failed:
-        return replace(outcome, why=_failed_words(failures, request.max_failed))
+        return replace(outcome, why=failed_words(failures, request.max_failed))
     if mine and mine.run not in ("", request.run) and mine.run in (request.live or ()):
         return replace(outcome, outcome=WAIT, why=_words(mine))
     if mine:
@@ -359,7 +359,8 @@ def _words(slot: Slot) -> str:
     return f"{slot.node} failed: {slot.reason}" if slot.state == FAILED else who
 
 
-def _failed_words(failures: Mapping[str, str], allowed: int) -> str:
+def failed_words(failures: Mapping[str, str], allowed: int) -> str:
+    """Why an operation goes no further."""
     words = "; ".join(f"{name} ({reason})" for name, reason in sorted(failures.items()))
     many = "1 node" if len(failures) == 1 else f"{len(failures)} nodes"
     return f"{many} failed in this operation and max_failed is {allowed}: {words}"

@@ -5,22 +5,26 @@
 
 from __future__ import annotations
 
+import time
+
 from . import _node
 from . import _paths as paths
 from ._cluster import Cluster, Object
 from ._drain import pods_on
 from ._drain_rules import Pod, read_pod
-from ._errors import TimedOut
+from ._errors import ApiFailure, TimedOut, Unreachable
 from ._face import Context, Params, Result
 from ._read_node import read_node
-from ._watch import Deadline, Follower, Listed, wait_for
+from ._watch import Deadline, Follower, Listed, passing, wait_for
+
+_LOOK_EVERY = 1.0
 
 
 def node_ready(context: Context, params: Params) -> Result:
     """Wait for one node; see the module of the same name."""
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["timeout"])
-    node = read_node(cluster, name)
+    node = _patiently_read(cluster, name, Deadline(0) if context.check_mode else deadline)
     old = params.get("boot_id_before") or ""
     if not context.check_mode:
         node = wait_until_back(cluster, name, old, deadline)
@@ -32,6 +36,17 @@ def node_ready(context: Context, params: Params) -> Result:
         "boot_id": _node.boot_id(node),
         "waited": round(deadline.elapsed, 3),
     }
+
+
+def _patiently_read(cluster: Cluster, name: str, deadline: Deadline) -> Object:
+    """The Node, also where the API server went away with it and has to come back first."""
+    while True:
+        try:
+            return read_node(cluster, name)
+        except (Unreachable, ApiFailure) as error:
+            if (isinstance(error, ApiFailure) and not passing(error.status)) or deadline.passed:
+                raise
+            time.sleep(min(_LOOK_EVERY, deadline.left))
 
 
 def is_back(node: Object | None, old_boot_id: str) -> bool:

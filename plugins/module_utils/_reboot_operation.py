@@ -13,6 +13,7 @@ from . import _paths as paths
 from ._cluster import Cluster
 from ._errors import InvalidInput
 from ._face import Context, Params, Result
+from ._hold import FIELD_SELECTOR, holds
 from ._ledger import FAILED, Ledger
 from ._names import NAMESPACE
 from ._operation_book import Beginning, Wish
@@ -23,6 +24,8 @@ def reboot_operation(context: Context, params: Params) -> Result:
     """Enter or leave an operation of a group in the name of a run."""
     store.check_group(params["group"])
     if params["state"] == "begun":
+        if params.get("forks"):
+            _warn_of_few_forks(context, params)
         return _begin(context.cluster, params)
     return _end(context.cluster, params)
 
@@ -39,6 +42,18 @@ def _begin(cluster: Cluster, params: Params) -> Result:
         "adopted": beginning.adopted,
         "takes_over": list(beginning.takes_over),
     }
+
+
+def _warn_of_few_forks(context: Context, params: Params) -> None:
+    """Each node whose holders are waited for takes a fork, and those behind it are not looked at meanwhile."""
+    nodes, forks = set(params.get("nodes") or []), params["forks"]
+    leases = context.cluster.items(paths.LEASES, field_selector=FIELD_SELECTOR)
+    held = {lease["metadata"]["name"] for lease in leases if lease["metadata"]["name"] in nodes and holds(lease)}
+    if len(held) > forks:
+        context.warn(
+            f"{len(held)} of the nodes are held, and each that is waited for takes one of {forks} forks: the others "
+            f"are not looked at meanwhile. Start it with --forks {len(held)} or more."
+        )
 
 
 def _enter(cluster: Cluster, params: Params) -> tuple[Ledger, Beginning]:

@@ -132,6 +132,7 @@ class _Taking:
             ApiFailure: With status 409 where somebody else was faster.
         """
         ledger = store.ledger_of(config_map)
+        self._refuse_past_failures_elsewhere()
         decision = self._decide(ledger, waiting=waiting)
         if decision.outcome == REFUSED:
             self._check_that_it_stands(config_map)
@@ -140,6 +141,19 @@ class _Taking:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
         self._before = ledger
         return decision
+
+    def _refuse_past_failures_elsewhere(self) -> None:
+        """Of an operation over several groups, the failures are all in the ledger of one."""
+        group, params = self._params.get("operation_group"), self._params
+        if not group or group == params["group"]:
+            return
+        failures = store.ledger_of(store.load(self._cluster, group)).failures(params["operation"])
+        if len(failures) > params["max_failed"]:
+            raise Refused(
+                f"Node {params['name']} gets no slot of group {params['group']}: "
+                f"{_ledger.failed_words(failures, params['max_failed'])}. Mend them, and run it again.",
+                failures=failures,
+            )
 
     def _check_that_it_stands(self, config_map: Object | None) -> None:
         """Have it decided again where the ledger changed before the Nodes were read.

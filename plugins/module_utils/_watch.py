@@ -116,7 +116,7 @@ class Follower:
                     failures = 0
                     yield change
             except (Unreachable, ApiFailure) as error:
-                if isinstance(error, ApiFailure) and not _passing(error.status) and error.status != 410:
+                if isinstance(error, ApiFailure) and not passing(error.status) and error.status != 410:
                     raise
                 if self._deadline.passed and not listed:
                     raise
@@ -174,7 +174,7 @@ class Follower:
             except ApiException as error:
                 if error.status == 410:
                     return
-                if not _passing(error.status or 0):
+                if not passing(error.status or 0):
                     raise _denied(self._path, error) from error
             except (HTTPError, OSError, ValueError, KeyError, Unreachable):
                 # A stopped watch has its socket shut under it; the library then reports whatever it was doing.
@@ -233,7 +233,8 @@ def retry_conflicts(attempt: Callable[[], Any], *, tries: int = 30) -> Any:
     raise AssertionError("unreachable")
 
 
-def _passing(status: int) -> bool:
+def passing(status: int) -> bool:
+    """Whether an answer of this status may be another one a moment later."""
     return status in (0, 429) or status >= 500
 
 

@@ -63,6 +63,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig)
         "rebooted": wanted,
         "skipped": [excluded],
         "lost": [],
+        "postponed": [],
         "stopped": [],
         "failed": [],
         "not_reported": [],

@@ -1,0 +1,191 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a rolling reboot minds around the reboot itself: windows, blocks, the control plane, others who look after nodes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from integration.playbooks import Rolling
+
+AUTOSCALER = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+# The pod network of the lab has no such day.
+NEVER_NOW = {"windows": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "window_time_zone": "Etc/GMT+12"}
+ALWAYS = {"windows": [{"start": "00:00", "end": "24:00"}]}
+
+
+@pytest.fixture
+def rolling(world, ansible):
+    found = Rolling(world, ansible)
+    yield found
+    found.close()
+
+
+def annotation(rolling, node, key):
+    return (rolling.world.node(node)["metadata"].get("annotations") or {}).get(key)
+
+
+# --- windows
+
+
+def test_outside_of_the_windows_nothing_is_begun_and_that_is_no_failure(rolling, nodes):
+    names = nodes(2)
+    before = rolling.boot_ids(names)
+
+    done = rolling.run(names, operation="night", **NEVER_NOW).good()
+
+    assert set(done.results.values()) == {"postponed"}
+    assert sorted(done.report["summary"]["postponed"]) == sorted(names)
+    assert done.stats["rolling_reboot_postponed"] == 2
+    for name in names:
+        assert "the next one opens 20" in done.detail(name)
+    assert rolling.boot_ids(names) == before
+    rolling.assert_nothing_left(names)
+
+    # The next run goes on with the same operation.
+    done = rolling.run(names, **ALWAYS).good()
+    assert set(done.results.values()) == {"rebooted"}
+    assert done.report["summary"]["operation"] == "night"
+
+
+def test_the_plan_tells_of_the_next_window(rolling, nodes):
+    (node,) = nodes(1)
+    done = rolling.run([node], "--check", **NEVER_NOW).good()
+    assert done.entry(node)["verdict"] == "later"
+    assert "the next maintenance window opens 20" in done.detail(node)
+
+
+# --- pods that block
+
+
+def test_a_blocked_node_is_put_off_until_the_pod_is_gone(rolling, nodes, world):
+    blocked, free = names = nodes(2)
+    world.owned("migration", blocked)
+
+    run = rolling.start(names, operation="blocks", block_pods=[{"selector": "app=migration"}])
+    run.until(lambda: rolling.record(free).get("result") == "rebooted", "the other node")
+    run.until(lambda: rolling.record(blocked).get("phase") == "hold", "the wait for the pod")
+    assert not rolling.world.cordoned(blocked)
+    world.cluster.delete(f"/apis/apps/v1/namespaces/{world.namespace}/replicasets/migration")
+    done = run.done().good()
+
+    assert set(done.results.values()) == {"rebooted"}
+    assert f"pod {world.namespace}/migration" in done.output
+
+
+# --- others who look after nodes
+
+
+@pytest.mark.parametrize("known", [None, "false", "true"])
+def test_the_autoscaler_leaves_the_node_alone_meanwhile(rolling, nodes, world, tmp_path, known):
+    (node,) = nodes(1)
+    if known is not None:
+        world.cluster.merge(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {AUTOSCALER: known}}})
+    seen = tmp_path / "seen"
+    look = f"{{{{ kubectl }}}} get node {node} -o json > {seen}"
+
+    rolling.run([node], operation="scale", before_reboot_tasks=rolling.tasks("look", look)).good()
+
+    assert json.loads(seen.read_text())["metadata"]["annotations"][AUTOSCALER] == "true"
+    assert annotation(rolling, node, AUTOSCALER) == known
+    rolling.assert_nothing_left([node])
+
+
+# --- the control plane
+
+
+def etcd(world, node):
+    """A pod that says of itself that it is a member of etcd; nothing of etcd is in it."""
+    pod = world.template("etcd")
+    pod["metadata"] = {"name": f"etcd-{node}", "labels": {"component": world.namespace}}
+    pod["spec"] |= {"nodeName": node, "tolerations": [{"operator": "Exists"}]}
+    path = f"/api/v1/namespaces/kube-system/pods/etcd-{node}"
+    world.cluster.create("/api/v1/namespaces/kube-system/pods", {"apiVersion": "v1", "kind": "Pod", **pod})
+    world.made.objects.append(path)
+    world.until("/api/v1/namespaces/kube-system/pods", f"etcd-{node}", is_ready)
+
+
+def is_ready(pod):
+    conditions = ((pod or {}).get("status") or {}).get("conditions") or []
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def test_control_plane_nodes_go_one_at_a_time_in_a_group_of_their_own(rolling, nodes, world, tmp_path):
+    names = nodes(3)
+    group = f"{rolling.group}-masters"
+    world.made.objects.append(f"/api/v1/namespaces/holdfast/configmaps/group.{group}")
+    for name in names:
+        world.cluster.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {CONTROL_PLANE: ""}}})
+        etcd(world, name)
+    seen = tmp_path / "seen"
+    slots = f"{{{{ kubectl }}}} -n holdfast get configmap group.{group} -o json >> {seen}; echo ==== >> {seen}"
+
+    done = rolling.run(
+        names,
+        operation="masters",
+        max_unavailable=3,
+        force=True,
+        control_plane_group=group,
+        etcd_selector=f"component={world.namespace}",
+        before_reboot_tasks=rolling.tasks("slots", slots),
+    ).good()
+
+    assert set(done.results.values()) == {"rebooted"}
+    looks = [json.loads(text) for text in seen.read_text().split("====\n") if text.strip()]
+    assert [len(json.loads(look["data"]["slots"])) for look in looks] == [1, 1, 1]
+
+
+def test_a_control_plane_node_is_left_where_the_quorum_would_break(rolling, nodes, world):
+    going, other, gone = names = nodes(3)
+    group = f"{rolling.group}-masters"
+    world.made.objects.append(f"/api/v1/namespaces/holdfast/configmaps/group.{group}")
+    for name in names:
+        world.cluster.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {CONTROL_PLANE: ""}}})
+        etcd(world, name)
+    world.set_condition(gone, "Ready", "False", "Told")
+    before = rolling.boot_ids(names)
+
+    done = rolling.run(
+        [going],
+        operation="quorum",
+        count_others=False,
+        force=True,
+        control_plane_group=group,
+        etcd_selector=f"component={world.namespace}",
+        quorum_timeout=1,
+    )
+
+    assert done.results == {going: "failed"}
+    assert gone in done.detail(going)
+    assert rolling.boot_ids([going, other]) == {going: before[going], other: before[other]}
+    assert not world.cordoned(going)
+
+
+# --- hosts that drop out
+
+
+def test_a_host_that_drops_out_in_a_user_s_task_is_a_failure_and_its_node_is_looked_after(rolling, nodes):
+    deaf, fine = names = nodes(2)
+    reach = rolling.tasks("reach", {"name": "Reach it", "ansible.builtin.ping": {}})
+    hosts = {
+        deaf: {
+            "ansible_connection": "ssh",
+            "ansible_host": "127.0.0.1",
+            "ansible_port": 1,
+            "rolling_reboot_before_drain_tasks": reach,
+        },
+        fine: {},
+    }
+    before = rolling.boot_ids(names)
+
+    done = rolling.run(hosts, operation="dropped", max_failed=1)
+
+    assert done.code != 0
+    assert done.results == {deaf: "failed", fine: "rebooted"}
+    assert "dropped out" in done.detail(deaf)
+    assert rolling.boot_id(deaf) == before[deaf]
+    assert list(rolling.failures("dropped")) == [deaf]
+    rolling.assert_nothing_left(names)
