@@ -82,6 +82,14 @@ class Member:
 
 
 @dataclass(frozen=True)
+class Claimant:
+    """Who works on a node: the run of a rolling reboot that has the claim on it."""
+
+    run: str
+    operation: str
+
+
+@dataclass(frozen=True)
 class Request:
     """Somebody wants a slot for a node.
 
@@ -200,28 +208,29 @@ def release(ledger: Ledger, node: str) -> Ledger:
     return replace(ledger, slots={name: slot for name, slot in ledger.slots.items() if name != node})
 
 
-def give_back(ledger: Ledger, node: str, run: str = "", claimant: str = "") -> Ledger:
+def give_back(ledger: Ledger, node: str, run: str = "", claimant: Claimant | None = None) -> Ledger:
     """A run gives the node's slot back; without ``run`` it goes whoever has it.
 
     Args:
         ledger: As stored.
         node: Whose slot.
         run: Who gives it back. A slot that passed to another run meanwhile is not its to give.
-        claimant: The run of this operation that has the claim on the node. If it is another one, the slot is what it
-            works under, and passes to it.
+        claimant: Who has the claim on the node. A run that was taken for dead works on as long as it has that; the slot
+            is what it works under, and passes back to it.
     """
     slot = ledger.slots.get(node)
     if not run or slot is None:
         return release(ledger, node)
     if slot.run not in ("", run):
         return ledger
-    if claimant not in ("", run):
-        return replace(ledger, slots={**ledger.slots, node: replace(slot, run=claimant)})
+    if claimant and claimant.run != run:
+        passed = replace(slot, run=claimant.run, operation=claimant.operation)
+        return replace(ledger, slots={**ledger.slots, node: passed})
     return release(ledger, node)
 
 
 def fail(
-    ledger: Ledger, node: Member, operation: str, reason: str, *, run: str = "", claimant: str = ""
+    ledger: Ledger, node: Member, operation: str, reason: str, *, run: str = "", claimant: Claimant | None = None
 ) -> Ledger:
     """Count a failed node against its operation; an unhealthy one keeps its slot as ``failed``.
 
@@ -229,15 +238,19 @@ def fail(
     """
     slot = ledger.slots.get(node.name)
     passed_on = bool(run) and slot is not None and slot.run not in ("", run)
-    if run and (claimant != run if claimant else passed_on):
+    if run and (claimant.run != run if claimant else passed_on):
         return ledger
     ledger = _with_operation(ledger, operation, failure=(node.name, reason))
-    if slot is None or slot.operation != operation:
+    # Under whichever operation the slot stands, it is for what the claimant did.
+    at_work = passed_on and claimant is not None
+    if slot is None or (slot.operation != operation and not at_work):
         return ledger
     if node.ready and slot.state == ACTIVE:
         return ledger if passed_on else release(ledger, node.name)
-    failed = replace(ledger, slots={**ledger.slots, node.name: replace(slot, state=FAILED, reason=reason)})
-    return heal(failed, {node.name: node})
+    kept = replace(slot, state=FAILED, reason=reason)
+    if kept.operation != operation:
+        kept = replace(kept, operation=operation, run=run)
+    return heal(replace(ledger, slots={**ledger.slots, node.name: kept}), {node.name: node})
 
 
 def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:

@@ -12,12 +12,12 @@ from . import _ledger, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._budget import Policy, check_amount
-from ._claim import claim_of
+from ._claim import PURPOSE, claim_of
 from ._clock import to_text
 from ._cluster import Cluster, Object
 from ._errors import ApiFailure, InvalidInput, Refused, TimedOut
 from ._face import Context, Params, Result
-from ._ledger import GRANTED, REFUSED, WAIT, Decision, Ledger, Member, Request
+from ._ledger import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
 from ._names import NAMESPACE
 from ._read_node import read_node
 from ._watch import Changed, Deadline, Follower, Listed, retry_conflicts
@@ -208,10 +208,9 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
     before = store.ledger_of(config_map)
     slot = before.slots.get(params["name"])
     run = params.get("run") or ""
-    if slot is not None and slot.operation != params["operation"]:
-        if run and slot.run not in ("", run):
-            # It passed to a run that began afresh.
-            return before, before
+    # One that passed to a run that began afresh is no mistake of ours.
+    passed_on = run and slot is not None and slot.run not in ("", run)
+    if slot is not None and slot.operation != params["operation"] and not passed_on:
         raise Refused(
             f"The slot of node {params['name']} in group {params['group']} belongs to operation {slot.operation} (run "
             f"{slot.run or '-'}, since {slot.since}), not to {params['operation']}. Only that operation gives it back.",
@@ -219,7 +218,7 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
         )
     failed = params["state"] == "failed"
     node = cluster.find(paths.node(params["name"])) if failed or run else None
-    claimant = _claimant(node, params["operation"]) if run else ""
+    claimant = _claimant(node) if run else None
     if failed:
         member = _ledger.member(node, "") if node else Member(params["name"], ready=False, unschedulable=False)
         if params.get("healthy") is not None:
@@ -233,10 +232,10 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
     return before, after
 
 
-def _claimant(node: Object | None, operation: str) -> str:
-    """The run of this operation that has the claim on a node; empty where none of it has."""
+def _claimant(node: Object | None) -> Claimant | None:
+    """Who works on a node under a slot; nobody who has claimed it for something else."""
     claim = claim_of(node) if node else None
-    return claim.run if claim and claim.operation == operation else ""
+    return Claimant(claim.run, claim.operation) if claim and claim.purpose == PURPOSE else None
 
 
 def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:

@@ -71,7 +71,7 @@ class Judge:
         if healed or cleared or (mine and act is not None and act.name == "fail"):
             self.excused.add(name)
         claim = node["claim"]
-        if mine and act is not None and claim and claim["operation"] == slot["operation"]:
+        if mine and act is not None and claim:
             assert claim["run"] == act.options["run"], f"promise 1: {act} took the slot that {claim} works under"
 
     def _node(self, name: str, node: dict[str, Any]) -> None:
@@ -115,7 +115,6 @@ class Judge:
         name = act.node
         assert not node["held"], f"promise 2: {name} is held and rebooted"
         assert node["slot"], f"promise 1: {name} is rebooted without a slot"
-        assert node["slot"]["operation"] == operation, f"promise 1: {name} is rebooted with another operation's slot"
         assert node["claim"], f"{name} is rebooted without a claim"
         assert node["claim"]["run"] == play.run, f"{name} is rebooted under another run's claim"
         if name not in self.down:

@@ -16,7 +16,6 @@ from model.seen import ZONE, ledger_seen, node_seen, slot_seen
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import (
     _claim,
-    _cordon,
     _doctor_rules,
     _ledger,
     _node,
@@ -38,6 +37,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import 
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready import is_back
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._operation_book import Wish
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import _claimant
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._run import DEAD_AFTER, PASSING_FOR, Run, silent_since
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
@@ -215,25 +215,24 @@ class Memory:
 
     def do_release(self, name: str, *, run: str, operation: str) -> dict[str, Any] | Outcome:
         slot = self.ledger.slots.get(name)
-        if slot and slot.operation != operation:
-            return Outcome("refused") if slot.run in ("", run) else {"slot": slot_seen(slot)}
-        self.ledger = _ledger.give_back(self.ledger, name, run, self._claimant(name, operation))
+        if slot and slot.operation != operation and slot.run in ("", run):
+            return Outcome("refused")
+        self.ledger = _ledger.give_back(self.ledger, name, run, _claimant(self.nodes[name]))
         return {"slot": slot_seen(self.ledger.slots.get(name))}
 
     def do_fail(self, name: str, *, run: str, operation: str, healthy: bool) -> dict[str, Any] | Outcome:
         slot = self.ledger.slots.get(name)
-        if slot and slot.operation != operation:
-            return Outcome("refused") if slot.run in ("", run) else {"slot": slot_seen(slot)}
+        if slot and slot.operation != operation and slot.run in ("", run):
+            return Outcome("refused")
         member = replace(_ledger.member(self.nodes[name], ""), ready=healthy)
-        self.ledger = _ledger.fail(
-            self.ledger, member, operation, "failed", run=run, claimant=self._claimant(name, operation)
-        )
+        claimant = _claimant(self.nodes[name])
+        self.ledger = _ledger.fail(self.ledger, member, operation, "failed", run=run, claimant=claimant)
         return {"slot": slot_seen(self.ledger.slots.get(name))}
 
     def do_claim(self, name: str, *, run: str, operation: str, restart: bool) -> Outcome | dict[str, Any]:
         self.renew(run)
         present = _claim.claim_of(self.nodes[name])
-        wanted = Claim(run, operation, "rolling_reboot", to_text(self.now))
+        wanted = Claim(run, operation, _claim.PURPOSE, to_text(self.now))
         if not _claim.may_take(present, wanted, self._live(), restart=restart):
             return Outcome("timed_out" if present and present.run in self._live() else "claimed")
         self._write(name, CLAIM, vars(wanted))
@@ -306,10 +305,6 @@ class Memory:
     def _live(self) -> frozenset[str]:
         return frozenset(run for run in self.signs if self.live(run))
 
-    def _claimant(self, name: str, operation: str) -> str:
-        claim = _claim.claim_of(self.nodes[name])
-        return claim.run if claim and claim.operation == operation else ""
-
     def _record(self, name: str, mark: str) -> dict[str, Any] | None:
         return _node.record(self.nodes[name], mark)
 
@@ -319,4 +314,3 @@ class Memory:
             annotations.pop(mark, None)
         else:
             annotations[mark] = json.dumps(value)
-

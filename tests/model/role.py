@@ -4,14 +4,15 @@
 """The steps of roles/rolling_reboot, task file by task file, as programs that yield one act after the other.
 
 Between any two acts anything may happen: the run may be killed or paused, others may act. The one place where the role
-has two tasks and the model one act is the last look and the reboot itself: whatever is between them, the node's own boot
-ID or the user's tasks have to guard.
+has two tasks and the model one act is the last look and the reboot itself: whatever is between them, the node's own
+boot ID or the user's tasks have to guard.
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Any, Generator
+from typing import Any
 
 from model.acts import Act, Outcome
 

@@ -40,7 +40,9 @@ def node_seen(node: Object) -> dict[str, Any]:
 def slot_seen(slot: Slot | None) -> dict[str, Any] | None:
     if slot is None:
         return None
-    return {key: value for key, value in vars(slot).items() if key in ("operation", "run", "state", "boot_id", "domain")}
+    return {
+        key: value for key, value in vars(slot).items() if key in ("operation", "run", "state", "boot_id", "domain")
+    }
 
 
 def ledger_seen(ledger: Ledger) -> dict[str, Any]:
