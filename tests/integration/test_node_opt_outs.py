@@ -166,8 +166,6 @@ def test_no_machine(installed, world):
 
 
 def test_management_cluster_away(spared):
-    assert spared.run(management=NOWHERE)["error"] == "api_unreachable"
-    assert spared.state == spared.start
     spared.run()
     before = spared.state
 
