@@ -69,7 +69,7 @@ def test_a_blocked_node_is_put_off_until_the_pod_is_gone(rolling, nodes, world):
     run.until(lambda: rolling.record(free).get("result") == "rebooted", "the other node")
     run.until(lambda: rolling.record(blocked).get("phase") == "hold", "the wait for the pod")
     assert not rolling.world.cordoned(blocked)
-    world.cluster.delete(f"/apis/apps/v1/namespaces/{world.namespace}/replicasets/migration")
+    world.delete("pods", "migration")
     done = run.done().good()
 
     assert set(done.results.values()) == {"rebooted"}
@@ -100,7 +100,8 @@ def test_the_autoscaler_leaves_the_node_alone_meanwhile(rolling, nodes, world, t
 def etcd(world, node):
     """A pod that says of itself that it is a member of etcd; nothing of etcd is in it."""
     pod = world.template("etcd")
-    pod["metadata"] = {"name": f"etcd-{node}", "labels": {"component": world.namespace}}
+    mirror = {"kubernetes.io/config.mirror": node}
+    pod["metadata"] = {"name": f"etcd-{node}", "labels": {"component": world.namespace}, "annotations": mirror}
     pod["spec"] |= {"nodeName": node, "tolerations": [{"operator": "Exists"}]}
     path = f"/api/v1/namespaces/kube-system/pods/etcd-{node}"
     world.cluster.create("/api/v1/namespaces/kube-system/pods", {"apiVersion": "v1", "kind": "Pod", **pod})
@@ -127,7 +128,6 @@ def test_control_plane_nodes_go_one_at_a_time_in_a_group_of_their_own(rolling, n
         names,
         operation="masters",
         max_unavailable=3,
-        force=True,
         control_plane_group=group,
         etcd_selector=f"component={world.namespace}",
         before_reboot_tasks=rolling.tasks("slots", slots),
@@ -152,7 +152,6 @@ def test_a_control_plane_node_is_left_where_the_quorum_would_break(rolling, node
         [going],
         operation="quorum",
         count_others=False,
-        force=True,
         control_plane_group=group,
         etcd_selector=f"component={world.namespace}",
         quorum_timeout=1,
@@ -162,6 +161,74 @@ def test_a_control_plane_node_is_left_where_the_quorum_would_break(rolling, node
     assert gone in done.detail(going)
     assert rolling.boot_ids([going, other]) == {going: before[going], other: before[other]}
     assert not world.cordoned(going)
+
+
+# --- who goes first, and who last
+
+
+def order(rolling, names):
+    """The nodes in the order in which they were done."""
+    return sorted(names, key=lambda name: rolling.record(name)["since"])
+
+
+def test_canaries_go_first_and_stand_the_soak(rolling, nodes, tmp_path):
+    names = nodes(4)
+    canaries = names[2:]
+    seen = tmp_path / "seen"
+    note = rolling.tasks("note", f"echo {{{{ rolling_reboot_node_name }}}} $(date +%s.%N) >> {seen}")
+
+    rolling.run(
+        names, operation="canary", canary=",".join(canaries), soak=3, max_unavailable=4, before_cordon_tasks=note
+    ).good()
+
+    begun = {name: float(at) for name, at in (line.split() for line in seen.read_text().splitlines())}
+    assert sorted(sorted(begun, key=begun.__getitem__)[:2]) == sorted(canaries)
+    assert min(begun[name] for name in names[:2]) - max(begun[name] for name in canaries) > 3
+    rolling.assert_nothing_left(names)
+
+
+def test_nothing_is_begun_where_a_canary_fails(rolling, nodes):
+    canary, *rest = names = nodes(3)
+    before = rolling.boot_ids(names)
+    sick = {"rolling_reboot_check_tasks": rolling.tasks("check", "echo sick; false")}
+
+    done = rolling.run(
+        {canary: sick, **{name: {} for name in rest}}, operation="canary", canary=1, max_failed=2, max_unavailable=3
+    )
+
+    assert done.code != 0
+    assert done.results == {canary: "failed", **dict.fromkeys(rest, "stopped")}
+    assert all(f"Canary {canary} failed" in done.detail(name) for name in rest)
+    assert rolling.boot_ids(rest) == {name: before[name] for name in rest}
+    assert not any(rolling.world.cordoned(name) for name in rest)
+
+
+def test_slices_wait_for_the_canary_of_another_slice(rolling, nodes):
+    canary, other = nodes(2)
+    budget = {"operation": "slices", "canary": [canary], "max_unavailable": 2}
+
+    waiting = rolling.start([other], **budget)
+    waiting.until(lambda: "Wait until the canaries have stood the soak" in waiting.output, "the wait for the canary")
+    assert rolling.record(other) == {}
+    rolling.run([canary], **budget).good()
+    waiting.done().good()
+
+    assert order(rolling, [other, canary]) == [canary, other]
+
+
+def test_the_node_of_the_controller_goes_last(rolling, nodes):
+    own, *rest = names = nodes(3)
+    rolling.hold(rest[0])
+
+    run = rolling.start(names, operation="own", controller_node=own, max_unavailable=3, canary=[own])
+    run.until(lambda: rolling.record(rest[0]).get("phase") == "hold", "the wait for the holder")
+    run.until(lambda: rolling.record(rest[1]).get("result") == "rebooted", "the other node")
+    assert rolling.record(own) == {}
+    rolling.release(rest[0])
+    run.done().good()
+
+    assert order(rolling, names)[-1] == own
+    rolling.assert_nothing_left(names)
 
 
 # --- hosts that drop out
@@ -181,7 +248,7 @@ def test_a_host_that_drops_out_in_a_user_s_task_is_a_failure_and_its_node_is_loo
     }
     before = rolling.boot_ids(names)
 
-    done = rolling.run(hosts, operation="dropped", max_failed=1)
+    done = rolling.run(hosts, operation="dropped", max_failed=1, max_unavailable=2)
 
     assert done.code != 0
     assert done.results == {deaf: "failed", fine: "rebooted"}

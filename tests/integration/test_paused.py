@@ -189,16 +189,12 @@ def test_a_run_that_is_paused_for_a_minute_keeps_its_node(outcome):
     outcome()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="A run that lost its node leaves the operation open, although the other run is done."
-)
 @pytest.mark.long
 @pytest.mark.together(by=paused_for_longer)
 def test_a_run_that_is_paused_for_longer_loses_its_node_and_does_nothing_more(outcome):
     outcome()
 
 
-@pytest.mark.xfail(strict=True, reason="The second run gives the slot back under which the first one works.")
 @pytest.mark.long
 @pytest.mark.together(by=wakes_between_its_slot_and_its_claim)
 def test_a_run_that_wakes_between_the_passing_of_its_slot_and_of_its_claim(outcome):

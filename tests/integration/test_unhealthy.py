@@ -92,9 +92,6 @@ def test_an_unreachable_node_and_one_that_never_comes_back_stop_the_rest(rolling
     rolling.assert_nothing_left(names)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="The host drops out with its slot, which the others of the run wait for in vain."
-)
 def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_waiting(rolling, nodes, tmp_path):
     deaf, other = names = nodes(2)
     connection = Connection(tmp_path)
@@ -112,7 +109,6 @@ def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_wai
     rolling.assert_nothing_left(names)
 
 
-@pytest.mark.xfail(strict=True, reason="A node that needs no reboot any more is left, with our cordon.")
 def test_a_mended_node_that_needs_no_reboot_any_more_is_uncordoned(rolling, nodes, world, tmp_path):
     (gone,) = nodes(1)
     marker = tmp_path / "off"
