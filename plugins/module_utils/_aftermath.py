@@ -67,9 +67,12 @@ def _state(node: Mapping[str, Any] | None, failure: Failure) -> str:
 
 
 def _others_work(node: Mapping[str, Any] | None, run: str) -> bool:
-    """Whether the node is claimed by another run, or its slot is another's."""
-    marks = [(node or {}).get(kind) or {} for kind in ("claim", "slot")]
-    return any(mark.get("run", run) != run for mark in marks)
+    """Whether the node is claimed by another run or, while nobody has claimed it, its slot is another's.
+
+    Who has the claim is at work, though the slot may have passed on and be about to come back.
+    """
+    claim, slot = ((node or {}).get(kind) or {} for kind in ("claim", "slot"))
+    return bool((claim or slot).get("run", run) != run)
 
 
 def _healthy(node: Mapping[str, Any] | None, failure: Failure) -> bool:

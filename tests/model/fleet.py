@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from model.acts import WAITS, Act, Outcome
-from model.judge import OWNER, Judge
-from model.role import NEXT_PASS, Host, Play, Program, work
+from model.judge import Judge
+from model.role import NEXT_PASS, OWNER, Host, Play, Program, work
 
 # What a step may meet besides what the rules say: a node that takes its time, a drain or a check that fails.
 FATES = ("well", "slow", "bad")

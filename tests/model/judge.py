@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from model.acts import Act, Outcome
-from model.role import Play
+from model.role import OWNER, Play
 
-OWNER = "rolling_reboot"
 # Acts after which a slot may be gone; for all others see the rule that heals.
 _GIVES_BACK = {"release", "fail"}
 

@@ -62,8 +62,11 @@ class Memory:
         self.ledger = Ledger()
         self.signs: dict[str, Run] = {}
         self.held: set[str] = set()
+        # What was seen of Nodes that did not change since.
+        self._seen: dict[str, dict[str, Any]] = {}
 
     def perform(self, act: Act) -> Outcome:
+        self._seen.pop(act.node, None)
         try:
             facts = getattr(self, f"do_{act.name}")(act.node, **act.options)
         except HoldfastError as error:
@@ -79,7 +82,9 @@ class Memory:
 
     def look_at(self, name: str) -> dict[str, Any]:
         slot = slot_seen(self.ledger.slots.get(name))
-        return {**node_seen(self.nodes[name]), "held": name in self.held, "slot": slot}
+        if name not in self._seen:
+            self._seen[name] = node_seen(self.nodes[name])
+        return {**self._seen[name], "held": name in self.held, "slot": slot}
 
     # -- what happens to nodes and runs
 
@@ -92,6 +97,7 @@ class Memory:
             self.renew(run)
 
     def report(self, name: str, *, ready: bool, boot_id: str = "") -> None:
+        self._seen.pop(name, None)
         status = self.nodes[name]["status"]
         status["conditions"] = [{"type": "Ready", "status": str(ready)}]
         if boot_id:
@@ -101,6 +107,7 @@ class Memory:
         (self.held.add if held else self.held.discard)(name)
 
     def exclude(self, name: str, *, excluded: bool) -> None:
+        self._seen.pop(name, None)
         labels = self.nodes[name]["metadata"]["labels"]
         if excluded:
             labels[EXCLUDE] = ""
@@ -108,6 +115,7 @@ class Memory:
             labels.pop(EXCLUDE, None)
 
     def person_cordons(self, name: str, *, cordoned: bool, keep: bool) -> None:
+        self._seen.pop(name, None)
         self.nodes[name]["spec"]["unschedulable"] = cordoned
         annotations = self.nodes[name]["metadata"]["annotations"]
         if keep:
@@ -117,6 +125,7 @@ class Memory:
 
     def doctor(self, release: list[str]) -> list[str]:
         """The doctor clears what belongs to no live run."""
+        self._seen.clear()
         runs = self.signs
         picture = _doctor_rules.Picture(self._marked(), {"group": self.ledger}, runs, self.now)
         stale = [finding for finding in _doctor_rules.examine(picture, release=release) if finding.stale]

@@ -16,7 +16,11 @@ from typing import Any
 
 from model.acts import Act, Outcome
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _aftermath
+
+OWNER = "rolling_reboot"
 MIDWAY = ("cordon", "drain", "reboot", "ready", "uncordon")
+WENT = ("reboot", "ready", "uncordon")
 HOLD_ATTEMPTS = 2
 Program = Generator[Act, Outcome, Any]
 # The end of the first pass: nobody begins with the last one before all are here.
@@ -59,6 +63,7 @@ class Host:
     already: bool = False
     boot_id: str = ""
     attempts: int = 0
+    untouched: bool = False
     switched_off: bool = False
     result: str = ""
 
@@ -91,7 +96,7 @@ def work(host: Host) -> Program:
 
 
 def main(host: Host, last: bool) -> Program:
-    host.attempts, host.switched_off = 0, False
+    host.attempts, host.switched_off, host.untouched = 0, False, False
     yield from look(host)
     if host.resumed and host.held:
         yield from resume_held(host)
@@ -105,9 +110,14 @@ def look(host: Host) -> Program:
     host.seen = seen = yield from do(Act("look", host.name))
     record = seen["record"] or {}
     mine = record.get("id") == host.operation
-    midway = mine and not record["result"] and record["phase"] in MIDWAY
-    went = midway and record["phase"] in ("reboot", "ready", "uncordon")
-    host.already = went and seen["boot_id"] != record["boot_id_before"]
+    went = mine and record["phase"] in WENT
+    back = went and seen["boot_id"] != record["boot_id_before"]
+    cordoned = bool(seen["cordon"]) and seen["cordon"]["owner"] == OWNER
+    midway = mine and (
+        (not record["result"] and record["phase"] in MIDWAY)
+        or (record["result"] == "failed" and went and (back or cordoned))
+    )
+    host.already = midway and back
     host.resumed, host.sent = midway, midway and record["phase"] == "reboot"
     host.boot_id = record["boot_id_before"] if midway else seen["boot_id"]
     host.held = seen["held"] and not host.already
@@ -142,10 +152,14 @@ def attempt(host: Host, last: bool) -> Program:
         if host.held:
             if not host.resumed:
                 yield from do(host.ours("note", phase="hold"))
+            host.untouched = True
             yield from do(Act("free", host.name))
         yield from slot(host)
         yield from look(host)
-        if host.state == "wanted" and not host.held:
+        if host.state == "wanted" and host.resumed and host.held and host.seen["ready"] and not host.sent:
+            # It began after we had looked, and was paused before the claim passed on.
+            yield from put_back(host)
+        elif host.state == "wanted" and (host.resumed or not host.held):
             yield from reboot(host)
         else:
             yield from leave(host)
@@ -159,6 +173,7 @@ def slot(host: Host) -> Program:
     play = host.play
     if not host.resumed:
         yield from do(host.ours("note", phase="slot"))
+    host.untouched = True
     limits = {"max_failed": play.max_failed, "count_others": play.count_others}
     while True:
         yield from do(host.ours("slot", policy=play.policy, **limits))
@@ -166,6 +181,7 @@ def slot(host: Host) -> Program:
         # A run that was paused between the two has the claim, and the slot may have passed on.
         mine = (yield from do(Act("look", host.name)))["slot"]
         if mine and (mine["run"], mine["operation"], mine["state"]) == (play.run, host.operation, "active"):
+            host.untouched = False
             return
         yield from do(host.act("unclaim"))
 
@@ -227,22 +243,20 @@ def finish(host: Host) -> Program:
 
 
 def failed(host: Host, failure: Failed) -> Program:
-    state = {"slot": "stopped", "claim": "stopped"}.get(failure.act.name, "failed")
-    claim_failed = failure.act.name == "claim"
-    if failure.error == "claim_lost":
-        state = "lost"
     seen = (yield Act("look", host.name)).facts
-    record = seen["record"] or {}
-    others = [item for item in (seen["claim"], seen["slot"]) if item and item["run"] != host.play.run]
-    if state == "failed" and others:
-        state, claim_failed = "stopped", False
-    mine = record.get("id") == host.operation
-    healthy = seen["ready"] and not (mine and (record["phase"] == "ready" or host.switched_off))
-    if state == "failed" and healthy:
+    known = _aftermath.Failure(
+        run=host.play.run,
+        operation=host.operation,
+        error=failure.error,
+        untouched=host.untouched,
+        switched_off=host.switched_off,
+    )
+    aftermath = _aftermath.judge({**seen, "operation": seen["record"]}, known)
+    if aftermath["give_back"]:
         yield Act("uncordon", host.name, {"run": ""})
-    if state == "stopped" and claim_failed:
+    if aftermath["release"]:
         yield host.ours("release")
-    if state == "failed":
-        yield host.ours("fail", healthy=seen["ready"] and not host.switched_off)
+    if aftermath["count"]:
+        yield host.ours("fail", healthy=aftermath["healthy"])
         yield host.ours("note", result="failed")
-    host.result = state
+    host.result = aftermath["state"]

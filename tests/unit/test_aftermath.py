@@ -50,28 +50,33 @@ def test_a_node_that_was_not_touched_does_not_count_and_gives_its_slot_back():
     assert found == {"state": "stopped", "healthy": True, "give_back": False, "count": False, "release": True}
 
 
-@pytest.mark.parametrize("mark", ["claim", "slot"])
-def test_one_that_another_run_works_on_is_left_to_it(mark):
-    found = after({mark: {"run": "another"}})
+@pytest.mark.parametrize("marks", [{"claim": {"run": "another"}}, {"claim": None, "slot": {"run": "another"}}])
+def test_one_that_another_run_works_on_is_left_to_it(marks):
+    found = after(marks)
     assert (found["state"], found["give_back"], found["count"]) == ("stopped", False, False)
+
+
+def test_a_slot_that_passed_on_does_not_keep_who_has_the_claim_from_putting_the_node_back():
+    found = after({"slot": {"run": "another"}})
+    assert (found["state"], found["give_back"], found["count"]) == ("failed", True, True)
 
 
 def test_a_run_that_lost_its_claim_does_nothing_more():
     found = after(error="claim_lost")
     assert found["state"] == "lost"
-    assert not (found["give_back"] or found["count"] or found["release"])
+    assert not any(found[what] for what in ("give_back", "count", "release"))
 
 
 def test_a_task_after_the_node_was_done_changes_nothing_of_it():
     found = after(done=True)
     assert found["state"] == "failed"
-    assert not (found["give_back"] or found["count"] or found["release"])
+    assert not any(found[what] for what in ("give_back", "count", "release"))
 
 
 @pytest.mark.parametrize("node", [None, NODE])
 def test_before_there_is_an_operation_nothing_can_be_done(node):
     found = judge(node, Failure(run="", operation=""))
-    assert not (found["give_back"] or found["count"] or found["release"])
+    assert not any(found[what] for what in ("give_back", "count", "release"))
 
 
 @given(
