@@ -30,6 +30,8 @@ class Judge:
     # on it for one operation, the last.
     reboots: Counter[tuple[str, str]] = field(default_factory=Counter)
     last: dict[str, Any] = field(default_factory=dict)
+    # How many pictures were judged.
+    instants: int = 0
 
     def begin(self, picture: dict[str, Any]) -> None:
         self.last = picture
@@ -37,6 +39,7 @@ class Judge:
     def see(self, picture: dict[str, Any], *, cleared: bool = False, act: Act | None = None) -> None:
         """Judge a picture of the world after something happened."""
         before, self.last = self.last, picture
+        self.instants += 1
         self._budget(picture["ledger"])
         for name, node in picture["nodes"].items():
             self._slot_gone(before["nodes"][name], node, name, cleared=cleared, act=act)
