@@ -10,12 +10,13 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 
-from . import _claim, _cordon, _ledger, _node, _node_opt_outs, _run
+from . import _claim, _cordon, _doctor_report, _ledger, _node, _node_opt_outs, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._clock import to_text
 from ._cluster import Cluster
-from ._doctor_rules import ROLE_OWNER, Finding, Picture, Scope, examine
+from ._doctor_picture import Finding, Picture, Scope
+from ._doctor_rules import ROLE_OWNER, examine
 from ._errors import ApiFailure, HoldfastError, NotFound, Refused
 from ._face import Context, Params, Result
 from ._ledger import Ledger
@@ -40,6 +41,9 @@ def doctor(context: Context, params: Params) -> Result:
         "changed": bool(clearing.cleared),
         "findings": [{**finding.to_data(), "cleared": finding in clearing.cleared} for finding in findings],
         "stale": len(stale),
+        "report": _doctor_report.lines(
+            findings, clearing.cleared, clearing=params["state"] == "cleared", check_mode=context.check_mode
+        ),
         "diff": {
             "before": {"stale": [finding.to_data() for finding in stale]},
             "after": {"stale": [finding.to_data() for finding in left]},
@@ -201,10 +205,15 @@ class _Clearing:
         return self._change(finding.group, release)
 
     def _end_operation(self, finding: Finding) -> bool:
+        # In check mode what is cleared is still there.
+        cleared = {item.node for item in self.cleared if item.kind == "slot" and item.group == finding.group}
+
         def close(ledger: Ledger) -> Ledger:
             live = _run.live_ids(self._cluster)
             known = next((item for item in ledger.operations if item["id"] == finding.operation), None)
             if known is None or live & set(known.get("runs", [])):
+                return ledger
+            if any(slot.operation == finding.operation for slot in ledger.slots.values() if slot.node not in cleared):
                 return ledger
             ended = end(ledger, finding.operation, "", live, complete=True, now=self._cluster.now())
             entry = {**_ledger.operation_entry(ended, finding.operation), "unfinished": False}

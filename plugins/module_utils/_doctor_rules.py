@@ -8,122 +8,37 @@ Rules only: objects as they are go in, findings come out, in the order in which 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
+from . import _doctor_todo as todo
 from . import _node, _opt_outs
 from ._claim import claim_of
-from ._clock import from_text, seconds_between
 from ._cluster import Object
-from ._ledger import FAILED, Ledger, Slot
-from ._names import CORDON, OPERATION
-from ._run import Run
+from ._doctor_picture import Finding, Picture, Scope
+from ._ledger import FAILED, Slot
+from ._names import CORDON, KEEP_CORDONED, OPERATION
 
 ROLE_OWNER = "rolling_reboot"
 ORDER = ("cordon", "opt_outs", "claim", "record", "slot", "operation", "run")
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing of ours.
+class _Verdict:
+    """Whether a thing may be cleared and, where not although no live run has it, why not and what to do."""
 
-    Attributes:
-        kind: cordon, opt_outs, claim, record (of an operation on a Node), slot, operation or run.
-        node: The Node that it is about; empty for operations and runs.
-        group: The group whose ledger it is in; empty for what is on a Node.
-        operation: Id of the operation that it belongs to.
-        run: Id of the run that it belongs to.
-        since: Since when it stands.
-        last_sign: The run's last sign of life; empty where it left none.
-        silent_seconds: Seconds since then; ``None`` without one.
-        alive: Whether the run lives.
-        stale: Whether it may be cleared: it belongs to no live run, and clearing it breaks nothing.
-        why: What it is and, where it is not to be cleared, why not.
-    """
-
-    kind: str
-    node: str = ""
-    group: str = ""
-    operation: str = ""
-    run: str = ""
-    since: str = ""
-    last_sign: str = ""
-    silent_seconds: int | None = None
-    alive: bool = False
     stale: bool = False
     why: str = ""
+    todo: str = ""
 
-    @property
-    def about(self) -> tuple[str, ...]:
-        """What tells it from the others."""
-        return (self.kind, self.node, self.group, self.operation, self.run)
-
-    def to_data(self) -> dict[str, Any]:
-        return asdict(self)
+    def on(self, what: str) -> dict[str, Any]:
+        """As fields of a finding about ``what``."""
+        return {"stale": self.stale, "why": f"{what}; it stays: {self.why}" if self.why else what, "todo": self.todo}
 
 
-@dataclass(frozen=True)
-class Scope:
-    """What the doctor was asked to look at; without anything all that there is.
-
-    Attributes:
-        nodes: What is on these nodes, and their slots.
-        group: What is in the ledger of this group; all ledgers without.
-        operations: Operations too. Of single nodes there are none: what becomes of one is for its whole group to say.
-    """
-
-    nodes: frozenset[str] | None = None
-    group: str = ""
-    operations: bool = True
-
-    def has(self, finding: Finding) -> bool:
-        if finding.kind == "operation" and not self.operations:
-            return False
-        here = not finding.node or self.nodes is None or finding.node in self.nodes
-        return here and (not finding.group or self.group in ("", finding.group))
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A cluster as the doctor sees it."""
-
-    nodes: Mapping[str, Object]
-    ledgers: Mapping[str, Ledger]
-    runs: Mapping[str, Run]
-    now: datetime
-    scope: Scope = field(default_factory=Scope)
-
-    def alive(self, run: str) -> bool:
-        return run in self.runs and self.runs[run].alive(self.now)
-
-    def signs(self, run: str) -> dict[str, Any]:
-        """What is known of a run's life, as fields of a finding."""
-        if run not in self.runs:
-            return {"run": run}
-        renewed = self.runs[run].renewed
-        return {
-            "run": run,
-            "last_sign": renewed,
-            "silent_seconds": max(0, int(seconds_between(from_text(renewed), self.now))),
-            "alive": self.alive(run),
-        }
-
-    def failed(self, node: str) -> bool:
-        """Whether the node has a failed slot."""
-        slots = [ledger.slots[node] for ledger in self.ledgers.values() if node in ledger.slots]
-        return any(slot.state == FAILED for slot in slots)
-
-    def claimed(self, node: str) -> bool:
-        """Whether a live run has a claim on the node."""
-        claim = claim_of(self.nodes[node]) if node in self.nodes else None
-        return claim is not None and self.alive(claim.run)
-
-    def worked_on(self, node: str) -> bool:
-        """Whether a live run has a claim or an active slot on the node."""
-        slots = [ledger.slots[node] for ledger in self.ledgers.values() if node in ledger.slots]
-        return self.claimed(node) or any(self.alive(slot.run) for slot in slots if slot.state != FAILED)
+_STALE, _LIVE = _Verdict(stale=True), _Verdict()
+_NOT_READY = "its node is not Ready"
 
 
 def examine(picture: Picture, *, release: Collection[str] = ()) -> list[Finding]:
@@ -145,124 +60,155 @@ def examine(picture: Picture, *, release: Collection[str] = ()) -> list[Finding]
 
 def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[Finding]:
     node = picture.nodes[name]
-    busy, ready = picture.worked_on(name), _node.ready(node)
-    cordon = _node.record(node, CORDON)
-    record = _node.record(node, OPERATION)
-    opt_outs = _opt_outs.record_of(node)
-    claim = claim_of(node)
+    busy, left = picture.worked_on(name), _left_alone(picture, name, release)
+    cordon, record = _node.record(node, CORDON), _node.record(node, OPERATION)
+    opt_outs, claim = _opt_outs.record_of(node), claim_of(node)
     if cordon:
         ours = cordon.get("owner") == ROLE_OWNER
-        why = f"cordoned by {cordon.get('owner')}: {cordon.get('reason') or 'no reason given'}"
-        if not ours:
-            why += "; another owner's cordon is theirs to undo"
-        elif not ready and not busy:
-            why += f"; it stays, because {_node.not_ready_why(node)}"
-        failed = picture.failed(name) and name not in release
-        if failed and ours and ready:
-            why += "; it stays, because the node has failed"
-        yield Finding(
-            "cordon",
-            node=name,
-            since=str(cordon.get("since") or ""),
-            alive=busy,
-            stale=ours and not busy and ready and not failed,
-            why=why,
-        )
+        signs = {**picture.signs(picture.worker(name)), "alive": busy} if ours else {}
+        verdict = _LIVE if ours and busy else _cordon(picture, node, left, ours=ours)
+        since = str(cordon.get("since") or "")
+        yield Finding("cordon", node=name, since=since, **signs, **verdict.on(_cordoned(node, cordon)))
     if opt_outs:
-        stale, why = _told(picture, node, opt_outs, name in release)
+        alive = busy or picture.alive(opt_outs.run)
+        verdict = left or (_STALE if opt_outs.run else _unknown(todo.give_back_opt_outs(name)))
         yield Finding(
             "opt_outs",
             node=name,
             since=opt_outs.since,
-            stale=stale,
-            why=why,
-            **{**picture.signs(opt_outs.run), "alive": busy or picture.alive(opt_outs.run)},
+            **{**picture.signs(opt_outs.run), "alive": alive},
+            **(_LIVE if alive else verdict).on(opt_outs.words()),
         )
     if claim:
+        verdict = _LIVE if picture.alive(claim.run) else left or _STALE
         yield Finding(
             "claim",
             node=name,
             operation=claim.operation,
             since=claim.since,
-            stale=not picture.alive(claim.run),
-            why=f"claimed for {claim.purpose}",
             **picture.signs(claim.run),
+            **verdict.on(f"for {claim.purpose}, operation {claim.operation}"),
         )
     if record and not record.get("result"):
-        run = str(record.get("run") or "")
+        run, operation = str(record.get("run") or ""), str(record.get("id"))
+        verdict = left or (_STALE if run else _unknown(todo.close_record(name, operation)))
         yield Finding(
             "record",
             node=name,
-            operation=str(record.get("id")),
+            operation=operation,
             since=str(record.get("since") or ""),
-            stale=not busy and not picture.alive(run),
-            why=f"in phase {record.get('phase')}",
             **picture.signs(run),
+            **(_LIVE if busy else verdict).on(f"in phase {record.get('phase')} of operation {operation}"),
         )
 
 
-def _told(picture: Picture, node: Object, opt_outs: _opt_outs.OptOuts, released: bool) -> tuple[bool, str]:
-    """Whether opt-outs may be put back. On a node that is down they are what keeps its Machine from being replaced."""
-    if not opt_outs.run:
-        return False, f"{opt_outs.words()}; set without a run, so nobody can tell whether somebody works on the node"
-    if picture.worked_on(_node.name(node)) or picture.alive(opt_outs.run):
-        return False, opt_outs.words()
-    if not _node.ready(node) and not released:
-        return False, f"{opt_outs.words()}; it stays, because {_node.not_ready_why(node)}"
-    return True, opt_outs.words()
+def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdict | None:
+    """Why nothing on a node goes, whoever left it; ``None`` where it may.
+
+    On a node that is down, opt-outs keep its Machine from being replaced, the slot stands for it in the budget, and
+    the record lets a run that goes on know that it was rebooted already.
+    """
+    if name in release:
+        return None
+    node, slot = picture.nodes.get(name), picture.failed(name)
+    if node is None:
+        return _Verdict(why="its node has failed and is no more", todo=todo.forget(name, slot)) if slot else None
+    if not _node.ready(node):
+        return _Verdict(why=_NOT_READY, todo=todo.mend(node))
+    if slot is not None:
+        return _Verdict(why="its node has failed", todo=todo.look_at_failed(name, slot))
+    record = _node.record(node, OPERATION) or {}
+    if record.get("result") == "failed" and record.get("phase") == "ready":
+        advice = todo.look_at_unhealthy(name, str(record.get("detail")))
+        return _Verdict(why="its node has failed its check", todo=advice)
+    return None
+
+
+def _unknown(advice: str) -> _Verdict:
+    return _Verdict(why="it names no run, so nobody can tell whether it is in use", todo=advice)
+
+
+def _cordoned(node: Object, cordon: dict[str, Any]) -> str:
+    what = f"cordoned by {cordon.get('owner')} ({cordon.get('reason') or 'no reason given'})"
+    if cordon.get("owner") != ROLE_OWNER:
+        return what
+    if cordon.get("unschedulable_before"):
+        return f"{what}; the node was cordoned before, and will be after"
+    if KEEP_CORDONED in _node.annotations_of(node):
+        return f"{what}; the node is to be kept cordoned ({KEEP_CORDONED})"
+    return what
+
+
+def _cordon(picture: Picture, node: Object, left: _Verdict | None, *, ours: bool) -> _Verdict:
+    """Whether a cordon may be undone on a node that no live run works on."""
+    if not ours:
+        return _Verdict(why="another owner's cordon is theirs to undo")
+    if left:
+        return left
+    if not _node.ready(node):
+        return _Verdict(why=_NOT_READY, todo=todo.come_again(node))
+    if any(slot.run == "" and slot.state != FAILED for slot in picture.slots(_node.name(node))):
+        return _Verdict(why="its node has a slot that names no run")
+    return _STALE
 
 
 def _in_ledger(picture: Picture, group: str, release: Collection[str]) -> Iterable[Finding]:
     ledger = picture.ledgers[group]
+    staying = set()
     for name, slot in ledger.slots.items():
-        stale, why = _slot(picture, name, slot, name in release)
+        verdict = _slot(picture, slot, group, release)
+        if not verdict.stale:
+            staying.add(slot.operation)
+        what = f"failed ({slot.reason})" if slot.state == FAILED else slot.state
         yield Finding(
             "slot",
             node=name,
             group=group,
             operation=slot.operation,
             since=slot.since,
-            stale=stale,
-            why=why,
             **picture.signs(slot.run),
+            **verdict.on(f"{what}, group {group}, operation {slot.operation}"),
         )
     for entry in ledger.operations:
-        open_runs = [run for run in entry.get("runs", []) if not picture.alive(run)]
-        if open_runs or entry.get("unfinished"):
-            live = [run for run in entry.get("runs", []) if picture.alive(run)]
-            yield Finding(
-                "operation",
-                group=group,
-                operation=str(entry["id"]),
-                since=str(entry.get("seen") or ""),
-                alive=bool(live),
-                stale=not live,
-                why=f"left behind by {', '.join(open_runs) or 'a run that ended with nodes left over'}; the next run "
-                "over the group goes on with it",
-            )
+        operation, runs = str(entry["id"]), list(entry.get("runs", []))
+        dead = [run for run in runs if not picture.alive(run)]
+        if not dead and not entry.get("unfinished"):
+            continue
+        live = len(dead) < len(runs)
+        verdict = _LIVE if live else _STALE
+        if not live and operation in staying:
+            verdict = _Verdict(why="one of its slots does")
+        yield Finding(
+            "operation",
+            group=group,
+            operation=operation,
+            since=str(entry.get("seen") or ""),
+            **{**picture.signs(picture.last_of(runs)), "alive": live},
+            **verdict.on(
+                f"{operation} of group {group}, left by {', '.join(dead) or 'a run that ended before all was done'}"
+            ),
+        )
 
 
-def _slot(picture: Picture, name: str, slot: Slot, released: bool) -> tuple[bool, str]:
+def _slot(picture: Picture, slot: Slot, group: str, release: Collection[str]) -> _Verdict:
+    name = slot.node
+    if picture.claimed(name):
+        return _LIVE
     if slot.state == FAILED:
-        why = f"failed: {slot.reason}"
-        if released:
-            return not picture.claimed(name), why
-        return False, f"{why}; it stays until the node is Ready with a new boot ID"
+        return (_left_alone(picture, name, release) if picture.failed(name) else None) or _STALE
+    if picture.alive(slot.run):
+        return _LIVE
     if not slot.run:
-        return False, "active; it was taken without a run, so nobody can tell whether somebody works on it"
-    if picture.alive(slot.run) or picture.claimed(name):
-        return False, "active"
-    node = picture.nodes.get(name)
-    if node is not None and not _node.ready(node) and not released:
-        return False, f"active, of a dead run; it stays, because {_node.not_ready_why(node)}"
-    return True, "active"
+        return _unknown(todo.give_back_slot(group, slot))
+    return _left_alone(picture, name, release) or _STALE
 
 
 def _named(picture: Picture, findings: Iterable[Finding]) -> set[str]:
-    """The runs that findings name."""
+    """The runs that findings name. Whose a cordon is follows from the others."""
     named: set[str] = set()
     for finding in findings:
-        named.add(finding.run)
+        if finding.kind != "cordon":
+            named.add(finding.run)
         if finding.kind == "operation":
             entries = picture.ledgers[finding.group].operations
             named.update(run for entry in entries if entry["id"] == finding.operation for run in entry.get("runs", []))
@@ -274,8 +220,7 @@ def _runs(picture: Picture, within: Collection[str], stays: Collection[str]) -> 
     for run in picture.runs.values():
         if picture.scope != Scope() and run.id not in within:
             continue
-        alive = run.alive(picture.now)
-        why = f"run of {run.holder or 'nobody any more'}"
-        if not alive and run.id in stays:
-            why += "; its last sign of life stays as long as something that it left"
-        yield Finding("run", stale=not alive and run.id not in stays, why=why, **picture.signs(run.id))
+        verdict = _LIVE if run.alive(picture.now) else _STALE
+        if verdict.stale and run.id in stays:
+            verdict = _Verdict(why="so does something that it left")
+        yield Finding("run", since=run.began, **picture.signs(run.id), **verdict.on(run.holder or "ended"))

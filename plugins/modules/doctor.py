@@ -12,8 +12,9 @@ version_added: 0.1.0
 description:
   - Lists slots, claims, cordons, opt-outs, half-done operations and runs; whose each is, since when, and the run's last sign
     of life.
-  - Clears what belongs to a dead run, where that breaks nothing; a node that is not Ready stays cordoned, and keeps its slot
-    and its opt-outs.
+  - Clears what belongs to a dead run, where that breaks nothing. A node that is not Ready, or that has failed, is left as it
+    is, and so is the operation that its slot belongs to; RV(findings[].todo) says what a person has to do.
+  - Leaves what belongs to a live run, what names no run, and the cordons of others.
   - Each thing is looked at again directly before it is cleared, so that a run that has come to life is not robbed.
   - Where a dead run is to be gone on with, start the same playbook again instead; what was cleared is forgotten.
 options:
@@ -25,8 +26,8 @@ options:
     default: reported
   release:
     description:
-      - Nodes whose slots and opt-outs of dead runs, and whose failed slots, are cleared although the nodes have not come back.
-        Their cordons still stay until they are Ready.
+      - Nodes that are cleared of what dead runs left, and of failed slots, although they have not come back. Their cordons
+        still stay until they are Ready.
     type: list
     elements: str
     default: []
@@ -100,6 +101,10 @@ findings:
       description: Id of the run that it belongs to.
       type: str
       sample: "4711"
+    holder:
+      description: Who that run is, for people; empty where it left no sign of life.
+      type: str
+      sample: root@bastion
     since:
       description: Since when it stands.
       type: str
@@ -123,9 +128,17 @@ findings:
         meanwhile, unless the task failed because of it.
       type: bool
     why:
-      description: What it is and, where it stays, why.
+      description: What it is and, where it stays although no live run has it, why.
       type: str
-      sample: in phase drain
+      sample: in phase drain of operation kernel-2026-11
+    todo:
+      description: What a person has to do about it; empty where nothing.
+      type: str
+report:
+  description: The same for people, one line for each, and then what there is to do by hand.
+  type: list
+  elements: str
+  returned: success, and where not everything could be cleared
 stale:
   description: How many of them are stale.
   type: int

@@ -6,18 +6,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor_rules import (
-    ORDER,
-    Picture,
-    Scope,
-    examine,
-)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor_picture import Picture, Scope
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor_rules import ORDER, examine
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._run import DEAD_AFTER, Run
 
@@ -135,25 +132,60 @@ def test_another_owners_cordon_is_theirs():
 
     assert not found.stale
     assert "another owner's" in found.why
+    assert not found.todo
 
 
 def test_a_node_that_is_down_stays_as_it_is():
-    seen = picture(node("n", *marks(DEAD), ready=False), groups={"g": ledger(slot(DEAD))})
+    operation = {"id": "kernel", "failures": {}, "runs": [DEAD]}
+    seen = picture(node("n", *marks(DEAD), ready=False), groups={"g": ledger(slot(DEAD), operations=[operation])})
 
-    assert stale(seen) == {"claim n", "record n"}
-    for kind in ("cordon", "opt_outs", "slot"):
-        assert "Ready is Unknown" in only(seen, kind).why
-    assert stale(seen, release=["n"]) == {"claim n", "record n", "slot n", "opt_outs n"}
+    assert stale(seen) == set()
+    for kind in ("cordon", "opt_outs", "claim", "record", "slot"):
+        found = only(seen, kind)
+        assert "its node is not Ready" in found.why
+        assert "Ready is Unknown (Told: by a test)" in found.todo
+        assert "doctor_release=n" in found.todo
+    assert "one of its slots does" in only(seen, "operation").why
+
+    assert stale(seen, release=["n"]) == EVERYTHING - {"cordon n"} | {"operation"}
+    assert "again when it is back" in only(seen, "cordon", release=["n"]).todo
 
 
 @pytest.mark.parametrize("who", [DEAD, LIVE])
 def test_a_failed_slot_stays_until_a_person_decides(who):
-    seen = picture(node("n", cordon()), groups={"g": ledger(slot(who, state="failed"))})
+    seen = picture(node("n", cordon(), opt_outs(DEAD)), groups={"g": ledger(slot(who, state="failed"))})
 
     assert stale(seen) == set()
     assert "has failed" in only(seen, "cordon").why
+    assert "(it was slow)" in only(seen, "slot").todo
     assert stale(seen, release=["other"]) == set()
-    assert stale(seen, release=["n"]) == {"slot n", "cordon n"}
+    assert stale(seen, release=["n"]) == {"slot n", "cordon n", "opt_outs n"}
+
+
+def test_the_failed_slot_of_a_node_that_is_no_more_stays_until_a_person_decides():
+    seen = picture(groups={"g": ledger(slot(DEAD, state="failed"))})
+
+    assert stale(seen) == set()
+    assert "is no more" in only(seen, "slot").todo
+    assert stale(seen, release=["n"]) == {"slot n"}
+
+
+@pytest.mark.parametrize(("boot_id", "back"), [("new", True), ("old", False)])
+def test_a_failed_slot_goes_with_all_else_once_its_node_is_back(boot_id, back):
+    rebooted = node("n", *marks(DEAD))
+    rebooted["status"]["nodeInfo"] = {"bootID": boot_id}
+    failed = replace(slot(DEAD, state="failed"), boot_id="old")
+
+    assert stale(picture(rebooted, groups={"g": ledger(failed)})) == (EVERYTHING if back else set())
+
+
+def test_a_node_that_failed_its_check_after_the_reboot_stays_cordoned():
+    failed = {"operation": {"id": "kernel", "phase": "ready", "result": "failed", "detail": "no disk"}}
+    seen = picture(node("n", cordon(), opt_outs(DEAD), failed))
+
+    assert stale(seen) == set()
+    assert "(no disk)" in only(seen, "cordon").todo
+    assert stale(seen, release=["n"]) == {"cordon n", "opt_outs n"}
 
 
 def test_a_failed_slot_is_not_released_under_a_run_that_works_there():
@@ -166,12 +198,30 @@ def test_a_slot_of_a_node_that_is_no_more():
     assert stale(picture(groups={"g": ledger(slot(DEAD))})) == {"slot n"}
 
 
-def test_what_was_taken_without_a_run_is_nobodys_to_clear():
-    seen = picture(node("n", opt_outs("")), groups={"g": ledger(slot(""))})
+def test_what_names_no_run_is_nobodys_to_clear():
+    seen = picture(node("n", cordon(), opt_outs(""), record("")), groups={"g": ledger(slot(""))})
 
     assert stale(seen) == set()
-    assert "without a run" in only(seen, "slot").why
-    assert "without a run" in only(seen, "opt_outs").why
+    for kind, module in (("slot", "reboot_slot"), ("opt_outs", "node_opt_outs"), ("record", "node_operation")):
+        assert f"holdfast.kubernetes.{module} -a 'name=n " in only(seen, kind).todo
+    assert "a slot that names no run" in only(seen, "cordon").why
+
+
+@pytest.mark.parametrize("mark", ["unschedulable_before", "keep-cordoned"])
+def test_of_a_cordon_of_others_under_ours_only_ours_goes(mark):
+    both = cordon()
+    both["cordon"][mark] = True
+    found = only(picture(node("n", both, {"keep-cordoned": True} if mark == "keep-cordoned" else {})), "cordon")
+
+    assert found.stale
+    assert "cordoned" in found.why.partition(";")[2]
+
+
+def test_a_cordon_is_that_of_the_run_that_works_under_it():
+    assert only(picture(node("n", cordon(), claim(DEAD))), "cordon").run == DEAD
+    seen = picture(node("n", cordon(), claim(DEAD)), groups={"g": ledger(slot(LIVE))})
+    assert only(seen, "cordon").run == LIVE
+    assert only(picture(node("n", cordon("storage"), claim(LIVE))), "cordon").run == ""
 
 
 def test_a_record_that_is_complete_is_no_finding():
