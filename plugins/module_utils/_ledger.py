@@ -208,7 +208,9 @@ def release(ledger: Ledger, node: str) -> Ledger:
     return replace(ledger, slots={name: slot for name, slot in ledger.slots.items() if name != node})
 
 
-def give_back(ledger: Ledger, node: str, run: str = "", claimant: Claimant | None = None) -> Ledger:
+def give_back(
+    ledger: Ledger, node: str, run: str = "", claimant: Claimant | None = None, *, cordoned: bool = False
+) -> Ledger:
     """A run gives the node's slot back; without ``run`` it goes whoever has it.
 
     Args:
@@ -217,6 +219,8 @@ def give_back(ledger: Ledger, node: str, run: str = "", claimant: Claimant | Non
         run: Who gives it back. A slot that passed to another run meanwhile is not its to give.
         claimant: Who has the claim on the node. A run that was taken for dead works on as long as it has that; the slot
             is what it works under, and passes back to it.
+        cordoned: Whether the node is cordoned for a reboot still, by a run that died over it. Its slot stands for that,
+            and stays until a run goes on with the node or the doctor puts it back.
     """
     slot = ledger.slots.get(node)
     if not run or slot is None:
@@ -226,7 +230,7 @@ def give_back(ledger: Ledger, node: str, run: str = "", claimant: Claimant | Non
     if claimant and claimant.run != run:
         passed = replace(slot, run=claimant.run, operation=claimant.operation)
         return replace(ledger, slots={**ledger.slots, node: passed})
-    return release(ledger, node)
+    return ledger if cordoned else release(ledger, node)
 
 
 def fail(

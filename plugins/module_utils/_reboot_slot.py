@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from . import _ledger, _run
+from . import _ledger, _node, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._budget import Policy, check_amount
@@ -18,7 +18,7 @@ from ._cluster import Cluster, Object
 from ._errors import ApiFailure, InvalidInput, Refused, TimedOut
 from ._face import Context, Params, Result
 from ._ledger import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
-from ._names import NAMESPACE
+from ._names import CORDON, NAMESPACE
 from ._read_node import read_node
 from ._watch import Changed, Deadline, Follower, Listed, retry_conflicts
 
@@ -218,7 +218,7 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
         )
     failed = params["state"] == "failed"
     node = cluster.find(paths.node(params["name"])) if failed or run else None
-    claimant = _claimant(node) if run else None
+    claimant = claimant_of(node) if run else None
     if failed:
         member = _ledger.member(node, "") if node else Member(params["name"], ready=False, unschedulable=False)
         if params.get("healthy") is not None:
@@ -226,16 +226,23 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
         reason = params.get("reason") or "failed"
         after = _ledger.fail(before, member, params["operation"], reason, run=run, claimant=claimant)
     else:
-        after = _ledger.give_back(before, params["name"], run, claimant)
+        cordoned = node is not None and cordoned_by_us(node)
+        after = _ledger.give_back(before, params["name"], run, claimant, cordoned=cordoned)
     if after != before:
         store.store(cluster, params["group"], config_map, after)
     return before, after
 
 
-def _claimant(node: Object | None) -> Claimant | None:
+def claimant_of(node: Object | None) -> Claimant | None:
     """Who works on a node under a slot; nobody who has claimed it for something else."""
     claim = claim_of(node) if node else None
     return Claimant(claim.run, claim.operation) if claim and claim.purpose == PURPOSE else None
+
+
+def cordoned_by_us(node: Object) -> bool:
+    """Whether a rolling reboot has cordoned a node that was not cordoned before."""
+    record = _node.record(node, CORDON) if _node.unschedulable(node) else None
+    return record is not None and record.get("owner") == PURPOSE and not record.get("unschedulable_before")
 
 
 def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:

@@ -37,7 +37,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import 
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready import is_back
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._operation_book import Wish
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import _claimant
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import claimant_of, cordoned_by_us
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._run import DEAD_AFTER, PASSING_FOR, Run, silent_since
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
@@ -226,7 +226,9 @@ class Memory:
         slot = self.ledger.slots.get(name)
         if slot and slot.operation != operation and slot.run in ("", run):
             return Outcome("refused")
-        self.ledger = _ledger.give_back(self.ledger, name, run, _claimant(self.nodes[name]))
+        item = self.nodes[name]
+        cordoned = cordoned_by_us(item)
+        self.ledger = _ledger.give_back(self.ledger, name, run, claimant_of(item), cordoned=cordoned)
         return {"slot": slot_seen(self.ledger.slots.get(name))}
 
     def do_fail(self, name: str, *, run: str, operation: str, healthy: bool) -> dict[str, Any] | Outcome:
@@ -234,7 +236,7 @@ class Memory:
         if slot and slot.operation != operation and slot.run in ("", run):
             return Outcome("refused")
         member = replace(_ledger.member(self.nodes[name], ""), ready=healthy)
-        claimant = _claimant(self.nodes[name])
+        claimant = claimant_of(self.nodes[name])
         self.ledger = _ledger.fail(self.ledger, member, operation, "failed", run=run, claimant=claimant)
         return {"slot": slot_seen(self.ledger.slots.get(name))}
 

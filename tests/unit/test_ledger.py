@@ -366,6 +366,12 @@ class TestGiveBack:
         assert give_back(taken, "alfa", "run-1") is taken
         assert give_back(taken, "alfa", "run-1", Claimant("run-1", "kernel")) is taken
 
+    def test_of_a_node_that_is_cordoned_still_it_stays(self):
+        taken = ledger_of(slot("alfa"))
+
+        assert give_back(taken, "alfa", "run-1", cordoned=True) is taken
+        assert give_back(taken, "alfa", cordoned=True).slots == {}
+
     @pytest.mark.parametrize("operation", ["kernel", "firmware"])
     def test_passes_back_to_whoever_works_under_it(self, operation):
         taken = ledger_of(slot("alfa", run="run-2"))
