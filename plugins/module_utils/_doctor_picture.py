@@ -29,7 +29,7 @@ class Finding:
         group: The group whose ledger it is in; empty for what is on a Node.
         operation: Id of the operation that it belongs to.
         run: Id of the run that it belongs to.
-        holder: Who that is, for people; empty where it left no sign of life.
+        holder: Who that is, for people; empty where it left no sign of life. Of a cordon of others, its owner.
         since: Since when it stands.
         last_sign: The run's last sign of life; empty where it left none.
         silent_seconds: Seconds since then; ``None`` without one.

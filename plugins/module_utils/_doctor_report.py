@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from ._doctor_picture import Finding
 
 _KINDS = {"opt_outs": "opt-outs"}
-_HEADER = ("", "WHAT", "NODE", "WHOSE", "SINCE", "LAST SIGN", "")
+_HEADER = ("", "WHAT", "NODE", "WHOSE", "SINCE (UTC)", "LAST SIGN", "")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -50,7 +50,7 @@ def _table(findings: Collection[Finding], verdict: Callable[[Finding], str]) -> 
                 verdict(finding),
                 _KINDS.get(finding.kind, finding.kind),
                 finding.node or "-",
-                finding.run or "-",
+                finding.run or finding.holder or "-",
                 _minute(finding.since),
                 _ago(finding.silent_seconds),
                 finding.why,

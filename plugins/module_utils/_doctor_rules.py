@@ -34,7 +34,11 @@ class _Verdict:
 
     def on(self, what: str) -> dict[str, Any]:
         """As fields of a finding about ``what``."""
-        return {"stale": self.stale, "why": f"{what}; it stays: {self.why}" if self.why else what, "todo": self.todo}
+        return {
+            "stale": self.stale,
+            "why": f"{what}; stays because {self.why}" if self.why else what,
+            "todo": self.todo,
+        }
 
 
 _STALE, _LIVE = _Verdict(stale=True), _Verdict()
@@ -65,7 +69,7 @@ def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[
     opt_outs, claim = _opt_outs.record_of(node), claim_of(node)
     if cordon:
         ours = cordon.get("owner") == ROLE_OWNER
-        signs = {**picture.signs(picture.worker(name)), "alive": busy} if ours else {}
+        signs = {**picture.signs(picture.worker(name)), "alive": busy} if ours else {"holder": str(cordon.get("owner"))}
         verdict = _LIVE if ours and busy else _cordon(picture, node, left, ours=ours)
         since = str(cordon.get("since") or "")
         yield Finding("cordon", node=name, since=since, **signs, **verdict.on(_cordoned(node, cordon)))
@@ -222,5 +226,5 @@ def _runs(picture: Picture, within: Collection[str], stays: Collection[str]) -> 
             continue
         verdict = _LIVE if run.alive(picture.now) else _STALE
         if verdict.stale and run.id in stays:
-            verdict = _Verdict(why="so does something that it left")
+            verdict = _Verdict(why="something that it left does")
         yield Finding("run", since=run.began, **picture.signs(run.id), **verdict.on(run.holder or "ended"))

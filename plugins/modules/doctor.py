@@ -102,7 +102,7 @@ findings:
       type: str
       sample: "4711"
     holder:
-      description: Who that run is, for people; empty where it left no sign of life.
+      description: Who that run is, for people; empty where it left no sign of life. Of a cordon of others, its owner.
       type: str
       sample: root@bastion
     since:

@@ -13,7 +13,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor_report
 SINCE = "2026-11-21T09:00:17.123456Z"
 DEAD = Finding("slot", "b", "g", "kernel", "awx-1", since=SINCE, silent_seconds=300, stale=True, why="active")
 LIVE = Finding("opt_outs", "a", run="awx-22", since=SINCE, silent_seconds=7, alive=True, why="told")
-DOWN = Finding("cordon", "b", why="it stays", todo="Mend b.")
+DOWN = Finding("cordon", "b", holder="us", why="it stays", todo="Mend b.")
 RUN = Finding("run", run="awx-1", silent_seconds=300, stale=True)
 
 
@@ -23,11 +23,11 @@ def report(*findings, cleared=(), clearing=True, check_mode=False):
 
 def test_a_table_by_node_and_what_is_to_be_done():
     assert report(DEAD, LIVE, DOWN, DOWN, RUN, cleared=[DEAD, RUN]) == [
-        "         WHAT      NODE  WHOSE   SINCE             LAST SIGN",
+        "         WHAT      NODE  WHOSE   SINCE (UTC)       LAST SIGN",
         "live     opt-outs  a     awx-22  2026-11-21 09:00  7 s ago    told",
         "cleared  slot      b     awx-1   2026-11-21 09:00  5 min ago  active",
-        "stays    cordon    b     -       -                 -          it stays",
-        "stays    cordon    b     -       -                 -          it stays",
+        "stays    cordon    b     us      -                 -          it stays",
+        "stays    cordon    b     us      -                 -          it stays",
         "cleared  run       -     awx-1   -                 5 min ago",
         "",
         "To do by hand:",

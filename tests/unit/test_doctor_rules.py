@@ -133,6 +133,7 @@ def test_another_owners_cordon_is_theirs():
     assert not found.stale
     assert "another owner's" in found.why
     assert not found.todo
+    assert found.holder == "storage"
 
 
 def test_a_node_that_is_down_stays_as_it_is():
@@ -255,7 +256,7 @@ def test_a_dead_runs_last_sign_stays_as_long_as_something_of_it():
     shared = ledger(operations=[{"id": "kernel", "failures": {}, "runs": [DEAD, LIVE]}])
 
     assert not only(down, "run").stale
-    assert "stays" in only(down, "run").why
+    assert "something that it left does" in only(down, "run").why
     assert only(down, "run", release=["n"]).stale
     assert not any(item.stale for item in examine(picture(groups={"g": shared})))
 
