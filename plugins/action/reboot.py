@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -50,6 +50,7 @@ class ActionModule(BuiltinReboot):
         self._run_id: str = self._params.get("run") or ""
         self._phases: dict[str, float] = {}
         self._overridden: list[dict[str, Any]] = []
+        self._sent = False
         self._boot_id = ""
         self._after = ""
         self._stage = Deadline(None)
@@ -69,6 +70,7 @@ class ActionModule(BuiltinReboot):
             happened = True
         result.update(
             rebooted=happened,
+            sent=self._sent,
             changed=happened,
             boot_id_before=self._boot_id or None,
             boot_id_after=self._after or None,
@@ -79,6 +81,12 @@ class ActionModule(BuiltinReboot):
             result["overridden_holds"] = self._overridden
         cleaned: dict[str, Any] = remove_values(result, validation._no_log_values)
         return cleaned
+
+    def cleanup(self, force: bool = False) -> None:
+        """Remove what modules left on the node, where it is there to be asked."""
+        # Ansible calls this when all is over, and a connection that fails here would take the place of the result.
+        with suppress(AnsibleConnectionFailure):
+            super().cleanup(force)
 
     def _reboot(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         if self._connection.transport == "local":
@@ -107,7 +115,10 @@ class ActionModule(BuiltinReboot):
         """The last look, directly before the act, then the act."""
         self._look(first=False)
         self._refuse_blocks(self._logind())
+        # Until it is known to have been refused, it may have been heard.
+        self._sent = True
         result: dict[str, Any] = super().perform_reboot(task_vars, distribution)
+        self._sent = not result.get("failed")
         return result
 
     def _look(self, *, first: bool) -> None:

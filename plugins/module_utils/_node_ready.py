@@ -18,6 +18,8 @@ from ._read_node import read_node
 from ._watch import Deadline, Follower, Listed, passing, wait_for
 
 _LOOK_EVERY = 1.0
+# Where kubelets renew a Lease of their node's name, every 10 s by default.
+_NODE_LEASES = "kube-node-lease"
 
 
 def node_ready(context: Context, params: Params) -> Result:
@@ -27,6 +29,8 @@ def node_ready(context: Context, params: Params) -> Result:
     node = _patiently_read(cluster, name, Deadline(0) if context.check_mode else deadline)
     old = params.get("boot_id_before") or ""
     if not context.check_mode:
+        if params["sign_of_life"]:
+            wait_for_sign_of_life(cluster, name, deadline)
         node = wait_until_back(cluster, name, old, deadline)
         if params["daemonset_pods"]:
             wait_for_daemon_pods(cluster, name, deadline)
@@ -83,6 +87,30 @@ def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Dea
     )
 
 
+def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> None:
+    """Watch until the node's kubelet renews its Lease, if it has one.
+
+    A Node that died is called Ready for another 40 s or more, until the node controller gives it up.
+
+    Raises:
+        TimedOut: It did not.
+    """
+    lease = cluster.find(paths.one(paths.leases(_NODE_LEASES), name))
+    if lease is None:
+        return
+
+    def renewed(item: Object | None) -> bool:
+        return item is not None and _renew_time(item) != _renew_time(lease)
+
+    if not renewed(wait_for(cluster, paths.leases(_NODE_LEASES), name, renewed, deadline)):
+        raise TimedOut(
+            f"The kubelet of node {name} gave no sign of life within {deadline.seconds} s; its last is of "
+            f"{_renew_time(lease) or 'never'}. Look at the node's console.",
+            node=name,
+            ready=False,
+        )
+
+
 def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> None:
     """Watch until every DaemonSet pod of the node is Ready.
 
@@ -109,6 +137,10 @@ def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> Non
         node=name,
         pods=left,
     )
+
+
+def _renew_time(lease: Object) -> str:
+    return str(lease["spec"].get("renewTime") or "")
 
 
 def _waiting(pods: dict[str, Pod]) -> list[str]:
