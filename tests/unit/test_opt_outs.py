@@ -79,13 +79,11 @@ class Server:
 class World:
     """One Node, and in the management cluster its Machine."""
 
-    def __init__(
-        self, on_node=None, on_machine=None, *, machine=True, version="v1beta2", served=None, marks=IS_MACHINE
-    ):
+    def __init__(self, on_node=None, on_machine=None, *, machine=True, version="v1beta2", served=None, marks=None):
         self.server = Server()
         self.path = MACHINE.format(version)
         self.warnings = []
-        self._add(NODE, {"name": "n"}, {DISABLED: on_node, **marks})
+        self._add(NODE, {"name": "n"}, {DISABLED: on_node, **(IS_MACHINE if marks is None else marks)})
         if machine:
             self._add(self.path, {"name": "m", "namespace": "metal"}, {SKIP: on_machine})
         versions = [version] if served is None else served
