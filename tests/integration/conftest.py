@@ -440,6 +440,7 @@ def ansible(tmp_path: Path, lab: Lab) -> Ansible:
 
 
 Stage = Callable[[], tuple[World, Ansible]]
+AT_ONCE = 6
 
 
 @pytest.fixture(scope="session")
@@ -461,13 +462,14 @@ def stage(
 
 @pytest.fixture(scope="session")
 def _together(request: pytest.FixtureRequest, stage: Stage) -> Iterator[dict[str, Future[Any]]]:
-    """What becomes of every chosen test that is marked ``together``, by its id: all are played at once.
+    """What becomes of every chosen test that is marked ``together``, by its id: several are played at once.
 
-    Each of them waits 90 s until a run counts as dead. One after the other they would take half an hour.
+    Each of them waits 90 s until a run counts as dead. One after the other they would take half an hour; all at once,
+    two cores would be so busy that nodes are given up whose Leases can't be renewed in time.
     """
     marked = {item: item.get_closest_marker("together") for item in request.session.items}
     chosen = {item: mark.kwargs["by"] for item, mark in marked.items() if mark}
-    pool = ThreadPoolExecutor(max_workers=max(1, len(chosen)))
+    pool = ThreadPoolExecutor(max_workers=AT_ONCE)
     yield {
         item.nodeid: pool.submit(play, stage, **(item.callspec.params if hasattr(item, "callspec") else {}))
         for item, play in chosen.items()

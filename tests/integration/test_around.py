@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a rolling reboot minds around the reboot itself: windows, blocks, the control plane, others who look after nodes."""
+"""What a rolling reboot minds around the reboot itself: windows, blocks, canaries, the control plane, and others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from integration.playbooks import Rolling
 
 AUTOSCALER = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-# The pod network of the lab has no such day.
+# Open for a minute a week.
 NEVER_NOW = {"windows": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "window_time_zone": "Etc/GMT+12"}
 ALWAYS = {"windows": [{"start": "00:00", "end": "24:00"}]}
 
