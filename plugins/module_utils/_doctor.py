@@ -16,7 +16,7 @@ from . import _paths as paths
 from ._clock import to_text
 from ._cluster import Cluster
 from ._doctor_picture import Finding, Picture, Scope
-from ._doctor_rules import ROLE_OWNER, examine
+from ._doctor_rules import ROLE_OWNER, abandoned, examine
 from ._errors import ApiFailure, HoldfastError, NotFound, Refused
 from ._face import Context, Params, Result
 from ._ledger import Ledger
@@ -186,10 +186,9 @@ class _Clearing:
             record = _node.record(node, OPERATION)
             if not record or record.get("result") or record.get("id") != finding.operation:
                 return False
-            closed = {**record, "result": "failed", "detail": f"abandoned in phase {record.get('phase')}"}
             metadata = {
                 "resourceVersion": node["metadata"]["resourceVersion"],
-                "annotations": {OPERATION: json.dumps(closed, sort_keys=True)},
+                "annotations": {OPERATION: json.dumps(abandoned(record), sort_keys=True)},
             }
             self._cluster.merge(paths.node(finding.node), {"metadata": metadata})
             return True

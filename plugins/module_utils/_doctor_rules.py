@@ -8,7 +8,7 @@ Rules only: objects as they are go in, findings come out, in the order in which 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,7 @@ class _Verdict:
 
 _STALE, _LIVE = _Verdict(stale=True), _Verdict()
 _NOT_READY = "its node is not Ready"
+_ABANDONED = "abandoned in phase"
 
 
 def examine(picture: Picture, *, release: Collection[str] = ()) -> list[Finding]:
@@ -122,10 +123,15 @@ def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdi
     if slot is not None:
         return _Verdict(why="its node has failed", todo=todo.look_at_failed(name, slot))
     record = _node.record(node, OPERATION) or {}
-    if record.get("result") == "failed" and record.get("phase") == "ready":
-        advice = todo.look_at_unhealthy(name, str(record.get("detail")))
-        return _Verdict(why="its node has failed its check", todo=advice)
+    detail = str(record.get("detail"))
+    if record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED):
+        return _Verdict(why="its node has failed its check", todo=todo.look_at_unhealthy(name, detail))
     return None
+
+
+def abandoned(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of an operation on a node, closed by the doctor."""
+    return {**record, "result": "failed", "detail": f"{_ABANDONED} {record.get('phase')}"}
 
 
 def _unknown(advice: str) -> _Verdict:

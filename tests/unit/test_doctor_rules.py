@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor_picture import Picture, Scope
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor_rules import ORDER, examine
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor_rules import ORDER, abandoned, examine
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._run import DEAD_AFTER, Run
 
@@ -187,6 +187,12 @@ def test_a_node_that_failed_its_check_after_the_reboot_stays_cordoned():
     assert stale(seen) == set()
     assert "(no disk)" in only(seen, "cordon").todo
     assert stale(seen, release=["n"]) == {"cordon n", "opt_outs n"}
+
+
+def test_a_record_that_the_doctor_closed_is_no_failed_check():
+    ours = {"operation": abandoned({"id": "kernel", "phase": "ready", "result": ""})}
+
+    assert stale(picture(node("n", cordon(), ours))) == {"cordon n"}
 
 
 def test_a_failed_slot_is_not_released_under_a_run_that_works_there():
