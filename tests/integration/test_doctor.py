@@ -28,6 +28,8 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
 
 OURS = "holdfast.dev/"
 LONG_AGO = "2020-01-01T00:00:00.000000Z"
+# So that no machine is too slow for what is to be alive.
+IN_LONG = "2100-01-01T00:00:00.000000Z"
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
 SKIP = "cluster.x-k8s.io/skip-remediation"
 ALL = {"cordon", "opt_outs", "claim", "record", "slot", "operation", "run"}
@@ -83,6 +85,9 @@ class Ward:
 
     def die(self, name="one"):
         self.world.cluster.merge(self.lease(name), {"spec": {"renewTime": LONG_AGO}})
+
+    def live_on(self, name="one"):
+        self.world.cluster.merge(self.lease(name), {"spec": {"renewTime": IN_LONG}})
 
     def come_to_life(self, name="one"):
         _run.renew(self.world.cluster, self.run_of(name), "somebody")
@@ -404,6 +409,7 @@ class TestPlaybook:
         ward.work(busy, "live", "another")
         ward.do(cordon, name=theirs, owner="storage", reason="disk")
         world.set_condition(down, "Ready", "Unknown", "NodeStatusUnknown")
+        ward.live_on("live")
         ward.die("dead")
         return ward
 
