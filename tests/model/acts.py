@@ -10,6 +10,8 @@ from typing import Any
 
 # Acts that a run repeats until they come to something, or until it has waited for long enough.
 WAITS = {"slot", "claim", "free", "back", "end"}
+# Acts that only look.
+READS = {"look", "free", "back", "check"}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from model.acts import WAITS, Act, Outcome
+from model.acts import READS, WAITS, Act, Outcome
 from model.judge import Judge
 from model.role import NEXT_PASS, OWNER, Host, Play, Program, work
 
@@ -24,6 +24,7 @@ class World(Protocol):
 
     def perform(self, act: Act) -> Outcome: ...
     def picture(self) -> dict[str, Any]: ...
+    def runs(self) -> list[str]: ...
     def pass_time(self, seconds: float) -> None: ...
     def beat(self, run: str) -> None: ...
     def report(self, name: str, *, ready: bool, boot_id: str = "") -> None: ...
@@ -61,10 +62,12 @@ class Worker:
 class Fleet:
     """Runs, nodes and people, in one world."""
 
-    def __init__(self, world: World, nodes: list[str], prefix: str = "") -> None:
+    def __init__(self, world: World, nodes: list[str], prefix: str = "", *, brief: bool = False) -> None:
         self.world = world
         self.nodes = nodes
         self.prefix = prefix
+        # Where acts take long: in the end each goes on as far as it can, and soon gives up what it waits for.
+        self.brief = brief
         self.workers: dict[str, Worker] = {}
         self.judge = Judge()
         self.judge.begin(world.picture())
@@ -104,7 +107,8 @@ class Fleet:
         if not waits:
             self.tell(f"{act} -> {outcome.error or 'ok'}{'' if fate == 'well' else ', ' + fate}")
         went = act.name == "reboot" and not outcome.error and not outcome.facts["held"]
-        self.judge.see(self.world.picture(), act=act)
+        if act.name not in READS:
+            self.judge.see(self.world.picture(), act=act)
         self.judge.act(worker.play, worker.operation, act, outcome, before)
         if went:
             self._sent(act.node, fate)
@@ -232,7 +236,8 @@ class Fleet:
             busy = [(worker, name) for worker in self.alive() for name in worker.todo()]
             if not busy:
                 break
-            went_on = [self.step(worker, name, patient=idle < 6) for worker, name in busy if name in worker.todo()]
+            patient = idle < (1 if self.brief else 6)
+            went_on = [self._go_on_with(worker, name, patient) for worker, name in busy]
             idle = 0 if any(went_on) else idle + 1
             if idle:
                 self.pass_time(35)
@@ -243,9 +248,19 @@ class Fleet:
             if worker.operation and not worker.next:
                 assert all(worker.results().values()), f"not named: {worker.results()}"
 
+    def _go_on_with(self, worker: Worker, name: str, patient: bool) -> bool:
+        went_on = False
+        while name in worker.todo() and self.step(worker, name, patient=patient):
+            went_on = True
+            if not self.brief:
+                break
+        return went_on
+
     def _mend(self) -> None:
+        """Whoever mends a node reboots it; one that failed counts as mended only then."""
         for name, node in self.judge.last["nodes"].items():
-            if name in self.judge.down or not node["ready"]:
+            failed = (node["slot"] or {}).get("state") == "failed"
+            if name in self.judge.down or failed or not node["ready"]:
                 self.comes_back(name)
 
     def calm(self) -> None:
@@ -261,6 +276,7 @@ class Fleet:
         """One more run, with nobody else alive, does the rest. It begins afresh where it has to."""
         for worker in self.alive():
             self.kill(worker)
+        self._mend()
         self.pass_time(175)
         ledger = self.judge.last["ledger"]
         open_ones = [name for name, entry in ledger["operations"].items() if entry["runs"] or entry["unfinished"]]
@@ -293,4 +309,4 @@ class Fleet:
             assert not node["cordon"], f"promise 3: {name} is left cordoned by {OWNER}"
             assert node["unschedulable"] == (name in self.judge.cordoned), f"promise 3: {name} {node}"
         assert not picture["ledger"]["slots"], f"slots are left: {picture['ledger']['slots']}"
-        assert worker.play.run not in picture["runs"], "the run's Lease is left"
+        assert worker.play.run not in self.world.runs(), "the run's Lease is left"

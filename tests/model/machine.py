@@ -55,7 +55,7 @@ class Machine(RuleBasedStateMachine):
         return chosen[number % len(chosen)] if chosen else None
 
     def name(self, number: int) -> str:
-        return self.fleet.nodes[number]
+        return self.fleet.nodes[number % len(self.fleet.nodes)]
 
     # -- runs
 

@@ -67,6 +67,8 @@ class Memory:
 
     def perform(self, act: Act) -> Outcome:
         self._seen.pop(act.node, None)
+        # Which of two acts was first can be told.
+        self.now += timedelta(milliseconds=1)
         try:
             facts = getattr(self, f"do_{act.name}")(act.node, **act.options)
         except HoldfastError as error:
@@ -77,8 +79,11 @@ class Memory:
         return {
             "nodes": {name: self.look_at(name) for name in self.nodes},
             "ledger": ledger_seen(self.ledger),
-            "runs": {name: self.live(name) for name in self.signs},
         }
+
+    def runs(self) -> list[str]:
+        """Runs that left a sign of life."""
+        return list(self.signs)
 
     def look_at(self, name: str) -> dict[str, Any]:
         slot = slot_seen(self.ledger.slots.get(name))
