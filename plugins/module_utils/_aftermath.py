@@ -81,5 +81,6 @@ def _healthy(node: Mapping[str, Any] | None, failure: Failure) -> bool:
     record = node.get("operation") or {}
     if record.get("id") != failure.operation:
         return True
-    # One that fails its check after the reboot is not healthy, whatever its kubelet says.
-    return record.get("phase") != "ready" and not failure.switched_off
+    # One that failed its check after the reboot, or never got to it, is not healthy, whatever its kubelet says.
+    unchecked = record.get("phase") == "reboot" and node.get("boot_id") != record.get("boot_id_before")
+    return record.get("phase") != "ready" and not unchecked and not failure.switched_off

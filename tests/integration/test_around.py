@@ -51,6 +51,18 @@ def test_outside_of_the_windows_nothing_is_begun_and_that_is_no_failure(rolling,
     assert done.report["summary"]["operation"] == "night"
 
 
+def test_where_the_canary_is_postponed_everybody_is(rolling, nodes):
+    canary, other = names = nodes(2)
+    before = rolling.boot_ids(names)
+
+    closed = {f"rolling_reboot_{key}": value for key, value in NEVER_NOW.items()}
+    done = rolling.run({canary: closed, other: {}}, canary=1)
+
+    assert done.good().results == dict.fromkeys(names, "postponed")
+    assert f"canary {canary} is postponed" in done.detail(other)
+    assert rolling.boot_ids(names) == before
+
+
 def test_the_plan_tells_of_the_next_window(rolling, nodes):
     (node,) = nodes(1)
     done = rolling.run([node], "--check", **NEVER_NOW).good()

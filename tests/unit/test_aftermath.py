@@ -15,7 +15,8 @@ NODE = {
     "ready": True,
     "claim": {"run": "me"},
     "slot": {"run": "me"},
-    "operation": {"id": "kernel", "phase": "drain"},
+    "boot_id": "old",
+    "operation": {"id": "kernel", "phase": "drain", "boot_id_before": "old"},
 }
 
 
@@ -32,9 +33,10 @@ def test_a_healthy_node_is_given_back_and_counted():
     [
         ({"ready": False}, {}),
         ({"operation": {"id": "kernel", "phase": "ready"}}, {}),
+        ({"boot_id": "new", "operation": {"id": "kernel", "phase": "reboot", "boot_id_before": "old"}}, {}),
         ({}, {"switched_off": True}),
     ],
-    ids=["not Ready", "failed its check", "may be off"],
+    ids=["not Ready", "failed its check", "never got to its check", "may be off"],
 )
 def test_one_that_is_not_healthy_stays_cordoned_and_counts(node, failure):
     found = after(node, **failure)
