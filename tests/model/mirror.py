@@ -37,6 +37,13 @@ class Mirror:
         assert found == thought, "; ".join(_differences(found, thought))
         return found
 
+    def doctor(self, release: list[str]) -> list[str]:
+        if self._server.picture()["ledger"]["policy"] is None:
+            # It looks at one group, and which nodes are in that is known from its first slot on.
+            return []
+        self._memory.doctor(release)
+        return self._server.doctor(release)
+
 
 def _differences(found: Any, thought: Any, where: str = "") -> Iterator[str]:
     if isinstance(found, dict) and isinstance(thought, dict):
