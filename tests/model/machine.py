@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import note
+from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from model.fleet import FATES, Fleet, Worker
@@ -153,4 +153,5 @@ class Machine(RuleBasedStateMachine):
         try:
             self.fleet.end()
         finally:
-            note("\n".join(self.fleet.history))
+            # A case that was kept is told by pytest.
+            (note if currently_in_test_context() else print)("\n".join(self.fleet.history))
