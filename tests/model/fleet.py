@@ -114,6 +114,9 @@ class Fleet:
             self._sent(act.node, fate)
         if waits:
             return False
+        if act.name == "back" and outcome.error:
+            # Whoever gives up has waited for longer than the API server takes to notice.
+            self._notice()
         self._go_on(worker, name, outcome)
         return True
 
@@ -164,8 +167,11 @@ class Fleet:
         self.tell(f"{seconds} s pass")
         self.world.pass_time(seconds)
         self._beat()
+        # What is down is seen to be, before anybody takes its run for dead.
+        self._notice()
+
+    def _notice(self) -> None:
         for name in sorted(self.judge.down):
-            # What is down is seen to be, before anybody takes its run for dead.
             self.world.report(name, ready=False)
         self._look()
 
