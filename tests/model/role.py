@@ -200,6 +200,9 @@ def reboot(host: Host) -> Program:
         yield Act("back", host.name, {"boot_id_before": ""})
         yield from look(host)
     if not host.already and not (yield from down(host)):
+        if not host.seen["ready"]:
+            # Another run sent it down, and it is off still: no slot goes back for that.
+            raise Failed(Act("back", host.name), "it is held, and not back from its reboot")
         yield from put_back(host)
         return
     yield from finish(host)
