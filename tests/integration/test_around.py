@@ -51,6 +51,7 @@ def test_outside_of_the_windows_nothing_is_begun_and_that_is_no_failure(rolling,
     assert done.report["summary"]["operation"] == "night"
 
 
+@pytest.mark.long
 def test_where_the_canary_is_postponed_everybody_is(rolling, nodes):
     canary, other = names = nodes(2)
     before = rolling.boot_ids(names)
@@ -63,6 +64,7 @@ def test_where_the_canary_is_postponed_everybody_is(rolling, nodes):
     assert rolling.boot_ids(names) == before
 
 
+@pytest.mark.long
 def test_the_plan_tells_of_the_next_window(rolling, nodes):
     (node,) = nodes(1)
     done = rolling.run([node], "--check", **NEVER_NOW).good()
@@ -91,6 +93,7 @@ def test_a_blocked_node_is_put_off_until_the_pod_is_gone(rolling, nodes, world):
 # --- others who look after nodes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("known", [None, "false", "true"])
 def test_the_autoscaler_leaves_the_node_alone_meanwhile(rolling, nodes, world, tmp_path, known):
     (node,) = nodes(1)
@@ -150,6 +153,7 @@ def test_control_plane_nodes_go_one_at_a_time_in_a_group_of_their_own(rolling, n
     assert [len(json.loads(look["data"]["slots"])) for look in looks] == [1, 1, 1]
 
 
+@pytest.mark.long
 def test_a_control_plane_node_is_left_where_the_quorum_would_break(rolling, nodes, world):
     going, other, gone = names = nodes(3)
     group = f"{rolling.group}-masters"
@@ -183,6 +187,7 @@ def order(rolling, names):
     return sorted(names, key=lambda name: rolling.record(name)["since"])
 
 
+@pytest.mark.long
 def test_canaries_go_first_and_stand_the_soak(rolling, nodes, tmp_path):
     names = nodes(4)
     canaries = names[2:]
@@ -215,6 +220,7 @@ def test_nothing_is_begun_where_a_canary_fails(rolling, nodes):
     assert not any(rolling.world.cordoned(name) for name in rest)
 
 
+@pytest.mark.long
 def test_slices_wait_for_the_canary_of_another_slice(rolling, nodes):
     canary, other = nodes(2)
     budget = {"operation": "slices", "canary": [canary], "max_unavailable": 2}
@@ -228,6 +234,7 @@ def test_slices_wait_for_the_canary_of_another_slice(rolling, nodes):
     assert order(rolling, [other, canary]) == [canary, other]
 
 
+@pytest.mark.long
 def test_the_node_of_the_controller_goes_last(rolling, nodes):
     own, *rest = names = nodes(3)
     rolling.hold(rest[0])

@@ -69,7 +69,7 @@ def play(stage: Any, point: str, name: str) -> None:
         rolling.close()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.nodes
 @pytest.mark.together(by=play)
 @pytest.mark.parametrize(

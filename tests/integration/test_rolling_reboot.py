@@ -72,8 +72,10 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig)
         "rolling_reboot_operation": "kernel",
         "rolling_reboot_rebooted": 3,
         "rolling_reboot_skipped": 1,
+        "rolling_reboot_postponed": 0,
         "rolling_reboot_failed": 0,
         "rolling_reboot_stopped": 0,
+        "rolling_reboot_lost": 0,
         "rolling_reboot_failed_nodes": "",
     }
     assert f"{wanted[0]}: rebooted (rolling_reboot_when is always)" in done.output

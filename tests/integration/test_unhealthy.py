@@ -126,7 +126,7 @@ def test_a_mended_node_that_needs_no_reboot_any_more_is_uncordoned(rolling, node
     rolling.assert_nothing_left([gone])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.nodes
 def test_a_real_node_that_loses_its_power_in_its_reboot_stops_the_rest(rolling, nodes, world, lab, kubeconfig):
     """Its ssh and its kubelet are gone, until somebody switches it on."""
