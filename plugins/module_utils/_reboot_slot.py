@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -142,10 +143,15 @@ class _Taking:
         self._before = ledger
         return decision
 
+    @property
+    def _counted_in(self) -> str:
+        """The group in whose ledger the failures of the operation count, and are forgotten when it is gone on with."""
+        return str(self._params.get("operation_group") or self._params["group"])
+
     def _refuse_past_failures_elsewhere(self) -> None:
         """Of an operation over several groups, the failures are all in the ledger of one."""
-        group, params = self._params.get("operation_group"), self._params
-        if not group or group == params["group"]:
+        group, params = self._counted_in, self._params
+        if group == params["group"]:
             return
         failures = store.ledger_of(store.load(self._cluster, group)).failures(params["operation"])
         if len(failures) > params["max_failed"]:
@@ -183,7 +189,7 @@ class _Taking:
             operation=params["operation"],
             run=params.get("run") or "",
             now=to_text(self._cluster.now()),
-            max_failed=params["max_failed"],
+            max_failed=params["max_failed"] if self._counted_in == params["group"] else sys.maxsize,
             count_others=params["count_others"],
             live=live,
             passing=passing,
@@ -240,9 +246,9 @@ def claimant_of(node: Object | None) -> Claimant | None:
 
 
 def cordoned_by_us(node: Object) -> bool:
-    """Whether a rolling reboot has cordoned a node that was not cordoned before."""
-    record = _node.record(node, CORDON) if _node.unschedulable(node) else None
-    return record is not None and record.get("owner") == PURPOSE and not record.get("unschedulable_before")
+    """Whether a rolling reboot has begun with a node and not put it back, whoever else wants it cordoned."""
+    record = _node.record(node, CORDON)
+    return record is not None and record.get("owner") == PURPOSE
 
 
 def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:
