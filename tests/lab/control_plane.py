@@ -23,9 +23,8 @@ API_PORT = 6443
 SERVICES = "10.96.0.0/16"
 SERVICE_API = "10.96.0.1"
 
-# Seconds without a sign of life until a node counts as unreachable; 50 by default. Much shorter, and a busy machine is
-# enough for nodes that are well to be given up.
-NODE_GRACE = 40
+# Seconds without a sign of life until a node counts as unreachable; 50 by default, too long for a test.
+NODE_GRACE = 20
 
 
 class ControlPlane:

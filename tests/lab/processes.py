@@ -16,10 +16,6 @@ from pathlib import Path
 
 from .errors import LabError
 
-# Where the tests take all of a machine, the control plane must not starve: it would give up nodes that are well.
-# Without the right to it, nice complains and goes on.
-_FIRST = ("nice", "-n", "-10")
-
 
 def start_time(pid: int) -> str | None:
     """When a process started, in ticks since the machine booted; None if there is no such process.
@@ -62,7 +58,7 @@ class Process:
             return
         with self.log.open("ab") as log:
             child = subprocess.Popen(
-                [*_FIRST, *(str(word) for word in argv)],
+                [str(word) for word in argv],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -124,9 +124,7 @@ def test_pods_and_alerts_are_waited_for_and_named():
 @pytest.mark.parametrize("blockers", [[], [POD]])
 @pytest.mark.parametrize("override", [False, True])
 def test_holds_alone_can_be_overridden(holds, blockers, override):
-    line = judge(
-        node(holds=holds), needed="kernel", done_in="", override_holds=override, drain=True, blockers=blockers
-    )
+    line = judge(node(holds=holds), needed="kernel", done_in="", override_holds=override, drain=True, blockers=blockers)
     assert line["held"] == (bool(holds) and not override)
     assert line["blocked"] == bool(blockers)
     assert (line["verdict"] == "later") == (line["held"] or line["blocked"])
