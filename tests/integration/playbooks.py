@@ -25,7 +25,7 @@ from lab.inventory import PACKAGE
 SIMULATED_REBOOT = PACKAGE / "simulated_reboot.yml"
 PLAYBOOK = "holdfast.kubernetes.rolling_reboot"
 # A busy machine is no failure: what waits this long waits in vain.
-PATIENCE = 90.0
+PATIENCE = 180.0
 _LEDGERS = "/api/v1/namespaces/holdfast/configmaps"
 OURS = "holdfast.dev/"
 OPERATION, CORDON, CLAIM = f"{OURS}operation", f"{OURS}cordon", f"{OURS}claim"
