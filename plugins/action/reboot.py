@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -79,6 +79,12 @@ class ActionModule(BuiltinReboot):
             result["overridden_holds"] = self._overridden
         cleaned: dict[str, Any] = remove_values(result, validation._no_log_values)
         return cleaned
+
+    def cleanup(self, force: bool = False) -> None:
+        """Remove what modules left on the node, where it is there to be asked."""
+        # Ansible calls this when all is over, and a connection that fails here would take the place of the result.
+        with suppress(AnsibleConnectionFailure):
+            super().cleanup(force)
 
     def _reboot(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         if self._connection.transport == "local":

@@ -15,6 +15,9 @@ from pathlib import Path
 from .errors import LabError
 
 MOUNTS = Path("/sys/fs/cgroup")
+# A group is served like one process, whatever is in it, so under a busy machine's many processes a control plane would
+# starve, and give up nodes that are well. In v1 a process has 1024, in v2 100.
+WEIGHTS = {"cpu.shares": "32768", "cpu.weight": "3200"}
 JOIN = 'for procs in $0; do echo $$ > "$procs"; done; exec "$@"'
 
 
@@ -40,6 +43,10 @@ class Cgroup:
             missing = [path, *path.parents][: len(Path(self.name).parts)]
             for directory in reversed(missing):
                 directory.mkdir(exist_ok=True)
+                for name, weight in WEIGHTS.items():
+                    # In v2 it is there only where the machine lets its groups have it.
+                    if directory.parent == root and (directory / name).exists():
+                        (directory / name).write_text(weight)
                 for name in ("cpuset.cpus", "cpuset.mems"):
                     file = directory / name
                     if directory.parent == root or file.exists():
