@@ -43,16 +43,13 @@ class Cgroup:
             missing = [path, *path.parents][: len(Path(self.name).parts)]
             for directory in reversed(missing):
                 directory.mkdir(exist_ok=True)
-                for name, weight in WEIGHTS.items():
-                    # In v2 it is there only where the machine lets its groups have it.
-                    if directory.parent == root and (directory / name).exists():
-                        (directory / name).write_text(weight)
                 for name in ("cpuset.cpus", "cpuset.mems"):
                     file = directory / name
                     if directory.parent == root or file.exists():
                         with contextlib.suppress(FileNotFoundError):
                             if not file.read_text().strip():
                                 file.write_text((directory.parent / name).read_text())
+            _favour(missing[-1])
 
     def command(self, argv: Iterable[str | Path]) -> list[str]:
         """The command that joins the group and becomes argv: so no moment exists when it is not in it."""
@@ -81,6 +78,13 @@ class Cgroup:
                 if not (keep_top and directory == path):
                     with contextlib.suppress(OSError):
                         directory.rmdir()
+
+
+def _favour(top: Path) -> None:
+    """Give a group its share. In v2 it can have one only where the machine lets its groups have it."""
+    for name, weight in WEIGHTS.items():
+        if (top / name).exists():
+            (top / name).write_text(weight)
 
 
 def _below(path: Path) -> Iterator[Path]:

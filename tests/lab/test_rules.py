@@ -68,6 +68,16 @@ def test_a_command_joins_its_cgroup_before_it_becomes_itself(tmp_path: Path) -> 
         assert (path / "cgroup.procs").read_text() == pid
 
 
+@pytest.mark.parametrize("name", ["cpu.shares", "cpu.weight"])
+def test_the_topmost_control_group_gets_its_share(tmp_path: Path, name: str) -> None:
+    for directory in (tmp_path / "lab", tmp_path / "lab/part"):
+        directory.mkdir()
+        (directory / name).write_text("usual")
+    cgroups.Cgroup("lab/part", [tmp_path]).make()
+    assert (tmp_path / "lab" / name).read_text() == cgroups.WEIGHTS[name]
+    assert (tmp_path / "lab/part" / name).read_text() == "usual"
+
+
 @pytest.mark.parametrize(
     ("name", "prefix", "expected"),
     [
