@@ -12,6 +12,8 @@ NODES ?= 3
 SIMULATED ?= 0
 # What pytest is to run, and how: make unit ARGS='-k drain -x'
 ARGS ?=
+# How many the model is to try.
+HISTORIES ?= 10000
 RELEASE_DATE ?= $(shell date +%F)
 
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
@@ -20,7 +22,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint format sanity unit integration molecule lab lab-setup lab-down demo test mutants bench bench-venv build changelog clean
+.PHONY: help venv lint format sanity unit integration long molecule lab lab-setup lab-down demo test mutants model bench bench-venv build changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +46,9 @@ unit: venv ## Unit tests (ARGS='-k drain -x')
 integration: venv ## Tests against the lab, which is started if it is not up (ARGS=...)
 	@$(STAGE) --pytest-args='$(ARGS)' integration
 
+long: venv ## Integration tests that take minutes: runs that are killed and paused
+	@$(STAGE) --pytest-args='$(ARGS)' long
+
 molecule: venv ## Molecule scenarios on the lab, which is started if it is not up
 	@$(STAGE) molecule
 
@@ -64,6 +69,9 @@ demo: venv ## A rolling reboot of three real nodes; leaves build/demo/report.jso
 
 mutants: venv ## Break one rule at a time, and see that a test notices
 	@$(PY) tests/mutants/run.py $(ARGS)
+
+model: venv ## Histories of runs that die, race and revive, tried on the rules: make model HISTORIES=10000
+	@PYTHONPATH=tests:build/collections $(PY) -m model --histories $(HISTORIES) $(ARGS)
 
 bench-venv: venv ## build/venv-peers: what the benchmarks compare with
 	@tools/venv.sh build/venv-peers requirements/peers.txt --constraint requirements/constraints.txt

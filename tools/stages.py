@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stages of `make test`, alone or all of them.
 
-tools/stages.py lint|sanity|unit|integration|molecule|test
+tools/stages.py lint|sanity|unit|integration|long|molecule|test
 
 Each stage prints what it did and its seconds; its whole output is kept in build/logs. A failure does not keep the
 later stages from running; the exit status is that of the first failure. The last line is `N passed, N failed`.
@@ -387,7 +387,11 @@ def lab_down(lab: Lab) -> Result:
 
 
 def integration(options: argparse.Namespace) -> Result:
-    return pytest("integration", ["tests/integration"], shlex.split(options.pytest_args))
+    return pytest("integration", ["tests/integration", "-m", "not long"], shlex.split(options.pytest_args))
+
+
+def long(options: argparse.Namespace) -> Result:
+    return pytest("long", ["tests/integration", "-m", "long"], shlex.split(options.pytest_args))
 
 
 def molecule(_options: argparse.Namespace) -> Result:
@@ -457,7 +461,8 @@ class Report:
 
 
 WITHOUT_LAB = {"lint": lint, "sanity": sanity, "unit": unit}
-WITH_LAB = {"integration": integration, "molecule": molecule}
+WITH_LAB = {"integration": integration, "long": long, "molecule": molecule}
+IN_TEST = ["integration", "molecule"]
 
 
 def main() -> int:
@@ -469,7 +474,8 @@ def main() -> int:
     if options.stage in WITHOUT_LAB:
         report.stage(options.stage, WITHOUT_LAB[options.stage], options)
         return report.close()
-    stages = WITH_LAB if options.stage == "test" else {options.stage: WITH_LAB[options.stage]}
+    wanted = IN_TEST if options.stage == "test" else [options.stage]
+    stages = {name: WITH_LAB[name] for name in wanted}
     lab = Lab()
     try:
         with signals():

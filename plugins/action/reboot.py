@@ -50,6 +50,7 @@ class ActionModule(BuiltinReboot):
         self._run_id: str = self._params.get("run") or ""
         self._phases: dict[str, float] = {}
         self._overridden: list[dict[str, Any]] = []
+        self._sent = False
         self._boot_id = ""
         self._after = ""
         self._stage = Deadline(None)
@@ -69,6 +70,7 @@ class ActionModule(BuiltinReboot):
             happened = True
         result.update(
             rebooted=happened,
+            sent=self._sent,
             changed=happened,
             boot_id_before=self._boot_id or None,
             boot_id_after=self._after or None,
@@ -113,7 +115,10 @@ class ActionModule(BuiltinReboot):
         """The last look, directly before the act, then the act."""
         self._look(first=False)
         self._refuse_blocks(self._logind())
+        # Until it is known to have been refused, it may have been heard.
+        self._sent = True
         result: dict[str, Any] = super().perform_reboot(task_vars, distribution)
+        self._sent = not result.get("failed")
         return result
 
     def _look(self, *, first: bool) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._plan import judge
@@ -14,12 +14,21 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._plan import j
 def reboot_verdict(
     node: Mapping[str, Any] | None,
     needed: str = "",
+    *,
     operation: str = "",
     override_holds: bool = False,
     drain: bool = True,
-) -> dict[str, str]:
+    blockers: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
     """See the documentation of the filter."""
-    return judge(node or None, needed=needed, done_in=operation, override_holds=override_holds, drain=drain)
+    return judge(
+        node or None,
+        needed=needed,
+        done_in=operation,
+        override_holds=override_holds,
+        drain=drain,
+        blockers=blockers,
+    )
 
 
 class FilterModule:

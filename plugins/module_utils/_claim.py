@@ -22,6 +22,9 @@ from ._names import CLAIM
 from ._read_node import read_node
 from ._watch import retry_conflicts
 
+# What a claim under a slot is for.
+PURPOSE = "rolling_reboot"
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -6,143 +6,249 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import replace
 
-from . import _claim, _cordon, _ledger, _node, _run
+from . import _claim, _cordon, _doctor_report, _ledger, _node, _node_opt_outs, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._clock import to_text
-from ._cluster import Cluster, Object
-from ._doctor_rules import ROLE_OWNER, Finding, Picture, examine
-from ._errors import NotFound
+from ._cluster import Cluster
+from ._doctor_picture import Finding, Picture, Scope
+from ._doctor_rules import ROLE_OWNER, abandoned, examine
+from ._errors import ApiFailure, HoldfastError, NotFound, Refused
 from ._face import Context, Params, Result
 from ._ledger import Ledger
-from ._names import CLAIM, CORDON, OPERATION
+from ._names import CLAIM, CORDON, NAMESPACE, OPERATION, OPT_OUTS
 from ._operation_book import end
 from ._watch import retry_conflicts
+
+_MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION)
 
 
 def doctor(context: Context, params: Params) -> Result:
     """Report, and with ``state: cleared`` clear what is stale."""
-    cluster = context.cluster
-    findings = examine(take_picture(cluster), release=params["release"])
+    picture = take_picture(context.cluster)
+    scope = _scope(context, params, picture)
+    findings = examine(replace(picture, scope=scope), release=params["release"])
     stale = [finding for finding in findings if finding.stale]
+    clearing = _Clearing(context, params["release"])
     if params["state"] == "cleared":
-        _clear(cluster, stale)
-    return {
-        "changed": params["state"] == "cleared" and bool(stale),
-        "findings": [finding.to_data() for finding in findings],
+        clearing.clear(stale)
+    left = [finding for finding in stale if finding not in clearing.cleared]
+    result = {
+        "changed": bool(clearing.cleared),
+        "findings": [{**finding.to_data(), "cleared": finding in clearing.cleared} for finding in findings],
         "stale": len(stale),
+        "report": _doctor_report.lines(
+            findings, clearing.cleared, clearing=params["state"] == "cleared", check_mode=context.check_mode
+        ),
         "diff": {
             "before": {"stale": [finding.to_data() for finding in stale]},
-            "after": {"stale": [] if params["state"] == "cleared" else [finding.to_data() for finding in stale]},
+            "after": {"stale": [finding.to_data() for finding in left]},
         },
     }
+    if clearing.troubles:
+        raise Refused(
+            f"Not everything could be cleared: {' '.join(clearing.troubles)} What else was stale is cleared.", **result
+        )
+    return result
 
 
-def take_picture(cluster: Cluster) -> Picture:
-    """Nodes that bear a mark of ours or stand in a ledger, all ledgers, all runs."""
+def take_picture(cluster: Cluster, only: str = "") -> Picture:
+    """Nodes that bear a mark of ours or stand in a ledger (or ``only`` this one), all ledgers, all runs."""
     ledgers = dict(store.all_ledgers(cluster))
-    in_ledgers = {name for ledger in ledgers.values() for name in ledger.slots}
-    nodes = {
-        _node.name(node): node for node in cluster.items(paths.NODES) if _marked(node) or _node.name(node) in in_ledgers
-    }
+    if only:
+        node = cluster.find(paths.node(only))
+        nodes = {only: node} if node else {}
+    else:
+        wanted = {name for ledger in ledgers.values() for name in ledger.slots}
+        nodes = {
+            _node.name(node): node
+            for node in cluster.items(paths.NODES)
+            if _node.name(node) in wanted or any(mark in _node.annotations_of(node) for mark in _MARKS)
+        }
     runs = {run.id: run for run in _run.all_runs(cluster)}
     return Picture(nodes, ledgers, runs, cluster.now())
 
 
-def _clear(cluster: Cluster, stale: list[Finding]) -> None:
-    """Clear under a claim of our own, so that no run begins to work on a node meanwhile."""
-    me = f"doctor/{to_text(cluster.now())}"
-    on_nodes = [finding for finding in stale if finding.node]
-    with _run.heartbeat(cluster, me, "doctor"):
-        for name in sorted({finding.node for finding in on_nodes}):
-            if not _claimed(cluster, name, me):
-                continue
-            for finding in on_nodes:
-                if finding.node == name:
-                    _CLEAR[finding.kind](cluster, finding)
-            _claim.give_back(cluster, name, run=me)
-    for finding in stale:
-        if not finding.node:
-            _CLEAR[finding.kind](cluster, finding)
-    _run.end(cluster, me)
+def _scope(context: Context, params: Params, picture: Picture) -> Scope:
+    group, nodes = params.get("group") or "", params.get("nodes")
+    if nodes is not None:
+        return Scope(frozenset(nodes), group, operations=False)
+    if not group:
+        return Scope()
+    store.check_group(group)
+    ledger = picture.ledgers.get(group)
+    if ledger is None:
+        context.warn(f"There is no group {group}. Known are: {', '.join(sorted(picture.ledgers)) or 'none'}.")
+        return Scope(frozenset(), group)
+    # Before its first slot nobody has said which nodes they are.
+    selector = ledger.policy.selector if ledger.policy else None
+    members = context.cluster.items(paths.NODES, label_selector=selector) if selector is not None else ()
+    return Scope(frozenset({_node.name(node) for node in members} | set(ledger.slots)), group)
 
 
-def _claimed(cluster: Cluster, name: str, me: str) -> bool:
-    """Whether the node is ours to clear: not where a run has come to life, but also where the Node is no more."""
-    try:
-        _claim.take(cluster, name, run=me, operation="doctor", purpose="doctor", restart=True)
-    except _claim.Claimed:
-        return False
-    except NotFound:
-        return True
-    return True
+class _Clearing:
+    """Clears what is stale, each node under a claim of our own, so that no run begins to work on it meanwhile.
 
+    A run may have come to life since the first look. So each thing is looked at again, directly before it goes.
 
-def _marked(node: Object) -> bool:
-    return any(mark in _node.annotations_of(node) for mark in (CORDON, CLAIM, OPERATION))
+    Attributes:
+        cleared: What is gone now.
+        troubles: What could not be cleared, and why, in words.
+    """
 
+    def __init__(self, context: Context, release: Collection[str]) -> None:
+        self._context = context
+        self._cluster = context.cluster
+        self._release = release
+        self._me = f"doctor/{to_text(context.cluster.now())}"
+        self.cleared: set[Finding] = set()
+        self.troubles: list[str] = []
 
-def _uncordon(cluster: Cluster, finding: Finding) -> None:
-    _cordon.give_back(cluster, finding.node, ROLE_OWNER)
+    def clear(self, stale: list[Finding]) -> None:
+        try:
+            with _run.heartbeat(self._cluster, self._me, "doctor"):
+                for name in sorted({finding.node for finding in stale if finding.node}):
+                    self._clear_node(name, [finding for finding in stale if finding.node == name])
+                for finding in stale:
+                    if finding.kind == "operation":
+                        self._note(finding, self._end_operation(finding))
+                    elif finding.kind == "run":
+                        self._note(finding, self._end_run(finding))
+        finally:
+            _run.end(self._cluster, self._me)
 
+    def _note(self, finding: Finding, gone: bool) -> None:
+        if gone:
+            self.cleared.add(finding)
 
-def _close_record(cluster: Cluster, finding: Finding) -> None:
-    def attempt() -> None:
-        node = cluster.get(paths.node(finding.node))
-        record = _node.record(node, OPERATION)
-        if not record or record.get("result") or record.get("id") != finding.operation:
+    def _clear_node(self, name: str, stale: list[Finding]) -> None:
+        if not self._claim(name):
             return
-        closed = {**record, "result": "failed", "detail": f"abandoned in phase {record.get('phase')}"}
-        metadata = {
-            "resourceVersion": node["metadata"]["resourceVersion"],
-            "annotations": {OPERATION: json.dumps(closed, sort_keys=True)},
+        steps: dict[str, Callable[[Finding], bool]] = {
+            "cordon": self._uncordon,
+            "opt_outs": self._put_back,
+            # The claim of the dead run has passed to us, and goes when we are done with the node.
+            "claim": lambda finding: True,
+            "record": self._close_record,
+            "slot": self._release_slot,
         }
-        cluster.merge(paths.node(finding.node), {"metadata": metadata})
+        try:
+            still = {finding.about for finding in self._look_again(name) if finding.stale}
+            for finding in stale:
+                if finding.kind == "claim" or finding.about in still:
+                    # What is on a Node goes with it.
+                    with suppress(NotFound):
+                        self._note(finding, steps[finding.kind](finding))
+        finally:
+            _claim.give_back(self._cluster, name, run=self._me)
 
-    retry_conflicts(attempt)
+    def _claim(self, name: str) -> bool:
+        """Whether the node is ours to clear: not where a run has come to life, but also where the Node is no more."""
+        try:
+            _claim.take(self._cluster, name, run=self._me, operation="doctor", purpose="doctor", restart=True)
+        except _claim.Claimed:
+            return False
+        except NotFound:
+            return True
+        return True
 
+    def _look_again(self, name: str) -> list[Finding]:
+        """What is on one node now; that we work on it ourselves does not count."""
+        picture = take_picture(self._cluster, only=name)
+        others = {run.id: run for run in picture.runs.values() if run.id != self._me}
+        return examine(replace(picture, runs=others), release=self._release)
 
-def _release_slot(cluster: Cluster, finding: Finding) -> None:
-    def release(ledger: Ledger) -> Ledger:
-        slot = ledger.slots.get(finding.node)
-        same = slot is not None and (slot.operation, slot.run) == (finding.operation, finding.run)
-        return _ledger.release(ledger, finding.node) if same else ledger
+    @property
+    def _claimant(self) -> str:
+        """Who has to have the claim, in check mode nobody: then it was not really taken."""
+        return "" if self._context.check_mode else self._me
 
-    _change(cluster, finding.group, release)
+    def _uncordon(self, finding: Finding) -> bool:
+        _cordon.give_back(self._cluster, finding.node, ROLE_OWNER, run=self._claimant)
+        return True
 
+    def _put_back(self, finding: Finding) -> bool:
+        try:
+            _node_opt_outs.put_back(self._context, finding.node, run=self._claimant)
+        except HoldfastError as error:
+            # The management cluster is another one: what it does not let us do must not keep us from the rest.
+            self.troubles.append(f"The opt-outs of node {finding.node}: {error.message}")
+            return False
+        return True
 
-def _end_operation(cluster: Cluster, finding: Finding) -> None:
-    def close(ledger: Ledger) -> Ledger:
-        ended = end(ledger, finding.operation, "", _run.live_ids(cluster), complete=True, now=cluster.now())
-        entry = {**_ledger.operation_entry(ended, finding.operation), "unfinished": False}
-        return _ledger.with_entry(ended, entry)
+    def _close_record(self, finding: Finding) -> bool:
+        def attempt() -> bool:
+            node = _claim.ours(self._cluster.get(paths.node(finding.node)), self._claimant)
+            record = _node.record(node, OPERATION)
+            if not record or record.get("result") or record.get("id") != finding.operation:
+                return False
+            metadata = {
+                "resourceVersion": node["metadata"]["resourceVersion"],
+                "annotations": {OPERATION: json.dumps(abandoned(record), sort_keys=True)},
+            }
+            self._cluster.merge(paths.node(finding.node), {"metadata": metadata})
+            return True
 
-    _change(cluster, finding.group, close)
+        return bool(retry_conflicts(attempt))
 
+    def _release_slot(self, finding: Finding) -> bool:
+        def release(ledger: Ledger) -> Ledger:
+            slot = ledger.slots.get(finding.node)
+            same = slot is not None and (slot.operation, slot.run) == (finding.operation, finding.run)
+            return _ledger.release(ledger, finding.node) if same else ledger
 
-def _change(cluster: Cluster, group: str, change: Callable[[Ledger], Ledger]) -> None:
-    def attempt() -> None:
-        config_map = store.load(cluster, group)
-        before = store.ledger_of(config_map)
-        after = change(before)
-        if after != before:
-            store.store(cluster, group, config_map, after)
+        return self._change(finding.group, release)
 
-    retry_conflicts(attempt)
+    def _end_operation(self, finding: Finding) -> bool:
+        # In check mode what is cleared is still there.
+        cleared = {item.node for item in self.cleared if item.kind == "slot" and item.group == finding.group}
 
+        def close(ledger: Ledger) -> Ledger:
+            live = _run.live_ids(self._cluster)
+            known = next((item for item in ledger.operations if item["id"] == finding.operation), None)
+            if known is None or live & set(known.get("runs", [])):
+                return ledger
+            if any(slot.operation == finding.operation for slot in ledger.slots.values() if slot.node not in cleared):
+                return ledger
+            ended = end(ledger, finding.operation, "", live, complete=True, now=self._cluster.now())
+            entry = {**_ledger.operation_entry(ended, finding.operation), "unfinished": False}
+            return _ledger.with_entry(ended, entry)
 
-def _end_run(cluster: Cluster, finding: Finding) -> None:
-    _run.end(cluster, finding.run)
+        return self._change(finding.group, close)
 
+    def _change(self, group: str, change: Callable[[Ledger], Ledger]) -> bool:
+        """Change a ledger by compare-and-swap; whether it was to be changed."""
 
-_CLEAR: dict[str, Callable[[Cluster, Finding], None]] = {
-    "cordon": _uncordon,
-    # The claim of the dead run has passed to us by now, and goes when we are done with the node.
-    "claim": lambda cluster, finding: None,
-    "record": _close_record,
-    "slot": _release_slot,
-    "operation": _end_operation,
-    "run": _end_run,
-}
+        def attempt() -> bool:
+            config_map = store.load(self._cluster, group)
+            before = store.ledger_of(config_map)
+            after = change(before)
+            if after == before:
+                return False
+            store.store(self._cluster, group, config_map, after)
+            return True
+
+        return bool(retry_conflicts(attempt))
+
+    def _end_run(self, finding: Finding) -> bool:
+        """Take the Lease of a dead run away, unless it is renewed at this very moment."""
+        path = paths.lease(NAMESPACE, _run.lease_name(finding.run))
+        lease = self._cluster.find(path)
+        if lease is None:
+            return True
+        if _run.read(lease).alive(self._cluster.now()):
+            return False
+        seen = {key: lease["metadata"][key] for key in ("uid", "resourceVersion")}
+        try:
+            self._cluster.delete(path, {"preconditions": seen})
+        except NotFound:
+            return True
+        except ApiFailure as error:
+            if error.status != 409:
+                raise
+            return False
+        return True

@@ -9,198 +9,228 @@ Rules only: objects as they are go in, findings come out, in the order in which 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any
 
-from . import _node
+from . import _doctor_todo as todo
+from . import _node, _opt_outs
 from ._claim import claim_of
-from ._clock import from_text, seconds_between
 from ._cluster import Object
-from ._ledger import FAILED, Ledger, Slot
-from ._names import CORDON, OPERATION
-from ._run import Run
+from ._doctor_picture import Finding, Picture, Scope
+from ._ledger import FAILED, Slot
+from ._names import CORDON, KEEP_CORDONED, OPERATION
 
 ROLE_OWNER = "rolling_reboot"
-ORDER = ("cordon", "claim", "record", "slot", "operation", "run")
+ORDER = ("cordon", "opt_outs", "claim", "record", "slot", "operation", "run")
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing of ours.
+class _Verdict:
+    """Whether a thing may be cleared and, where not although no live run has it, why not and what to do."""
 
-    Attributes:
-        kind: cordon, claim, record (of an operation on a Node), slot, operation or run.
-        node: The Node that it is about; empty for operations and runs.
-        group: The group whose ledger it is in; empty for what is on a Node.
-        operation: Id of the operation that it belongs to.
-        run: Id of the run that it belongs to.
-        since: Since when it stands.
-        last_sign: The run's last sign of life; empty where it left none.
-        silent_seconds: Seconds since then; ``None`` without one.
-        alive: Whether the run lives.
-        stale: Whether it may be cleared: it belongs to no live run, and clearing it breaks nothing.
-        why: What it is and, where it is not to be cleared, why not.
-    """
-
-    kind: str
-    node: str = ""
-    group: str = ""
-    operation: str = ""
-    run: str = ""
-    since: str = ""
-    last_sign: str = ""
-    silent_seconds: int | None = None
-    alive: bool = False
     stale: bool = False
     why: str = ""
+    todo: str = ""
 
-    def to_data(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A cluster as the doctor sees it."""
-
-    nodes: Mapping[str, Object]
-    ledgers: Mapping[str, Ledger]
-    runs: Mapping[str, Run]
-    now: datetime
-
-    def alive(self, run: str) -> bool:
-        return run in self.runs and self.runs[run].alive(self.now)
-
-    def signs(self, run: str) -> dict[str, Any]:
-        """What is known of a run's life, as fields of a finding."""
-        if run not in self.runs:
-            return {"run": run}
-        renewed = self.runs[run].renewed
+    def on(self, what: str) -> dict[str, Any]:
+        """As fields of a finding about ``what``."""
         return {
-            "run": run,
-            "last_sign": renewed,
-            "silent_seconds": max(0, int(seconds_between(from_text(renewed), self.now))),
-            "alive": self.alive(run),
+            "stale": self.stale,
+            "why": f"{what}; stays because {self.why}" if self.why else what,
+            "todo": self.todo,
         }
 
-    def failed(self, node: str) -> bool:
-        """Whether the node has a failed slot."""
-        slots = [ledger.slots[node] for ledger in self.ledgers.values() if node in ledger.slots]
-        return any(slot.state == FAILED for slot in slots)
 
-    def worked_on(self, node: str) -> bool:
-        """Whether a live run has a claim or an active slot on the node."""
-        claim = claim_of(self.nodes[node]) if node in self.nodes else None
-        slots = [ledger.slots[node] for ledger in self.ledgers.values() if node in ledger.slots]
-        return bool(claim and self.alive(claim.run)) or any(self.alive(slot.run) for slot in slots)
+_STALE, _LIVE = _Verdict(stale=True), _Verdict()
+_NOT_READY = "its node is not Ready"
+_ABANDONED = "abandoned in phase"
 
 
 def examine(picture: Picture, *, release: Collection[str] = ()) -> list[Finding]:
-    """Everything of ours, in the order in which it is safe to clear.
+    """Everything of ours that the picture's scope has, in the order in which it is safe to clear.
 
     Args:
         picture: The cluster.
-        release: Nodes whose failed slots a person has decided to release.
+        release: Nodes that a person has decided to release although they have not come back.
     """
     found = [
-        *(finding for name in picture.nodes for finding in _on_node(picture, name)),
+        *(finding for name in picture.nodes for finding in _on_node(picture, name, release)),
         *(finding for group in picture.ledgers for finding in _in_ledger(picture, group, release)),
-        *_runs(picture),
     ]
-    return sorted(found, key=lambda finding: (ORDER.index(finding.kind), finding.group, finding.node, finding.run))
+    within = [finding for finding in found if picture.scope.has(finding)]
+    stays = [finding for finding in found if not finding.stale or not picture.scope.has(finding)]
+    runs = _runs(picture, _named(picture, within), _named(picture, stays))
+    return sorted([*within, *runs], key=lambda finding: (ORDER.index(finding.kind), *finding.about[1:]))
 
 
-def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
+def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[Finding]:
     node = picture.nodes[name]
-    busy, ready = picture.worked_on(name), _node.ready(node)
-    cordon = _node.record(node, CORDON)
-    record = _node.record(node, OPERATION)
-    claim = claim_of(node)
+    busy, left = picture.worked_on(name), _left_alone(picture, name, release)
+    cordon, record = _node.record(node, CORDON), _node.record(node, OPERATION)
+    opt_outs, claim = _opt_outs.record_of(node), claim_of(node)
     if cordon:
         ours = cordon.get("owner") == ROLE_OWNER
-        why = f"cordoned by {cordon.get('owner')}: {cordon.get('reason') or 'no reason given'}"
-        if not ours:
-            why += "; another owner's cordon is theirs to undo"
-        elif not ready and not busy:
-            why += f"; it stays, because {_node.not_ready_why(node)}"
-        failed = picture.failed(name)
-        if failed and ours and ready:
-            why += "; it stays, because the node has failed"
+        signs = {**picture.signs(picture.worker(name)), "alive": busy} if ours else {"holder": str(cordon.get("owner"))}
+        verdict = _LIVE if ours and busy else _cordon(picture, node, left, ours=ours)
+        since = str(cordon.get("since") or "")
+        yield Finding("cordon", node=name, since=since, **signs, **verdict.on(_cordoned(node, cordon)))
+    if opt_outs:
+        alive = busy or picture.alive(opt_outs.run)
+        verdict = left or (_STALE if opt_outs.run else _unknown(todo.give_back_opt_outs(name)))
         yield Finding(
-            "cordon",
+            "opt_outs",
             node=name,
-            since=str(cordon.get("since") or ""),
-            alive=busy,
-            stale=ours and not busy and ready and not failed,
-            why=why,
+            since=opt_outs.since,
+            **{**picture.signs(opt_outs.run), "alive": alive},
+            **(_LIVE if alive else verdict).on(opt_outs.words()),
         )
     if claim:
+        verdict = _LIVE if picture.alive(claim.run) else left or _STALE
         yield Finding(
             "claim",
             node=name,
             operation=claim.operation,
             since=claim.since,
-            stale=not picture.alive(claim.run),
-            why=f"claimed for {claim.purpose}",
             **picture.signs(claim.run),
+            **verdict.on(f"for {claim.purpose}, operation {claim.operation}"),
         )
     if record and not record.get("result"):
-        run = str(record.get("run") or "")
+        run, operation = str(record.get("run") or ""), str(record.get("id"))
+        verdict = left or (_STALE if run else _unknown(todo.close_record(name, operation)))
         yield Finding(
             "record",
             node=name,
-            operation=str(record.get("id")),
+            operation=operation,
             since=str(record.get("since") or ""),
-            stale=not busy and not picture.alive(run),
-            why=f"in phase {record.get('phase')}",
             **picture.signs(run),
+            **(_LIVE if busy else verdict).on(f"in phase {record.get('phase')} of operation {operation}"),
         )
+
+
+def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdict | None:
+    """Why nothing on a node goes, whoever left it; ``None`` where it may.
+
+    On a node that is down, opt-outs keep its Machine from being replaced, the slot stands for it in the budget, and
+    the record lets a run that goes on know that it was rebooted already.
+    """
+    if name in release:
+        return None
+    node, slot = picture.nodes.get(name), picture.failed(name)
+    if node is None:
+        return _Verdict(why="its node has failed and is no more", todo=todo.forget(name, slot)) if slot else None
+    if not _node.ready(node):
+        return _Verdict(why=_NOT_READY, todo=todo.mend(node))
+    if slot is not None:
+        return _Verdict(why="its node has failed", todo=todo.look_at_failed(name, slot))
+    record = _node.record(node, OPERATION) or {}
+    detail = str(record.get("detail"))
+    if record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED):
+        return _Verdict(why="its node has failed its check", todo=todo.look_at_unhealthy(name, detail))
+    return None
+
+
+def abandoned(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of an operation on a node, closed by the doctor."""
+    return {**record, "result": "failed", "detail": f"{_ABANDONED} {record.get('phase')}"}
+
+
+def _unknown(advice: str) -> _Verdict:
+    return _Verdict(why="it names no run, so nobody can tell whether it is in use", todo=advice)
+
+
+def _cordoned(node: Object, cordon: dict[str, Any]) -> str:
+    what = f"cordoned by {cordon.get('owner')} ({cordon.get('reason') or 'no reason given'})"
+    if cordon.get("owner") != ROLE_OWNER:
+        return what
+    if cordon.get("unschedulable_before"):
+        return f"{what}; the node was cordoned before, and will be after"
+    if KEEP_CORDONED in _node.annotations_of(node):
+        return f"{what}; the node is to be kept cordoned ({KEEP_CORDONED})"
+    return what
+
+
+def _cordon(picture: Picture, node: Object, left: _Verdict | None, *, ours: bool) -> _Verdict:
+    """Whether a cordon may be undone on a node that no live run works on."""
+    if not ours:
+        return _Verdict(why="another owner's cordon is theirs to undo")
+    if left:
+        return left
+    if not _node.ready(node):
+        return _Verdict(why=_NOT_READY, todo=todo.come_again(node))
+    if any(slot.run == "" and slot.state != FAILED for slot in picture.slots(_node.name(node))):
+        return _Verdict(why="its node has a slot that names no run")
+    return _STALE
 
 
 def _in_ledger(picture: Picture, group: str, release: Collection[str]) -> Iterable[Finding]:
     ledger = picture.ledgers[group]
+    staying = set()
     for name, slot in ledger.slots.items():
-        stale, why = _slot(picture, name, slot, release)
+        verdict = _slot(picture, slot, group, release)
+        if not verdict.stale:
+            staying.add(slot.operation)
+        what = f"failed ({slot.reason})" if slot.state == FAILED else slot.state
         yield Finding(
             "slot",
             node=name,
             group=group,
             operation=slot.operation,
             since=slot.since,
-            stale=stale,
-            why=why,
             **picture.signs(slot.run),
+            **verdict.on(f"{what}, group {group}, operation {slot.operation}"),
         )
     for entry in ledger.operations:
-        open_runs = [run for run in entry.get("runs", []) if not picture.alive(run)]
-        if open_runs or entry.get("unfinished"):
-            live = [run for run in entry.get("runs", []) if picture.alive(run)]
-            yield Finding(
-                "operation",
-                group=group,
-                operation=str(entry["id"]),
-                since=str(entry.get("seen") or ""),
-                alive=bool(live),
-                stale=not live,
-                why=f"left behind by {', '.join(open_runs) or 'a run that ended with nodes left over'}; the next run "
-                "over the group goes on with it",
-            )
+        operation, runs = str(entry["id"]), list(entry.get("runs", []))
+        dead = [run for run in runs if not picture.alive(run)]
+        if not dead and not entry.get("unfinished"):
+            continue
+        live = len(dead) < len(runs)
+        verdict = _LIVE if live else _STALE
+        if not live and operation in staying:
+            verdict = _Verdict(why="one of its slots does")
+        yield Finding(
+            "operation",
+            group=group,
+            operation=operation,
+            since=str(entry.get("seen") or ""),
+            **{**picture.signs(picture.last_of(runs)), "alive": live},
+            **verdict.on(
+                f"{operation} of group {group}, left by {', '.join(dead) or 'a run that ended before all was done'}"
+            ),
+        )
 
 
-def _slot(picture: Picture, name: str, slot: Slot, release: Collection[str]) -> tuple[bool, str]:
+def _slot(picture: Picture, slot: Slot, group: str, release: Collection[str]) -> _Verdict:
+    name = slot.node
+    if picture.claimed(name):
+        return _LIVE
     if slot.state == FAILED:
-        why = f"failed: {slot.reason}"
-        released = name in release
-        return released, why if released else f"{why}; it stays until the node is Ready with a new boot ID"
+        return (_left_alone(picture, name, release) if picture.failed(name) else None) or _STALE
+    if picture.alive(slot.run):
+        return _LIVE
     if not slot.run:
-        return False, "active; it was taken without a run, so nobody can tell whether somebody works on it"
-    node = picture.nodes.get(name)
-    if node is not None and not _node.ready(node) and not picture.alive(slot.run):
-        return False, f"active, of a dead run; it stays, because {_node.not_ready_why(node)}"
-    return not picture.alive(slot.run), "active"
+        return _unknown(todo.give_back_slot(group, slot))
+    return _left_alone(picture, name, release) or _STALE
 
 
-def _runs(picture: Picture) -> Iterable[Finding]:
+def _named(picture: Picture, findings: Iterable[Finding]) -> set[str]:
+    """The runs that findings name. Whose a cordon is follows from the others."""
+    named: set[str] = set()
+    for finding in findings:
+        if finding.kind != "cordon":
+            named.add(finding.run)
+        if finding.kind == "operation":
+            entries = picture.ledgers[finding.group].operations
+            named.update(run for entry in entries if entry["id"] == finding.operation for run in entry.get("runs", []))
+    return named
+
+
+def _runs(picture: Picture, within: Collection[str], stays: Collection[str]) -> Iterable[Finding]:
+    """The runs; with a scope those that something in it names. A dead one goes when nothing that stays names it."""
     for run in picture.runs.values():
-        alive = run.alive(picture.now)
-        yield Finding("run", stale=not alive, why=f"run of {run.holder or 'nobody any more'}", **picture.signs(run.id))
+        if picture.scope != Scope() and run.id not in within:
+            continue
+        verdict = _LIVE if run.alive(picture.now) else _STALE
+        if verdict.stale and run.id in stays:
+            verdict = _Verdict(why="something that it left does")
+        yield Finding("run", since=run.began, **picture.signs(run.id), **verdict.on(run.holder or "ended"))

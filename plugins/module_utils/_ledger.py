@@ -10,11 +10,12 @@ so a decision made here from the stored ledger can't be undercut by another run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ._budget import Policy, amount
+from ._names import CLAIM, CORDON
 
 KEPT_OPERATIONS = 10
 ACTIVE, FAILED = "active", "failed"
@@ -70,13 +71,22 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Member:
-    """A Node of the group as it is now."""
+    """A Node of the group as it is now; ``marked`` where it bears a claim or a cordon of ours."""
 
     name: str
     ready: bool
     unschedulable: bool
     boot_id: str = ""
     domain: str = ""
+    marked: bool = True
+
+
+@dataclass(frozen=True)
+class Claimant:
+    """Who works on a node: the run of a rolling reboot that has the claim on it."""
+
+    run: str
+    operation: str
 
 
 @dataclass(frozen=True)
@@ -126,6 +136,7 @@ def member(node: Mapping[str, Any], topology_key: str) -> Member:
         unschedulable=bool((node.get("spec") or {}).get("unschedulable")),
         boot_id=(status.get("nodeInfo") or {}).get("bootID") or "",
         domain=(metadata.get("labels") or {}).get(topology_key, "") if topology_key else "",
+        marked=any(mark in (metadata.get("annotations") or {}) for mark in (CLAIM, CORDON)),
     )
 
 
@@ -140,6 +151,9 @@ def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | 
         return None
     limit = int(policy.max_unavailable)
     active = [slot for slot in ledger.slots.values() if slot.state == ACTIVE]
+    if any(_left_behind(slot, request.live) for slot in active):
+        # Whether a slot of a dead run still stands for something is told by its Node.
+        return None
     if not 0 < limit <= len(active) or not any(_worked_on(slot, request) for slot in active):
         return None
     names = tuple(sorted(ledger.slots))
@@ -158,7 +172,7 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
         request: Who wants which node.
     """
     group = {item.name: item for item in members}
-    ledger = heal(ledger, group)
+    ledger = heal(ledger, group, request.live)
     if ledger.policy not in (None, policy) and ledger.slots:
         return _other_policy(ledger, policy)
     ledger = replace(ledger, policy=policy)
@@ -173,7 +187,7 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
         return replace(outcome, outcome=WAIT if _worked_on(mine, request) else REFUSED, why=_words(mine))
     failures = ledger.failures(request.operation)
     if len(failures) > request.max_failed:
-        return replace(outcome, why=_failed_words(failures, request.max_failed))
+        return replace(outcome, why=failed_words(failures, request.max_failed))
     if mine and mine.run not in ("", request.run) and mine.run in (request.live or ()):
         return replace(outcome, outcome=WAIT, why=_words(mine))
     if mine:
@@ -194,32 +208,72 @@ def release(ledger: Ledger, node: str) -> Ledger:
     return replace(ledger, slots={name: slot for name, slot in ledger.slots.items() if name != node})
 
 
-def fail(ledger: Ledger, node: Member, operation: str, reason: str) -> Ledger:
-    """Count a failed node against its operation; an unhealthy one keeps its slot as ``failed``."""
-    ledger = _with_operation(ledger, operation, failure=(node.name, reason))
+def give_back(
+    ledger: Ledger, node: str, run: str = "", claimant: Claimant | None = None, *, cordoned: bool = False
+) -> Ledger:
+    """A run gives the node's slot back; without ``run`` it goes whoever has it.
+
+    Args:
+        ledger: As stored.
+        node: Whose slot.
+        run: Who gives it back. A slot that passed to another run meanwhile is not its to give.
+        claimant: Who has the claim on the node. A run that was taken for dead works on as long as it has that; the slot
+            is what it works under, and passes back to it.
+        cordoned: Whether the node is cordoned for a reboot still, by a run that died over it. Its slot stands for that,
+            and stays until a run goes on with the node or the doctor puts it back.
+    """
+    slot = ledger.slots.get(node)
+    if not run or slot is None:
+        return release(ledger, node)
+    if slot.run not in ("", run):
+        return ledger
+    if claimant and claimant.run != run:
+        passed = replace(slot, run=claimant.run, operation=claimant.operation)
+        return replace(ledger, slots={**ledger.slots, node: passed})
+    return ledger if cordoned else release(ledger, node)
+
+
+def fail(
+    ledger: Ledger, node: Member, operation: str, reason: str, *, run: str = "", claimant: Claimant | None = None
+) -> Ledger:
+    """Count a failed node against its operation; an unhealthy one keeps its slot as ``failed``.
+
+    Nothing is counted where another run has the claim or, while nobody has, the slot: it goes on with the node.
+    """
     slot = ledger.slots.get(node.name)
-    if slot is None or slot.operation != operation:
+    passed_on = bool(run) and slot is not None and slot.run not in ("", run)
+    if run and (claimant.run != run if claimant else passed_on):
+        return ledger
+    ledger = _with_operation(ledger, operation, failure=(node.name, reason))
+    # Under whichever operation the slot stands, it is for what the claimant did.
+    at_work = passed_on and claimant is not None
+    if slot is None or (slot.operation != operation and not at_work):
         return ledger
     if node.ready and slot.state == ACTIVE:
-        return release(ledger, node.name)
-    failed = replace(ledger, slots={**ledger.slots, node.name: replace(slot, state=FAILED, reason=reason)})
-    return heal(failed, {node.name: node})
+        return ledger if passed_on else release(ledger, node.name)
+    kept = replace(slot, state=FAILED, reason=reason)
+    if kept.operation != operation:
+        kept = replace(kept, operation=operation, run=run)
+    return heal(replace(ledger, slots={**ledger.slots, node.name: kept}), {node.name: node})
 
 
-def heal(ledger: Ledger, members: Mapping[str, Member]) -> Ledger:
-    """Drop the failed slots of nodes that are Ready again with a new boot ID."""
-    healed = [
-        name
-        for name, slot in ledger.slots.items()
-        if slot.state == FAILED
-        and name in members
-        and members[name].ready
-        and slot.boot_id
-        and members[name].boot_id not in ("", slot.boot_id)
-    ]
-    for name in healed:
-        ledger = release(ledger, name)
+def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:
+    """Drop slots that stand for nothing any more.
+
+    They are the failed ones of nodes that are Ready again with a new boot ID, and, where ``live`` says which runs live,
+    those of dead runs on nodes that bear nothing of ours: whoever had them had not begun, or another run finished.
+    """
+    known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]
+    for slot, node in known:
+        back = node.ready and bool(slot.boot_id) and node.boot_id not in ("", slot.boot_id)
+        if back if slot.state == FAILED else _left_behind(slot, live) and not node.marked:
+            ledger = release(ledger, slot.node)
     return ledger
+
+
+def _left_behind(slot: Slot, live: Collection[str] | None) -> bool:
+    """Whether the run of a slot is dead; of one without a run nobody can tell."""
+    return live is not None and slot.run != "" and slot.run not in live
 
 
 def _unavailable(ledger: Ledger, group: Mapping[str, Member], request: Request) -> dict[str, str]:
@@ -322,7 +376,8 @@ def _words(slot: Slot) -> str:
     return f"{slot.node} failed: {slot.reason}" if slot.state == FAILED else who
 
 
-def _failed_words(failures: Mapping[str, str], allowed: int) -> str:
+def failed_words(failures: Mapping[str, str], allowed: int) -> str:
+    """Why an operation goes no further."""
     words = "; ".join(f"{name} ({reason})" for name, reason in sorted(failures.items()))
     many = "1 node" if len(failures) == 1 else f"{len(failures)} nodes"
     return f"{many} failed in this operation and max_failed is {allowed}: {words}"

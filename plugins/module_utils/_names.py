@@ -17,6 +17,13 @@ REASON = "holdfast.dev/reason"
 EXCLUDE = "holdfast.dev/exclude"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 LEDGER = "holdfast.dev/ledger"
+OPT_OUTS = "holdfast.dev/opt-outs"
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 SHUTDOWN_INHIBITED = "ShutdownInhibited"
+
+# Of the cluster autoscaler and of Cluster API: what they are asked to leave alone, and which Machine a Node is.
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+SKIP_REMEDIATION = "cluster.x-k8s.io/skip-remediation"
+MACHINE = "cluster.x-k8s.io/machine"
+MACHINE_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"

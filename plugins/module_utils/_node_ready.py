@@ -5,24 +5,32 @@
 
 from __future__ import annotations
 
+import time
+
 from . import _node
 from . import _paths as paths
 from ._cluster import Cluster, Object
 from ._drain import pods_on
 from ._drain_rules import Pod, read_pod
-from ._errors import TimedOut
+from ._errors import ApiFailure, TimedOut, Unreachable
 from ._face import Context, Params, Result
 from ._read_node import read_node
-from ._watch import Deadline, Follower, Listed, wait_for
+from ._watch import Deadline, Follower, Listed, passing, wait_for
+
+_LOOK_EVERY = 1.0
+# Where kubelets renew a Lease of their node's name, every 10 s by default.
+_NODE_LEASES = "kube-node-lease"
 
 
 def node_ready(context: Context, params: Params) -> Result:
     """Wait for one node; see the module of the same name."""
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["timeout"])
-    node = read_node(cluster, name)
+    node = _patiently_read(cluster, name, Deadline(0) if context.check_mode else deadline)
     old = params.get("boot_id_before") or ""
     if not context.check_mode:
+        if params["sign_of_life"]:
+            wait_for_sign_of_life(cluster, name, deadline)
         node = wait_until_back(cluster, name, old, deadline)
         if params["daemonset_pods"]:
             wait_for_daemon_pods(cluster, name, deadline)
@@ -32,6 +40,17 @@ def node_ready(context: Context, params: Params) -> Result:
         "boot_id": _node.boot_id(node),
         "waited": round(deadline.elapsed, 3),
     }
+
+
+def _patiently_read(cluster: Cluster, name: str, deadline: Deadline) -> Object:
+    """The Node, also where the API server went away with it and has to come back first."""
+    while True:
+        try:
+            return read_node(cluster, name)
+        except (Unreachable, ApiFailure) as error:
+            if (isinstance(error, ApiFailure) and not passing(error.status)) or deadline.passed:
+                raise
+            time.sleep(min(_LOOK_EVERY, deadline.left))
 
 
 def is_back(node: Object | None, old_boot_id: str) -> bool:
@@ -68,6 +87,30 @@ def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Dea
     )
 
 
+def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> None:
+    """Watch until the node's kubelet renews its Lease, if it has one.
+
+    A Node that died is called Ready for another 40 s or more, until the node controller gives it up.
+
+    Raises:
+        TimedOut: It did not.
+    """
+    lease = cluster.find(paths.one(paths.leases(_NODE_LEASES), name))
+    if lease is None:
+        return
+
+    def renewed(item: Object | None) -> bool:
+        return item is not None and _renew_time(item) != _renew_time(lease)
+
+    if not renewed(wait_for(cluster, paths.leases(_NODE_LEASES), name, renewed, deadline)):
+        raise TimedOut(
+            f"The kubelet of node {name} gave no sign of life within {deadline.seconds} s; its last is of "
+            f"{_renew_time(lease) or 'never'}. Look at the node's console.",
+            node=name,
+            ready=False,
+        )
+
+
 def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> None:
     """Watch until every DaemonSet pod of the node is Ready.
 
@@ -94,6 +137,10 @@ def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> Non
         node=name,
         pods=left,
     )
+
+
+def _renew_time(lease: Object) -> str:
+    return str(lease["spec"].get("renewTime") or "")
 
 
 def _waiting(pods: dict[str, Pod]) -> list[str]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._drain_rules import LATER, NEVER, NOW
@@ -15,8 +15,14 @@ NOT_NEEDED = "not needed"
 
 
 def judge(
-    node: Mapping[str, Any] | None, *, needed: str, done_in: str, override_holds: bool, drain: bool
-) -> dict[str, str]:
+    node: Mapping[str, Any] | None,
+    *,
+    needed: str,
+    done_in: str,
+    override_holds: bool,
+    drain: bool,
+    blockers: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
     """One line of the plan.
 
     Args:
@@ -25,28 +31,40 @@ def judge(
         done_in: Id of the operation; a node that it has rebooted already is not done again.
         override_holds: Holds don't stop the reboot.
         drain: The node is drained first.
+        blockers: Entries of ``node_blocks``: pods and alerts that speak against it.
 
     Returns:
-        ``verdict`` (now, later, never or not needed) and ``why``.
+        ``verdict`` (now, later, never or not needed), ``why``, and whether the node is ``held`` by an application or
+        ``blocked`` by a pod or an alert.
     """
+    whys = [f"blocked by {item['kind']} {_full_name(item)}: {item['reason']}" for item in blockers]
+    if node is not None and not override_holds:
+        whys = [*_held(node), *whys]
+    verdict, why = _verdict(node, needed=needed, done_in=done_in, drain=drain, later=whys)
+    held = node is not None and not override_holds and bool(_held(node))
+    return {"verdict": verdict, "why": why, "held": held, "blocked": bool(blockers)}
+
+
+def _verdict(
+    node: Mapping[str, Any] | None, *, needed: str, done_in: str, drain: bool, later: Sequence[str]
+) -> tuple[str, str]:
     if node is None:
-        return _line(NEVER, "there is no Node of this name (rolling_reboot_node_name)")
+        return NEVER, "there is no Node of this name (rolling_reboot_node_name)"
     if node["excluded"]:
-        return _line(NEVER, "it is labelled holdfast.dev/exclude")
+        return NEVER, "it is labelled holdfast.dev/exclude"
     record = node["operation"] or {}
     if done_in and record.get("id") == done_in and record.get("result") == "rebooted":
-        return _line(NOT_NEEDED, f"it was rebooted in operation {done_in} already")
+        return NOT_NEEDED, f"it was rebooted in operation {done_in} already"
     if not needed:
-        return _line(NOT_NEEDED, "no reboot is required")
-    whys = [] if override_holds else _held(node)
-    if whys:
-        return _line(LATER, "; ".join(whys))
+        return NOT_NEEDED, "no reboot is required"
+    if later:
+        return LATER, "; ".join(later)
     if drain and node["drain"]["verdict"] != NOW:
         blockers = node["drain"]["blockers"]
         worst = [item for item in blockers if item["verdict"] == node["drain"]["verdict"]]
         pods = "; ".join(f"{item['namespace']}/{item['name']}: {item['reason']}" for item in worst[:5])
-        return _line(node["drain"]["verdict"], pods)
-    return _line(NOW, needed)
+        return node["drain"]["verdict"], pods
+    return NOW, needed
 
 
 def _held(node: Mapping[str, Any]) -> list[str]:
@@ -56,5 +74,5 @@ def _held(node: Mapping[str, Any]) -> list[str]:
     return whys
 
 
-def _line(verdict: str, why: str) -> dict[str, str]:
-    return {"verdict": verdict, "why": why}
+def _full_name(blocker: Mapping[str, Any]) -> str:
+    return "/".join(part for part in (blocker.get("namespace"), blocker["name"]) if part)

@@ -5,19 +5,21 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
-from . import _ledger, _run
+from . import _ledger, _node, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._budget import Policy, check_amount
+from ._claim import PURPOSE, claim_of
 from ._clock import to_text
 from ._cluster import Cluster, Object
 from ._errors import ApiFailure, InvalidInput, Refused, TimedOut
 from ._face import Context, Params, Result
-from ._ledger import GRANTED, REFUSED, WAIT, Decision, Ledger, Member, Request
-from ._names import NAMESPACE
+from ._ledger import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
+from ._names import CORDON, NAMESPACE
 from ._read_node import read_node
 from ._watch import Changed, Deadline, Follower, Listed, retry_conflicts
 
@@ -131,6 +133,7 @@ class _Taking:
             ApiFailure: With status 409 where somebody else was faster.
         """
         ledger = store.ledger_of(config_map)
+        self._refuse_past_failures_elsewhere()
         decision = self._decide(ledger, waiting=waiting)
         if decision.outcome == REFUSED:
             self._check_that_it_stands(config_map)
@@ -139,6 +142,24 @@ class _Taking:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
         self._before = ledger
         return decision
+
+    @property
+    def _counted_in(self) -> str:
+        """The group in whose ledger the failures of the operation count, and are forgotten when it is gone on with."""
+        return str(self._params.get("operation_group") or self._params["group"])
+
+    def _refuse_past_failures_elsewhere(self) -> None:
+        """Of an operation over several groups, the failures are all in the ledger of one."""
+        group, params = self._counted_in, self._params
+        if group == params["group"]:
+            return
+        failures = store.ledger_of(store.load(self._cluster, group)).failures(params["operation"])
+        if len(failures) > params["max_failed"]:
+            raise Refused(
+                f"Node {params['name']} gets no slot of group {params['group']}: "
+                f"{_ledger.failed_words(failures, params['max_failed'])}. Mend them, and run it again.",
+                failures=failures,
+            )
 
     def _check_that_it_stands(self, config_map: Object | None) -> None:
         """Have it decided again where the ledger changed before the Nodes were read.
@@ -168,7 +189,7 @@ class _Taking:
             operation=params["operation"],
             run=params.get("run") or "",
             now=to_text(self._cluster.now()),
-            max_failed=params["max_failed"],
+            max_failed=params["max_failed"] if self._counted_in == params["group"] else sys.maxsize,
             count_others=params["count_others"],
             live=live,
             passing=passing,
@@ -192,24 +213,42 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
     config_map = store.load(cluster, params["group"])
     before = store.ledger_of(config_map)
     slot = before.slots.get(params["name"])
-    if slot is not None and slot.operation != params["operation"]:
+    run = params.get("run") or ""
+    # One that passed to a run that began afresh is no mistake of ours.
+    passed_on = run and slot is not None and slot.run not in ("", run)
+    if slot is not None and slot.operation != params["operation"] and not passed_on:
         raise Refused(
             f"The slot of node {params['name']} in group {params['group']} belongs to operation {slot.operation} (run "
             f"{slot.run or '-'}, since {slot.since}), not to {params['operation']}. Only that operation gives it back.",
             slot={"group": params["group"], **vars(slot)},
         )
-    if params["state"] == "failed":
-        reason = params.get("reason") or "failed"
-        node = cluster.find(paths.node(params["name"]))
+    failed = params["state"] == "failed"
+    node = cluster.find(paths.node(params["name"])) if failed or run else None
+    claimant = claimant_of(node) if run else None
+    if failed:
         member = _ledger.member(node, "") if node else Member(params["name"], ready=False, unschedulable=False)
         if params.get("healthy") is not None:
             member = replace(member, ready=params["healthy"])
-        after = _ledger.fail(before, member, params["operation"], reason)
+        reason = params.get("reason") or "failed"
+        after = _ledger.fail(before, member, params["operation"], reason, run=run, claimant=claimant)
     else:
-        after = _ledger.release(before, params["name"])
+        cordoned = node is not None and cordoned_by_us(node)
+        after = _ledger.give_back(before, params["name"], run, claimant, cordoned=cordoned)
     if after != before:
         store.store(cluster, params["group"], config_map, after)
     return before, after
+
+
+def claimant_of(node: Object | None) -> Claimant | None:
+    """Who works on a node under a slot; nobody who has claimed it for something else."""
+    claim = claim_of(node) if node else None
+    return Claimant(claim.run, claim.operation) if claim and claim.purpose == PURPOSE else None
+
+
+def cordoned_by_us(node: Object) -> bool:
+    """Whether a rolling reboot has begun with a node and not put it back, whoever else wants it cordoned."""
+    record = _node.record(node, CORDON)
+    return record is not None and record.get("owner") == PURPOSE
 
 
 def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +40,7 @@ class Run:
     holder: str
     renewed: str
     ended: bool = False
+    began: str = ""
 
     def age(self, now: datetime) -> float:
         """Seconds since its last sign of life."""
@@ -64,6 +65,7 @@ def read(lease: Object) -> Run:
         holder=spec.get("holderIdentity") or "",
         renewed=spec.get("renewTime") or lease["metadata"]["creationTimestamp"],
         ended=not spec.get("holderIdentity"),
+        began=spec.get("acquireTime") or lease["metadata"]["creationTimestamp"],
     )
 
 
@@ -95,6 +97,15 @@ def until_one_may_be_dead(cluster: Cluster) -> float:
     now = cluster.now()
     limits = (limit - run.age(now) for run in runs for limit in (DEAD_AFTER, DEAD_AFTER + PASSING_FOR))
     return min((left + 1.0 for left in limits if left > 0), default=float("inf"))
+
+
+def silent_since(run: str, runs: Collection[Run], now: datetime) -> list[str]:
+    """Live runs that gave no sign of life since this one began: killed just before it, or about to give one."""
+    mine = next((other for other in runs if other.id == run), None)
+    if mine is None:
+        return []
+    began = from_text(mine.began)
+    return [other.id for other in runs if other.id != run and other.alive(now) and from_text(other.renewed) <= began]
 
 
 def touch(cluster: Cluster, run: str) -> Object:

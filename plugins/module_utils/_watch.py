@@ -8,6 +8,7 @@ It survives expired resource versions (410), servers that end the watch, and ser
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -116,7 +117,7 @@ class Follower:
                     failures = 0
                     yield change
             except (Unreachable, ApiFailure) as error:
-                if isinstance(error, ApiFailure) and not _passing(error.status) and error.status != 410:
+                if isinstance(error, ApiFailure) and not passing(error.status) and error.status != 410:
                     raise
                 if self._deadline.passed and not listed:
                     raise
@@ -174,7 +175,7 @@ class Follower:
             except ApiException as error:
                 if error.status == 410:
                     return
-                if not _passing(error.status or 0):
+                if not passing(error.status or 0):
                     raise _denied(self._path, error) from error
             except (HTTPError, OSError, ValueError, KeyError, Unreachable):
                 # A stopped watch has its socket shut under it; the library then reports whatever it was doing.
@@ -221,19 +222,24 @@ def wait_for(
     return last
 
 
-def retry_conflicts(attempt: Callable[[], Any], *, tries: int = 30) -> Any:
-    """Call ``attempt`` (read, decide, compare-and-swap) again while somebody else was faster."""
-    for remaining in range(tries, 0, -1):
+def retry_conflicts(attempt: Callable[[], Any], *, seconds: float = 30) -> Any:
+    """Call ``attempt`` (read, decide, compare-and-swap) again while somebody else was faster.
+
+    The pauses are random, so that those who collide with each other part, and stay short, so that a free moment between
+    two writes of somebody busy is hit.
+    """
+    end = time.monotonic() + seconds
+    while True:
         try:
             return attempt()
         except ApiFailure as error:
-            if error.status != 409 or remaining == 1:
+            if error.status != 409 or time.monotonic() >= end:
                 raise
-            time.sleep(0.01 * (tries - remaining))
-    raise AssertionError("unreachable")
+            time.sleep(random.uniform(0, 0.2))  # noqa: S311 - no secret
 
 
-def _passing(status: int) -> bool:
+def passing(status: int) -> bool:
+    """Whether an answer of this status may be another one a moment later."""
     return status in (0, 429) or status >= 500
 
 

@@ -10,8 +10,12 @@ module: doctor
 short_description: Report what of ours stands in a cluster, and clear what belongs to no live run
 version_added: 0.1.0
 description:
-  - Lists slots, claims, cordons, half-done operations and runs; whose each is, since when, and the run's last sign of life.
-  - Clears what belongs to a dead run, where that breaks nothing; a node that is not Ready stays cordoned and keeps its slot.
+  - Lists slots, claims, cordons, opt-outs, half-done operations and runs; whose each is, since when, and the run's last sign
+    of life.
+  - Clears what belongs to a dead run, where that breaks nothing. A node that is not Ready, or that has failed, is left as it
+    is, and so is the operation that its slot belongs to; RV(findings[].todo) says what a person has to do.
+  - Leaves what belongs to a live run, what names no run, and the cordons of others.
+  - Each thing is looked at again directly before it is cleared, so that a run that has come to life is not robbed.
   - Where a dead run is to be gone on with, start the same playbook again instead; what was cleared is forgotten.
 options:
   state:
@@ -22,19 +26,34 @@ options:
     default: reported
   release:
     description:
-      - Nodes whose failed slots are to be released although the nodes have not come back.
+      - Nodes that are cleared of what dead runs left, and of failed slots, although they have not come back. Their cordons
+        still stay until they are Ready.
     type: list
     elements: str
     default: []
+  nodes:
+    description:
+      - Look at what is on these nodes, their slots, and the runs that these name; at nothing else, and at no operations.
+      - With an empty list at nothing at all.
+    type: list
+    elements: str
+  group:
+    description:
+      - Look at the ledger of this group, at what is on its nodes, and at the runs that these name; at nothing else. Its nodes
+        are those of the selector that its last slot was taken with.
+      - Together with O(nodes) only at those of them that are given.
+    type: str
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.auth
+  - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
   - holdfast.kubernetes.attributes.change_module
 seealso:
   - module: holdfast.kubernetes.reboot_operation
+  - module: holdfast.kubernetes.node_opt_outs
 """
 
 EXAMPLES = r"""
@@ -46,17 +65,24 @@ EXAMPLES = r"""
 - name: Clear what belongs to nobody
   holdfast.kubernetes.doctor:
     state: cleared
+
+- name: Clear what belongs to nobody in one group, on two clusters
+  holdfast.kubernetes.doctor:
+    state: cleared
+    group: workers
+    management:
+      kubeconfig: ~/.kube/management
 """
 
 RETURN = r"""
 findings:
-  description: Everything of ours, in the order in which it is safe to clear.
+  description: Everything of ours that was looked at, in the order in which it is safe to clear.
   type: list
   elements: dict
-  returned: success
+  returned: success, and where not everything could be cleared
   contains:
     kind:
-      description: V(cordon), V(claim), V(record) of an operation on a Node, V(slot), V(operation) or V(run).
+      description: V(cordon), V(opt_outs), V(claim), V(record) of an operation on a Node, V(slot), V(operation) or V(run).
       type: str
       sample: slot
     node:
@@ -75,6 +101,10 @@ findings:
       description: Id of the run that it belongs to.
       type: str
       sample: "4711"
+    holder:
+      description: Who that run is, for people; empty where it left no sign of life. Of a cordon of others, its owner.
+      type: str
+      sample: root@bastion
     since:
       description: Since when it stands.
       type: str
@@ -91,19 +121,32 @@ findings:
       description: Whether the run lives.
       type: bool
     stale:
-      description: Whether it may be cleared, or was.
+      description: Whether it belongs to no live run and may be cleared.
+      type: bool
+    cleared:
+      description: Whether it was cleared; in check mode, whether it would be. What is stale and was not has come to life
+        meanwhile, unless the task failed because of it.
       type: bool
     why:
-      description: What it is and, where it stays, why.
+      description: What it is and, where it stays although no live run has it, why.
       type: str
-      sample: in phase drain
+      sample: in phase drain of operation kernel-2026-11
+    todo:
+      description: What a person has to do about it; empty where nothing.
+      type: str
+report:
+  description: The same for people, one line for each, and then what there is to do by hand.
+  type: list
+  elements: str
+  returned: success, and where not everything could be cleared
 stale:
-  description: How many of them may be cleared, or were.
+  description: How many of them are stale.
   type: int
-  returned: success
+  returned: success, and where not everything could be cleared
   sample: 3
 error:
-  description: What kind of failure it was, for example V(api) or V(api_unreachable).
+  description: What kind of failure it was, for example V(api) or V(api_unreachable); V(refused) where opt-outs could not be
+    put back, for example because the management cluster does not answer. All else is cleared then.
   type: str
   returned: failure
   sample: api
@@ -113,7 +156,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import (
+    auth_options,
+    management_option,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import doctor
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
 
@@ -122,7 +168,10 @@ SPEC: dict[str, Any] = {
     "argument_spec": {
         "state": {"type": "str", "choices": ["reported", "cleared"], "default": "reported"},
         "release": {"type": "list", "elements": "str", "default": []},
+        "nodes": {"type": "list", "elements": "str"},
+        "group": {"type": "str"},
         **auth_options(),
+        **management_option(),
     },
     "supports_check_mode": True,
 }

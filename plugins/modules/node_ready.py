@@ -26,6 +26,13 @@ options:
       - Whether to wait for the node's DaemonSet pods too.
     type: bool
     default: true
+  sign_of_life:
+    description:
+      - Whether to wait until the node's kubelet renews its Lease, too, which it does every 10 s. A Node that died is called
+        Ready for another 40 s or more.
+      - Nothing is waited for where it has no Lease.
+    type: bool
+    default: false
   timeout:
     description:
       - Seconds to wait; then the task fails and says what is missing.
@@ -92,6 +99,7 @@ SPEC: dict[str, Any] = {
         "name": {"type": "str", "required": True},
         "boot_id_before": {"type": "str"},
         "daemonset_pods": {"type": "bool", "default": True},
+        "sign_of_life": {"type": "bool", "default": False},
         "timeout": {"type": "int", "default": 900},
         **auth_options(),
     },

@@ -155,6 +155,10 @@ shutdown_inhibited:
   type: list
   elements: str
   returned: failure because of a hold
+sent:
+  description: Whether the node was told to reboot, or may have been. Where it failed, the node may be off.
+  type: bool
+  returned: always
 overridden_holds:
   description: Holds that stood and were overridden.
   type: list

@@ -56,6 +56,11 @@ options:
       - Seconds since its last sign of life for which an operation that was left behind is gone on with.
     type: int
     default: 43200
+  forks:
+    description:
+      - How many hosts the run works on at the same time. Where more of its nodes are held than that, a warning says so,
+        because each that is waited for takes one.
+    type: int
   state:
     description:
       - Whether the run enters or leaves the operation.
@@ -140,6 +145,7 @@ SPEC: dict[str, Any] = {
         "nodes": {"type": "list", "elements": "str", "default": []},
         "restart": {"type": "bool", "default": False},
         "adopt_within": {"type": "int", "default": 43200},
+        "forks": {"type": "int"},
         "state": {"type": "str", "choices": ["begun", "ended"], "default": "begun"},
         "complete": {"type": "bool", "default": True},
         **auth_options(),

@@ -50,6 +50,11 @@ options:
     description:
       - How many domains may have unavailable nodes at the same time. V(1) works one domain after the other.
     type: int
+  operation_group:
+    description:
+      - Group in whose ledger the failures of the operation are counted, where that is another one. Control-plane nodes have a
+        budget of their own, and stop with the rest of their operation.
+    type: str
   max_failed:
     description:
       - How many nodes may fail in this operation before no node gets a slot any more.
@@ -213,6 +218,7 @@ SPEC: dict[str, Any] = {
         "topology_key": {"type": "str", "no_log": False},
         "max_unavailable_per_domain": {"type": "int"},
         "max_domains": {"type": "int"},
+        "operation_group": {"type": "str"},
         "max_failed": {"type": "int", "default": 0},
         "operation": {"type": "str", "required": True},
         "run": {"type": "str"},

@@ -100,6 +100,10 @@ def made(cluster: Cluster) -> Iterator[Made]:
 @pytest.fixture
 def namespace(cluster: Cluster, made: Made) -> str:
     """A namespace of the test's own, in which pods can be made."""
+    return make_namespace(cluster, made)
+
+
+def make_namespace(cluster: Cluster, made: Made) -> str:
     name = f"test-{secrets.token_hex(3)}"
     cluster.create("/api/v1/namespaces", {"metadata": {"name": name}})
     made.namespaces.append(name)
@@ -433,3 +437,47 @@ class Ansible:
 @pytest.fixture
 def ansible(tmp_path: Path, lab: Lab) -> Ansible:
     return Ansible(tmp_path, lab)
+
+
+Stage = Callable[[], tuple[World, Ansible]]
+AT_ONCE = 6
+
+
+@pytest.fixture(scope="session")
+def stage(
+    cluster: Cluster, made: Made, kubeconfig: str, lab: Lab, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
+    """Makes worlds, for tests that need more than one."""
+    worlds: list[World] = []
+
+    def make() -> tuple[World, Ansible]:
+        world = World(cluster, make_namespace(cluster, made), made, kubeconfig)
+        worlds.append(world)
+        return world, Ansible(tmp_path_factory.mktemp(world.namespace), lab)
+
+    yield make
+    for world in worlds:
+        world.close()
+
+
+@pytest.fixture(scope="session")
+def _together(request: pytest.FixtureRequest, stage: Stage) -> Iterator[dict[str, Future[Any]]]:
+    """What becomes of every chosen test that is marked ``together``, by its id: several are played at once.
+
+    Each of them waits 90 s until a run counts as dead. One after the other they would take half an hour; all at once,
+    two cores would be so busy that nodes are given up whose Leases can't be renewed in time.
+    """
+    marked = {item: item.get_closest_marker("together") for item in request.session.items}
+    chosen = {item: mark.kwargs["by"] for item, mark in marked.items() if mark}
+    pool = ThreadPoolExecutor(max_workers=AT_ONCE)
+    yield {
+        item.nodeid: pool.submit(play, stage, **(item.callspec.params if hasattr(item, "callspec") else {}))
+        for item, play in chosen.items()
+    }
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+@pytest.fixture
+def outcome(request: pytest.FixtureRequest, _together: dict[str, Future[Any]]) -> Callable[[], Any]:
+    """Gives what the function that the mark ``together`` names returned for this test, or raises what it raised."""
+    return _together[request.node.nodeid].result

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -22,10 +25,12 @@ from lab.inventory import PACKAGE
 SIMULATED_REBOOT = PACKAGE / "simulated_reboot.yml"
 PLAYBOOK = "holdfast.kubernetes.rolling_reboot"
 # A busy machine is no failure: what waits this long waits in vain.
-PATIENCE = 90.0
+PATIENCE = 180.0
 _LEDGERS = "/api/v1/namespaces/holdfast/configmaps"
 OURS = "holdfast.dev/"
-OPERATION, CORDON = f"{OURS}operation", f"{OURS}cordon"
+OPERATION, CORDON, CLAIM = f"{OURS}operation", f"{OURS}cordon", f"{OURS}claim"
+# In the environment of everything that a run starts, because Ansible's workers are in sessions of their own.
+_MARK = "HOLDFAST_TEST_RUN"
 
 
 @dataclass(frozen=True)
@@ -73,19 +78,26 @@ class Run:
         self.log = folder / "output"
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+                # Tests that are killed themselves leave no runs behind.
+                ["setpriv", "--pdeathsig=KILL", *command],
+                cwd=folder,
+                env={**environment, _MARK: str(folder)},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
             )
 
     @property
     def output(self) -> str:
         return self.log.read_text(errors="replace")
 
-    def until(self, condition: Callable[[], Any], what: str) -> Any:
+    def until(self, condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
         """What a condition gives as soon as it is true, while the process runs."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while not (found := condition()):
             assert self._process.poll() is None, f"it ended before {what}:\n{self.output}"
-            assert time.monotonic() < deadline, f"after {PATIENCE:.0f} s: {what}\n{self.output}"
+            assert time.monotonic() < deadline, f"after {patience:.0f} s: {what}\n{self.output}"
             time.sleep(0.1)
         return found
 
@@ -93,15 +105,42 @@ class Run:
         try:
             code = self._process.wait(patience)
         except subprocess.TimeoutExpired:
-            self.kill()
+            self.close()
             raise AssertionError(f"it does not end:\n{self.output}") from None
         report = self.folder / "report.json"
         return Done(code, self.output, json.loads(report.read_text()) if report.exists() else {})
 
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, number: int) -> None:
+        """To ansible-playbook and its process group; its workers are in groups of their own."""
+        os.killpg(self._process.pid, number)
+
+    def send_to_all(self, number: int) -> None:
+        """To everything that this run started and that still is, as where a whole container is stopped."""
+        for pid in self._processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _processes(self) -> list[int]:
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError, ValueError):
+                if f"{_MARK}={self.folder}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+        return found
+
     def kill(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
+        """As a controller dies: of what it started, the user's tasks go on."""
+        if self.running:
+            self.send(signal.SIGKILL)
             self._process.wait()
+
+    def close(self) -> None:
+        self.kill()
+        self.send_to_all(signal.SIGKILL)
 
 
 class Rolling:
@@ -123,7 +162,8 @@ class Rolling:
         boot = self.report_task(conditions=[ready], nodeInfo={"bootID": "NEW"})
         new = "'$(cat /proc/sys/kernel/random/uuid)'"
         # As the lab's own does it, in one task: where there are dozens of nodes, that is what takes the time.
-        self._reboot = self.tasks("reboot", f"{self.report_task(conditions=[dead])} && {boot.replace('NEW', new)}")
+        self.off_and_on = (self.report_task(conditions=[dead]), boot.replace("NEW", new))
+        self._reboot = self.tasks("reboot", " && ".join(self.off_and_on))
         world.made.objects.append(paths.one(_LEDGERS, f"group.{self.group}"))
 
     def start(
@@ -265,4 +305,4 @@ class Rolling:
 
     def close(self) -> None:
         for run in self._runs:
-            run.kill()
+            run.close()

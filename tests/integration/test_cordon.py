@@ -162,7 +162,7 @@ def test_others_who_write_to_the_node_all_the_time(node):
     written = []
 
     def busy():
-        while not stop.is_set():
+        while not stop.wait(0.02):
             node.annotate(**{f"busy-{len(written)}": "1"})
             written.append(1)
 

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import random
+import time
+
 import pytest
 from integration.history import History
 from integration.playbooks import Rolling
@@ -71,4 +74,38 @@ def test_jobs_stay_within_one_zone_at_a_time(rolling, nodes, kubeconfig):
         assert len(moment.busy) <= 2, moment
         assert len({zone[name] for name in moment.busy}) <= 1, moment
     assert history.most_slots == 2
+    assert_each_once(rolling, history, names, before)
+
+
+SEED = 20261121
+
+
+@pytest.mark.long
+def test_three_of_eight_jobs_are_killed_and_started_again(rolling, nodes, kubeconfig):
+    names = nodes(60)
+    zone = {name: f"zone-{number % 3}" for number, name in enumerate(names)}
+    for name in names:
+        rolling.world.cluster.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"zone": zone[name]}}})
+    before = rolling.boot_ids(names)
+    budget = {"max_unavailable": 2, "topology_key": "zone", "max_domains": 1}
+    chance = random.Random(SEED)
+    killed = chance.sample(range(8), 3)
+    moments = [chance.uniform(5, 40) for _number in killed]
+    print(f"seed {SEED}: job {killed} is killed after {[round(moment, 1) for moment in moments]} s each")
+
+    with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
+        jobs = slices(names, 8)
+        runs = [rolling.start(hosts, operation="fleet", **budget) for hosts in jobs]
+        for number, moment in zip(killed, moments):
+            time.sleep(moment)
+            assert runs[number].running, "nothing is left to be killed"
+            runs[number].kill()
+            runs[number] = rolling.start(jobs[number], operation="fleet", **budget)
+        done = [run.done(2 * PATIENCE).good() for run in runs]
+
+    for moment in history.moments:
+        assert len(moment.busy) <= 2, moment
+        assert len({zone[name] for name in moment.busy}) <= 1, moment
+    assert history.most_slots == 2
+    assert all(set(job.results.values()) <= {"rebooted", "skipped"} for job in done)
     assert_each_once(rolling, history, names, before)

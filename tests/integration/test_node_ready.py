@@ -108,6 +108,45 @@ def test_a_node_that_is_taken_away_meanwhile(world, nodes):
     assert "does not exist any more" in result["msg"] or "There is no Node" in result["msg"]
 
 
+class TestSignOfLife:
+    """The node's Ready stays as it is, as it does for a while when a node dies."""
+
+    def test_is_waited_for(self, world, nodes):
+        (name,) = nodes()
+        leases = world.record("/apis/coordination.k8s.io/v1/leases", field_selector=f"metadata.name={name}")
+        leases.until(lambda changes: changes)
+
+        assert world.run(node_ready, name=name, sign_of_life=True, timeout=LONG)["ready"] is True
+
+        assert len({change.object["spec"]["renewTime"] for change in leases.changes}) > 1
+
+    @pytest.fixture
+    def unattended(self, world):
+        """Makes Ready nodes that nobody keeps up."""
+
+        def make(*, lease):
+            name = f"{world.namespace}-unattended"
+            world.cluster.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+            world.made.objects.append(f"/api/v1/nodes/{name}")
+            world.set_condition(name, "Ready", "True", "KubeletReady")
+            if lease:
+                leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+                body = {"metadata": {"name": name}, "spec": {"renewTime": "2026-01-02T03:04:05.000000Z"}}
+                world.cluster.create(leases, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **body})
+                world.made.objects.append(f"{leases}/{name}")
+            return name
+
+        return make
+
+    def test_of_a_dead_node_is_missing(self, world, unattended):
+        result = world.run(node_ready, name=unattended(lease=True), sign_of_life=True, timeout=1)
+        assert (result["failed"], result["error"], result["ready"]) == (True, "timed_out", False)
+        assert "gave no sign of life within 1 s; its last is of 2026-01-02T03:04:05.000000Z" in result["msg"]
+
+    def test_is_not_asked_of_a_node_without_a_lease(self, world, unattended):
+        assert world.run(node_ready, name=unattended(lease=False), sign_of_life=True, timeout=1)["ready"] is True
+
+
 def test_check_mode_waits_for_nothing(world, nodes):
     (name,) = nodes()
     old = world.node(name)["status"]["nodeInfo"]["bootID"]

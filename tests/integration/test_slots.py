@@ -405,6 +405,23 @@ class TestFailed:
         assert f"{first} (drain timed out); {second} (drain timed out)" in refused["msg"]
         assert group.taken(fourth, operation="firmware")["changed"]
 
+    def test_of_an_operation_over_several_groups_they_count_in_one(self, group, lab):
+        first, second, third, *_rest = group.nodes
+        home = f"{group.name}-home"
+        where = {"operation_group": home, "max_failed": 0}
+        try:
+            group.taken(first, group=home)
+            group.taken(first, group=home, state="failed", reason="drain timed out")
+
+            refused = group.slot(second, **where)
+            assert "1 node failed in this operation and max_failed is 0" in refused["msg"]
+            # In the group itself they say nothing: nobody would forget them when the operation is gone on with.
+            group.taken(third)
+            group.taken(third, state="failed", reason="drain timed out")
+            assert group.taken(second, operation_group=home, max_failed=1)["changed"]
+        finally:
+            lab.kubectl("-n", "holdfast", "delete", "configmap", f"group.{home}", "--ignore-not-found")
+
 
 class TestCheckMode:
     def test_changes_nothing(self, group):

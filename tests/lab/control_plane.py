@@ -24,7 +24,7 @@ SERVICES = "10.96.0.0/16"
 SERVICE_API = "10.96.0.1"
 
 # Seconds without a sign of life until a node counts as unreachable; 50 by default, too long for a test.
-NODE_GRACE = 10
+NODE_GRACE = 20
 
 
 class ControlPlane:

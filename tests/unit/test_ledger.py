@@ -20,6 +20,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import
     KEPT_OPERATIONS,
     REFUSED,
     WAIT,
+    Claimant,
     Ledger,
     Member,
     Request,
@@ -27,9 +28,16 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import
     at_a_glance,
     decide,
     fail,
+    give_back,
     heal,
     member,
     release,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import (
+    CLAIM,
+    CORDON,
+    KEEP_CORDONED,
+    OPERATION,
 )
 
 NODES = ["alfa", "bravo", "charlie", "delta", "echo", "foxtrot"]
@@ -315,6 +323,63 @@ class TestFail:
         assert fail(failed, node("alfa"), "kernel", "no boot").slots == failed.slots
         assert fail(failed, node("alfa", boot_id="alfa-2"), "kernel", "no boot").slots == {}
 
+    def test_whoever_has_the_claim_goes_on_with_it(self):
+        taken = ledger_of(slot("alfa"))
+
+        ledger = fail(taken, node("alfa"), "kernel", "no slot", run="run-1", claimant=Claimant("run-2", "kernel"))
+
+        assert ledger is taken
+
+    def test_of_a_slot_that_passed_on_nothing_is_counted(self):
+        taken = ledger_of(slot("alfa", run="run-2"))
+
+        assert fail(taken, node("alfa"), "kernel", "no claim", run="run-1") is taken
+
+    @pytest.mark.parametrize("operation", ["kernel", "firmware"])
+    def test_a_claimant_s_failure_counts_although_its_slot_passed_on(self, operation):
+        taken = ledger_of(slot("alfa", operation, run="run-2"))
+        claimant = Claimant("run-1", "kernel")
+
+        healthy = fail(taken, node("alfa"), "kernel", "drain timed out", run="run-1", claimant=claimant)
+        unhealthy = fail(taken, node("alfa", ready=False), "kernel", "no boot", run="run-1", claimant=claimant)
+
+        assert healthy.failures("kernel") == {"alfa": "drain timed out"}
+        assert healthy.slots == taken.slots
+        assert unhealthy.failures("kernel") == {"alfa": "no boot"}
+        kept = unhealthy.slots["alfa"]
+        assert (kept.state, kept.operation, kept.reason) == (FAILED, "kernel", "no boot")
+
+
+class TestGiveBack:
+    def test_whoever_has_it(self):
+        assert give_back(ledger_of(slot("alfa", run="run-2")), "alfa").slots == {}
+
+    def test_its_run_does(self):
+        taken = ledger_of(slot("alfa"), slot("bravo"))
+
+        assert set(give_back(taken, "alfa", "run-1").slots) == {"bravo"}
+        assert set(give_back(taken, "alfa", "run-1", Claimant("run-1", "kernel")).slots) == {"bravo"}
+
+    def test_one_that_passed_on_stays(self):
+        taken = ledger_of(slot("alfa", run="run-2"))
+
+        assert give_back(taken, "alfa", "run-1") is taken
+        assert give_back(taken, "alfa", "run-1", Claimant("run-1", "kernel")) is taken
+
+    def test_of_a_node_that_is_cordoned_still_it_stays(self):
+        taken = ledger_of(slot("alfa"))
+
+        assert give_back(taken, "alfa", "run-1", cordoned=True) is taken
+        assert give_back(taken, "alfa", cordoned=True).slots == {}
+
+    @pytest.mark.parametrize("operation", ["kernel", "firmware"])
+    def test_passes_back_to_whoever_works_under_it(self, operation):
+        taken = ledger_of(slot("alfa", run="run-2"))
+
+        ledger = give_back(taken, "alfa", "run-2", Claimant("run-1", operation))
+
+        assert ledger.slots == {"alfa": slot("alfa", operation, run="run-1")}
+
 
 class TestHeal:
     @pytest.mark.parametrize(
@@ -337,6 +402,24 @@ class TestHeal:
 
     def test_an_active_slot_is_its_operation_s_to_give_back(self):
         assert "alfa" in heal(ledger_of(slot("alfa")), {"alfa": node("alfa", boot_id="alfa-2")}).slots
+
+    @pytest.mark.parametrize(
+        ("live", "marked", "healed"),
+        [
+            (frozenset(), False, True),
+            (frozenset(), True, False),
+            (frozenset({"run-1"}), False, False),
+            # Whether anybody lives was not asked.
+            (None, False, False),
+        ],
+    )
+    def test_what_a_dead_run_had_not_begun_with(self, live, marked, healed):
+        ledger = heal(ledger_of(slot("alfa")), {"alfa": node("alfa", marked=marked)}, live)
+
+        assert ("alfa" not in ledger.slots) is healed
+
+    def test_of_a_slot_without_a_run_nobody_can_tell(self):
+        assert "alfa" in heal(ledger_of(slot("alfa", run="")), {"alfa": node("alfa", marked=False)}, frozenset()).slots
 
     def test_whoever_looks_next_clears_it(self):
         failed = ledger_of(slot("alfa", state=FAILED), operations=[{"id": "kernel", "failures": {"alfa": "no boot"}}])
@@ -418,8 +501,17 @@ def test_a_member_is_read_from_a_node():
         "zone",
     )
 
-    assert read == Member("alfa", ready=False, unschedulable=True, boot_id="one", domain="a")
-    assert member({"metadata": {"name": "bravo"}}, "zone") == Member("bravo", ready=False, unschedulable=False)
+    assert read == Member("alfa", ready=False, unschedulable=True, boot_id="one", domain="a", marked=False)
+    assert member({"metadata": {"name": "bravo"}}, "zone") == Member(
+        "bravo", ready=False, unschedulable=False, marked=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "marked"), [(CLAIM, True), (CORDON, True), (OPERATION, False), (KEEP_CORDONED, False)]
+)
+def test_a_claim_or_a_cordon_of_ours_marks_a_member(annotation, marked):
+    assert member({"metadata": {"name": "alfa", "annotations": {annotation: "{}"}}}, "").marked is marked
 
 
 POLICIES = st.one_of(

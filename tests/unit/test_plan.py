@@ -42,7 +42,7 @@ def blocker(name: str, verdict: str) -> dict[str, Any]:
 def verdict(of: dict[str, Any] | None, **more: Any) -> tuple[str, str]:
     options = {"needed": "kernel", "done_in": "", "override_holds": False, "drain": True, **more}
     line = judge(of, **options)
-    assert set(line) == {"verdict", "why"}
+    assert set(line) == {"verdict", "why", "held", "blocked"}
     return line["verdict"], line["why"]
 
 
@@ -110,6 +110,26 @@ def test_the_condition_of_a_known_hold_is_not_told_twice():
     assert why.count("db/backup") == 1
 
 
+POD = {"kind": "pod", "namespace": "db", "name": "migration", "reason": "it runs"}
+ALERT = {"kind": "alert", "namespace": None, "name": "DiskFull", "reason": "it fires"}
+
+
+def test_pods_and_alerts_are_waited_for_and_named():
+    said, why = verdict(node(), blockers=[POD, ALERT])
+    assert said == "later"
+    assert why == "blocked by pod db/migration: it runs; blocked by alert DiskFull: it fires"
+
+
+@pytest.mark.parametrize("holds", [[], [HOLD]])
+@pytest.mark.parametrize("blockers", [[], [POD]])
+@pytest.mark.parametrize("override", [False, True])
+def test_holds_alone_can_be_overridden(holds, blockers, override):
+    line = judge(node(holds=holds), needed="kernel", done_in="", override_holds=override, drain=True, blockers=blockers)
+    assert line["held"] == (bool(holds) and not override)
+    assert line["blocked"] == bool(blockers)
+    assert (line["verdict"] == "later") == (line["held"] or line["blocked"])
+
+
 def test_holds_can_be_overridden():
     assert verdict(node(holds=[HOLD], shutdown_inhibited=True), override_holds=True)[0] == "now"
 
@@ -139,7 +159,7 @@ def test_deleted_pods_ask_no_budget():
 def test_the_filter_judges_the_same():
     judged = FilterModule().filters()["reboot_verdict"]
     assert judged({}, needed="kernel")["verdict"] == "never"
-    assert judged(node(), needed="kernel") == {"verdict": "now", "why": "kernel"}
+    assert judged(node(), needed="kernel") == {"verdict": "now", "why": "kernel", "held": False, "blocked": False}
     assert judged(node(holds=[HOLD]), needed="kernel", override_holds=True)["verdict"] == "now"
     assert judged(node(operation={"id": "op", "result": "rebooted"}), needed="kernel", operation="op")["verdict"] == (
         "not needed"

@@ -1,0 +1,189 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tell the cluster autoscaler and MachineHealthChecks to leave a node alone, and put back what was before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from . import _claim, _machine, _node, _opt_outs
+from . import _paths as paths
+from ._clock import to_text
+from ._cluster import Cluster, Object
+from ._errors import NotFound
+from ._face import Context, Params, Result
+from ._machine import Machine
+from ._names import MACHINE, MACHINE_NAMESPACE, OPT_OUTS, SCALE_DOWN_DISABLED, SKIP_REMEDIATION
+from ._opt_outs import MachineBefore, NodeBefore, OptOuts
+from ._read_node import read_node
+from ._watch import retry_conflicts
+
+
+@dataclass(frozen=True)
+class _State:
+    """A Node and its Machine, as read or as written."""
+
+    node: Object
+    machine: Object | None = None
+    why_not: str = ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {
+            SCALE_DOWN_DISABLED: _opt_outs.on_node(self.node),
+            SKIP_REMEDIATION: _opt_outs.on_machine(self.machine) if self.machine else None,
+            OPT_OUTS: _node.record(self.node, OPT_OUTS),
+        }
+
+
+def node_opt_outs(context: Context, params: Params) -> Result:
+    """Set or put back the opt-outs of one node."""
+    if params["state"] == "present":
+        before, after = _tell(context, params)
+        _warn_of_others(context, after)
+    else:
+        before, after = put_back(context, params["name"], run=params.get("run") or "")
+    record = _opt_outs.record_of(after.node)
+    spared = bool(record and record.machine and after.machine and _opt_outs.on_machine(after.machine) is not None)
+    return {
+        "changed": before.facts != after.facts,
+        "opt_outs": {
+            "autoscaler": bool(
+                record and record.autoscaler and _opt_outs.scale_down_disabled(_opt_outs.on_node(after.node))
+            ),
+            "machine": record.machine.full_name if spared and record and record.machine else None,
+        },
+        "why_not": after.why_not,
+        "diff": {"before": before.facts, "after": after.facts},
+    }
+
+
+def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
+    """Put back what was before: on the Machine first, then on the Node together with the record.
+
+    Raises:
+        ClaimLost: ``run`` has no claim on the node any more.
+        NotFound: The record names a Machine, and the cluster asked has no Machines at all. The record stays.
+    """
+    first: list[_State] = []
+
+    def attempt() -> _State:
+        node = _claim.ours(read_node(context.cluster, name), run)
+        record = _opt_outs.record_of(node)
+        if record is None:
+            first.append(_State(node))
+            return first[0]
+        machine, why_not = _recorded(context, name, record)
+        first.append(_State(node, machine.object if machine else None))
+        spared = None
+        if machine and record.machine:
+            value = _opt_outs.put_back_on_machine(_opt_outs.on_machine(machine.object), record.machine)
+            spared = _write_machine(context, machine, value)
+        marks: dict[str, str | None] = {OPT_OUTS: None}
+        if record.autoscaler:
+            marks[SCALE_DOWN_DISABLED] = _opt_outs.put_back_on_node(_opt_outs.on_node(node), record.autoscaler)
+        return _State(_write(context.cluster, paths.node(name), node, marks), spared, why_not)
+
+    after: _State = retry_conflicts(attempt)
+    return first[0], after
+
+
+def _tell(context: Context, params: Params) -> tuple[_State, _State]:
+    """Record what is there, together with the Node's own opt-out; then tell the Machine."""
+    name, run = params["name"], params.get("run") or ""
+    first: list[_State] = []
+
+    def attempt() -> _State:
+        node = _claim.ours(read_node(context.cluster, name), run)
+        known = _opt_outs.record_of(node) or OptOuts(run, to_text(context.cluster.now()))
+        wanted = known
+        if params["autoscaler"] and known.autoscaler is None:
+            wanted = replace(wanted, autoscaler=NodeBefore(_opt_outs.on_node(node)))
+        machine, why_not = None, ""
+        if params["machine_health_check"]:
+            machine, why_not = _find(context, node, known)
+        if machine and wanted.machine is None:
+            metadata = machine.object["metadata"]
+            before = _opt_outs.on_machine(machine.object)
+            wanted = replace(wanted, machine=MachineBefore(metadata["namespace"], metadata["name"], before))
+        first.append(_State(node, machine.object if machine else None))
+        marks: dict[str, str | None] = {}
+        if wanted.autoscaler or wanted.machine:
+            marks[OPT_OUTS] = wanted.to_text() if wanted != known else _node.annotations_of(node).get(OPT_OUTS)
+        if wanted.autoscaler and params["autoscaler"]:
+            marks[SCALE_DOWN_DISABLED] = _opt_outs.told_on_node(_opt_outs.on_node(node), wanted.autoscaler)
+        told = _write(context.cluster, paths.node(name), node, marks)
+        spared = None
+        if machine and wanted.machine:
+            value = _opt_outs.told_on_machine(_opt_outs.on_machine(machine.object), wanted.machine)
+            spared = _write_machine(context, machine, value)
+        return _State(told, spared, why_not)
+
+    after: _State = retry_conflicts(attempt)
+    return first[0], after
+
+
+def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | None, str]:
+    """The Machine on record, else that of the Node's annotations; and why there is none."""
+    if known.machine:
+        return _recorded(context, _node.name(node), known)
+    found = _machine.name_of(node)
+    if found is None:
+        return None, f"the Node has no annotations {MACHINE} and {MACHINE_NAMESPACE}: Cluster API did not make it"
+    versions = _machine.served_versions(context.management)
+    if not versions:
+        return None, f"the API {_machine.GROUP} is not installed in the management cluster"
+    machine = _machine.find(context.management, versions, *found)
+    return machine, "" if machine else f"there is no Machine {'/'.join(found)}"
+
+
+def _recorded(context: Context, name: str, record: OptOuts) -> tuple[Machine | None, str]:
+    """The Machine on record; gone is fine, but not that nobody can have seen it."""
+    if record.machine is None:
+        return None, ""
+    versions = _machine.served_versions(context.management)
+    if not versions:
+        raise NotFound(
+            f"Machine {record.machine.full_name} of node {name} was told that MachineHealthChecks leave it, but the "
+            f"cluster that was asked does not have the API {_machine.GROUP}. Give the management cluster's options in "
+            "management; the record stays until then.",
+            node=name,
+            machine=record.machine.full_name,
+        )
+    machine = _machine.find(context.management, versions, record.machine.namespace, record.machine.name)
+    return machine, "" if machine else f"Machine {record.machine.full_name} is gone"
+
+
+def _write_machine(context: Context, machine: Machine, value: str | None) -> Object | None:
+    """Set the Machine's annotation; ``None`` where it is gone by now."""
+    try:
+        return _write(context.management, machine.path, machine.object, {SKIP_REMEDIATION: value})
+    except NotFound:
+        return None
+
+
+def _write(cluster: Cluster, path: str, present: Object, marks: dict[str, str | None]) -> Object:
+    """Set annotations by compare-and-swap; the object itself where they are so already."""
+    annotations = _node.annotations_of(present)
+    changes = {key: value for key, value in marks.items() if annotations.get(key) != value}
+    if not changes:
+        return present
+    metadata = {"resourceVersion": present["metadata"]["resourceVersion"], "annotations": changes}
+    return cluster.merge(path, {"metadata": metadata})
+
+
+def _warn_of_others(context: Context, after: _State) -> None:
+    """Tell of values that somebody changed while we work: they are theirs, and stay."""
+    record = _opt_outs.record_of(after.node)
+    if record and record.autoscaler and not _opt_outs.scale_down_disabled(_opt_outs.on_node(after.node)):
+        context.warn(
+            f"Somebody has changed {SCALE_DOWN_DISABLED} of node {_node.name(after.node)} to "
+            f"{_opt_outs.on_node(after.node)!r} meanwhile. It stays so: the cluster autoscaler may remove the node."
+        )
+    if record and record.machine and after.machine and _opt_outs.on_machine(after.machine) is None:
+        context.warn(
+            f"Somebody has taken {SKIP_REMEDIATION} off Machine {record.machine.full_name}, which had it before us. It "
+            "stays so: a MachineHealthCheck may replace the Machine."
+        )

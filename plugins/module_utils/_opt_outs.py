@@ -1,0 +1,132 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Opt-outs: what the cluster autoscaler and MachineHealthChecks are told while we work on a node. Rules only.
+
+What stood there before is recorded on the Node before anything else is touched, so that whoever comes next can put it
+back. Each value is changed only from what was before to ours, and back; any other value is somebody's own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from . import _node
+from ._cluster import Object
+from ._names import OPT_OUTS, SCALE_DOWN_DISABLED, SKIP_REMEDIATION
+
+_DISABLED = "true"
+# Cluster API looks whether the annotation is there; its value means nothing.
+_SKIP = ""
+
+
+@dataclass(frozen=True)
+class NodeBefore:
+    """What the Node's own annotation was; ``None`` where it was absent."""
+
+    before: str | None
+
+
+@dataclass(frozen=True)
+class MachineBefore:
+    """Which Machine it is about, and what its annotation was; ``None`` where it was absent."""
+
+    namespace: str
+    name: str
+    before: str | None
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class OptOuts:
+    """The record of what we told whom, and what was before.
+
+    Attributes:
+        run: Id of the run that told them; empty for a module used alone.
+        since: Since when.
+        autoscaler: What was before on the Node; ``None`` where the autoscaler was told nothing.
+        machine: What was before on the Machine; ``None`` where no Machine was touched.
+    """
+
+    run: str
+    since: str
+    autoscaler: NodeBefore | None = None
+    machine: MachineBefore | None = None
+
+    def to_text(self) -> str:
+        return json.dumps(asdict(self), sort_keys=True)
+
+    def words(self) -> str:
+        told = [
+            "the cluster autoscaler leaves it" if self.autoscaler else "",
+            f"MachineHealthChecks leave Machine {self.machine.full_name}" if self.machine else "",
+        ]
+        return ", ".join(text for text in told if text) or "nobody was told anything"
+
+
+def record_of(node: Object) -> OptOuts | None:
+    """The record on a Node; ``None`` where there is none, or somebody broke it."""
+    data = _node.record(node, OPT_OUTS)
+    if data is None:
+        return None
+    autoscaler, machine = data.get("autoscaler"), data.get("machine")
+    return OptOuts(
+        run=str(data.get("run") or ""),
+        since=str(data.get("since") or ""),
+        autoscaler=NodeBefore(_text(autoscaler)) if isinstance(autoscaler, dict) else None,
+        machine=MachineBefore(str(machine.get("namespace")), str(machine.get("name")), _text(machine))
+        if isinstance(machine, dict)
+        else None,
+    )
+
+
+def on_node(node: Object) -> str | None:
+    """What tells the cluster autoscaler to leave the node."""
+    return _node.annotations_of(node).get(SCALE_DOWN_DISABLED)
+
+
+def on_machine(machine: Object) -> str | None:
+    """What tells MachineHealthChecks to leave the Machine."""
+    return _node.annotations_of(machine).get(SKIP_REMEDIATION)
+
+
+def scale_down_disabled(value: str | None) -> bool:
+    return value == _DISABLED
+
+
+def told_on_node(value: str | None, known: NodeBefore) -> str | None:
+    """What the Node's annotation is to be while we work."""
+    return _told(value, known.before, _DISABLED)
+
+
+def put_back_on_node(value: str | None, known: NodeBefore) -> str | None:
+    """What the Node's annotation is to be when we are done."""
+    return _put_back(value, known.before, _DISABLED)
+
+
+def told_on_machine(value: str | None, known: MachineBefore) -> str | None:
+    """What the Machine's annotation is to be while we work; one that it had before does already what we want."""
+    return _told(value, known.before, _SKIP) if known.before is None else value
+
+
+def put_back_on_machine(value: str | None, known: MachineBefore) -> str | None:
+    """What the Machine's annotation is to be when we are done."""
+    return _put_back(value, known.before, _SKIP) if known.before is None else value
+
+
+def _told(value: str | None, before: str | None, ours: str) -> str | None:
+    return ours if value == before else value
+
+
+def _put_back(value: str | None, before: str | None, ours: str) -> str | None:
+    return before if value == ours else value
+
+
+def _text(data: dict[str, Any]) -> str | None:
+    value = data.get("before")
+    return None if value is None else str(value)

@@ -1,0 +1,163 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: etcd_quorum
+short_description: Say whether etcd keeps its quorum without a node
+version_added: 0.1.0
+description:
+  - Counts the members of etcd by their pods, one for each node that has such a pod, and says whether those that would be
+    left without the node O(name) are enough. They have to be on control-plane nodes that are Ready, and be Ready themselves.
+  - With O(wait_timeout) it waits until they are, by a watch.
+  - An etcd without pods, outside the cluster, can't be judged from here; RV(kept) is null then.
+options:
+  name:
+    description:
+      - Name of the Node that is to go away.
+    type: str
+    required: true
+  namespace:
+    description:
+      - Namespace of etcd's pods.
+    type: str
+    default: kube-system
+  selector:
+    description:
+      - Label selector of etcd's pods. The default is that of kubeadm's static pods.
+    type: str
+    default: component=etcd
+  wait_timeout:
+    description:
+      - Seconds to wait until etcd keeps its quorum without the node; then the task fails and names who is missing.
+      - With V(0) it only says how things are, and never fails because of it. So does check mode.
+    type: int
+    default: 0
+  run:
+    description:
+      - Id of the run that waits. Its sign of life is kept up meanwhile.
+    type: str
+  holder:
+    description:
+      - Who it is, for people.
+    type: str
+seealso:
+  - module: holdfast.kubernetes.reboot_slot
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.info_module
+"""
+
+EXAMPLES = r"""
+---
+- name: May this control-plane node be rebooted?
+  holdfast.kubernetes.etcd_quorum:
+    name: control-1
+  register: etcd
+
+- name: Wait until the other members are back
+  holdfast.kubernetes.etcd_quorum:
+    name: control-1
+    wait_timeout: 600
+  when: etcd.control_plane
+"""
+
+RETURN = r"""
+control_plane:
+  description: Whether the Node has the label C(node-role.kubernetes.io/control-plane), or the older C(.../master).
+  type: bool
+  returned: success
+single_node:
+  description: Whether it is the only Node of the cluster.
+  type: bool
+  returned: success
+only_control_plane:
+  description: Whether it is the only control-plane node.
+  type: bool
+  returned: success
+members:
+  description: The nodes that have a pod of etcd. A pod that has no node yet stands for itself, by its own name.
+  type: list
+  elements: str
+  returned: success, and failure because of the quorum
+  sample: [control-1, control-2, control-3]
+ready_others:
+  description: Other control-plane nodes whose pod of etcd is Ready, and which are Ready themselves.
+  type: list
+  elements: str
+  returned: success, and failure because of the quorum
+  sample: [control-2, control-3]
+missing:
+  description: The other members that don't count, and why.
+  type: list
+  elements: dict
+  returned: success, and failure because of the quorum
+  contains:
+    node:
+      description: The node.
+      type: str
+      sample: control-3
+    reason:
+      description: Why it does not count.
+      type: str
+      sample: its Node is not Ready
+needed:
+  description: How many members make a quorum; 0 where there are none.
+  type: int
+  returned: success, and failure because of the quorum
+  sample: 2
+kept:
+  description: Whether RV(ready_others) are at least RV(needed); null where no pod of etcd was found.
+  type: bool
+  returned: success, and failure because of the quorum
+waited:
+  description: Seconds waited.
+  type: float
+  returned: success, and failure because of the quorum
+error:
+  description: What kind of failure it was, for example V(timed_out), V(not_found), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: timed_out
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._etcd_quorum import etcd_quorum
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+
+OPERATION = etcd_quorum
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "namespace": {"type": "str", "default": "kube-system"},
+        "selector": {"type": "str", "default": "component=etcd"},
+        "wait_timeout": {"type": "int", "default": 0},
+        "run": {"type": "str"},
+        "holder": {"type": "str"},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

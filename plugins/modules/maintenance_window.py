@@ -1,0 +1,183 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: maintenance_window
+short_description: Whether a maintenance window is open
+version_added: 0.1.0
+description:
+  - Says whether a maintenance window is open now, until when, and when the next one opens. It goes by the API server's clock,
+    so that controllers whose clocks differ agree.
+  - That none is open is an answer and no failure. Only wrong options fail.
+  - Windows that overlap or touch each other are one.
+  - A time of day is the first moment at which the clock on the wall has reached it. One that the clock jumps over when
+    daylight saving begins is the moment of the jump. One that comes twice when it ends is the first of the two.
+options:
+  windows:
+    description:
+      - The windows of a week. Without any, one is always open.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      days:
+        description:
+          - Days on which it starts, as C(mon) or C(Monday), in any case. By default every day.
+        type: list
+        elements: str
+      start:
+        description:
+          - Time of day at which it starts, such as C("22:00"). Always needed.
+          - Write it in quotes. YAML takes C(22:00) without them for a number, which is refused.
+        type: str
+      end:
+        description:
+          - Time of day at which it ends, at most C("24:00"). Always needed.
+          - One that is not after O(windows[].start) is on the next day.
+        type: str
+  time_zone:
+    description:
+      - Name of the IANA time zone of O(windows), such as V(Europe/Berlin).
+    type: str
+    default: UTC
+  margin:
+    description:
+      - Seconds of a window that have to be left for it to count as open, for what is begun now to end in it.
+    type: int
+    default: 0
+  wait_timeout:
+    description:
+      - Seconds to wait at most for a window to open. If none opens in that time, the answer comes at once.
+      - In check mode nothing is waited for.
+    type: int
+    default: 0
+  run:
+    description:
+      - Id of a run that is to count as alive while it waits here; see M(holdfast.kubernetes.reboot_operation).
+    type: str
+  holder:
+    description:
+      - Who that is, for people.
+    type: str
+requirements:
+  - For time zones other than UTC a time zone database, that of the system or the Python package tzdata.
+seealso:
+  - module: holdfast.kubernetes.reboot_slot
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.info_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Wait for the night, with an hour of it left
+  holdfast.kubernetes.maintenance_window:
+    windows:
+      - start: "22:00"
+        end: "05:00"
+        days: [mon, tue, wed, thu]
+      - start: "20:00"
+        end: "08:00"
+        days: [fri, sat, sun]
+    time_zone: Europe/Berlin
+    margin: 3600
+    wait_timeout: 43200
+  register: window
+
+- name: Begin nothing outside of a window
+  ansible.builtin.assert:
+    that: window.open
+    fail_msg: "The next maintenance window opens at {{ window.opens }}."
+"""
+
+RETURN = r"""
+open:
+  description: Whether one is open, with at least O(margin) of it left.
+  type: bool
+  returned: success
+opens:
+  description: When the next one opens; null when one is open, and where none is ever as long as O(margin).
+  type: str
+  returned: success
+  sample: "2026-11-21T21:00:00.000000Z"
+closes:
+  description: When the one that is open closes, else the one that opens next; null when it never does.
+  type: str
+  returned: success
+  sample: "2026-11-22T04:00:00.000000Z"
+seconds_left:
+  description: Seconds until it closes; 0 when none is open, and null when it never closes.
+  type: int
+  returned: success
+  sample: 25200
+waited:
+  description: Seconds waited.
+  type: float
+  returned: success
+option:
+  description: The option that is wrong.
+  type: str
+  returned: failure because of one
+  sample: windows
+entry:
+  description: Number of the entry of O(windows) that is wrong; the first is 1.
+  type: int
+  returned: failure because of one
+error:
+  description: What kind of failure it was, for example V(invalid_input), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: invalid_input
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._maintenance_window import maintenance_window
+
+OPERATION = maintenance_window
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "windows": {
+            "type": "list",
+            "elements": "dict",
+            "default": [],
+            "options": {
+                "days": {"type": "list", "elements": "str"},
+                # Not required here, but looked at by number, so that the message says which one lacks it.
+                "start": {"type": "str"},
+                "end": {"type": "str"},
+            },
+        },
+        "time_zone": {"type": "str", "default": "UTC"},
+        "margin": {"type": "int", "default": 0},
+        "wait_timeout": {"type": "int", "default": 0},
+        "run": {"type": "str"},
+        "holder": {"type": "str"},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

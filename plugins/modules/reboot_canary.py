@@ -1,0 +1,159 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reboot_canary
+short_description: Wait until the canaries of an operation have stood their reboot
+version_added: 0.1.0
+description:
+  - Canaries are nodes of an operation that go first. Waits, by a watch, until each of them was rebooted or skipped, and
+    until they have been well for O(soak) seconds since the last of them was done.
+  - What counts stands on the Nodes, in the annotation C(holdfast.dev/operation). So it does not matter who reboots the
+    canaries, and who comes later, or again after a crash, need not wait once more for what is past.
+  - Fails at once, with RV(error=canary_failed), when a canary failed or its Node is gone, and when one that is done is not
+    Ready or has booted once more. What happens and passes while nobody waits is only seen by the boot ID.
+options:
+  nodes:
+    description:
+      - Names of the Nodes that are canaries, at least one. One that does not exist, or is labelled
+        C(holdfast.dev/exclude), is refused, because it would be waited for in vain.
+    type: list
+    elements: str
+    required: true
+  operation:
+    description:
+      - Id of the operation. What a canary went through in another one does not count.
+    type: str
+    required: true
+  soak:
+    description:
+      - Seconds that have to pass since the last canary was done, by the API server's clock.
+    type: int
+    default: 0
+  wait_timeout:
+    description:
+      - Seconds to wait for the canaries to be done. The soak does not count against it.
+      - In check mode nothing is waited for.
+    type: int
+    default: 14400
+  run:
+    description:
+      - Id of a run that is to count as alive while it waits here; see M(holdfast.kubernetes.reboot_operation).
+    type: str
+  holder:
+    description:
+      - Who that is, for people.
+    type: str
+seealso:
+  - module: holdfast.kubernetes.node_operation
+  - module: holdfast.kubernetes.reboot_operation
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.info_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Let the canaries go first, and see for an hour how they bear it
+  holdfast.kubernetes.reboot_canary:
+    nodes: [node-1, node-7]
+    operation: kernel-2026-11
+    soak: 3600
+    run: "4711"
+"""
+
+RETURN = r"""
+canaries:
+  description: The canaries, in the order of O(nodes).
+  type: list
+  elements: dict
+  returned: success, and failure because of a time-out
+  contains:
+    name:
+      description: Name of the Node.
+      type: str
+      sample: node-1
+    result:
+      description: V(rebooted), V(skipped) or V(failed) in this operation; empty while it goes on or has not begun.
+      type: str
+      sample: rebooted
+    done:
+      description: When it was rebooted or skipped; null while it is not.
+      type: str
+      sample: "2026-11-21T09:00:00.000000Z"
+    ready:
+      description: Whether the Node is Ready.
+      type: bool
+soaked_until:
+  description: When the soak was over; null in check mode while a canary is not done.
+  type: str
+  returned: success
+  sample: "2026-11-21T10:00:00.000000Z"
+waited:
+  description: Seconds waited.
+  type: float
+  returned: success
+canary:
+  description: The canary that failed, as in RV(canaries).
+  type: dict
+  returned: failure because of it, unless its Node is gone
+node:
+  description: Name of the canary that failed, does not exist or is excluded.
+  type: str
+  returned: failure because of it
+  sample: node-1
+waiting_for:
+  description: Names of the canaries that are not done.
+  type: list
+  elements: str
+  returned: failure because of a time-out
+  sample: [node-7]
+error:
+  description: What kind of failure it was, for example V(canary_failed), V(refused), V(not_found), V(timed_out),
+    V(invalid_input), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: canary_failed
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_canary import reboot_canary
+
+OPERATION = reboot_canary
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "nodes": {"type": "list", "elements": "str", "required": True},
+        "operation": {"type": "str", "required": True},
+        "soak": {"type": "int", "default": 0},
+        "wait_timeout": {"type": "int", "default": 14400},
+        "run": {"type": "str"},
+        "holder": {"type": "str"},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

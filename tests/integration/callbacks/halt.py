@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A callback plugin that stops ansible-playbook between two tasks: see integration.halts."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible.plugins.callback import CallbackBase
+
+DOCUMENTATION = """
+name: halt
+type: aggregate
+short_description: Stops ansible-playbook after a task
+description: Waits after one task of one host, the first time that it is reached, until a file appears.
+"""
+
+
+class CallbackModule(CallbackBase):  # type: ignore[misc]
+    """Callbacks run in the main process, so nothing goes on while one waits."""
+
+    CALLBACK_VERSION = 2.0
+    CALLBACK_TYPE = "aggregate"
+    CALLBACK_NAME = "halt"
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        wanted = json.loads(os.environ["HOLDFAST_TEST_HALT"])
+        fields = result.task_fields
+        given = fields["args"]
+        if (
+            result.host.get_name() == wanted["host"]
+            and fields["action"].rpartition(".")[2] == wanted["module"]
+            and all(given.get(name) == value for name, value in wanted["options"].items())
+        ):
+            halt(Path(wanted["reached"]), Path(wanted["go"]))
+
+
+def halt(reached: Path, go: Path) -> None:
+    try:
+        reached.mkdir()
+    except FileExistsError:
+        return
+    while not go.exists():
+        time.sleep(0.05)

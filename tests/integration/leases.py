@@ -1,0 +1,47 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Signs of life of the runs of one world, as the API server sees them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
+
+_PATH = paths.leases("holdfast")
+
+
+class Leases:
+    """Watches the Leases of runs.
+
+    Args:
+        world: Whose API.
+        holder: As whom the runs are started; a Lease made again by a run of theirs may have another.
+    """
+
+    def __init__(self, world: Any, holder: str) -> None:
+        self._cluster = world.cluster
+        self._holder = holder
+        self._recorder = world.record(_PATH)
+
+    @property
+    def names(self) -> list[str]:
+        """Every Lease that there was, in order."""
+        told = (change.object for change in list(self._recorder.changes))
+        return list(dict.fromkeys(item["metadata"]["name"] for item in told if self._is_ours(item)))
+
+    def left(self) -> list[str]:
+        """Those that still are."""
+        return [name for name in self.names if self._cluster.find(paths.one(_PATH, name))]
+
+    def renewed(self, name: str) -> str:
+        """When a run gave its last sign of life; empty where its Lease is gone."""
+        try:
+            return str(self._cluster.get(paths.one(_PATH, name))["spec"]["renewTime"])
+        except NotFound:
+            return ""
+
+    def _is_ours(self, lease: dict[str, Any]) -> bool:
+        return bool((lease.get("spec") or {}).get("holderIdentity") == self._holder)

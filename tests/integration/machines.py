@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cluster API's Machines without Cluster API: the kind alone, which nobody acts upon."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
+
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_GROUP = "cluster.x-k8s.io"
+_NAME = f"machines.{_GROUP}"
+_PATIENCE = 60
+
+
+@contextlib.contextmanager
+def installed(cluster: Cluster) -> Iterator[None]:
+    """The kind Machine; removed after, unless it was there before."""
+    if cluster.find(paths.one(_CRDS, _NAME)) is not None:
+        yield
+        return
+    cluster.create(_CRDS, _definition())
+    found = wait_for(cluster, _CRDS, _NAME, _established, Deadline(_PATIENCE))
+    assert _established(found), found
+    try:
+        yield
+    finally:
+        cluster.delete(paths.one(_CRDS, _NAME))
+        assert wait_for(cluster, _CRDS, _NAME, lambda item: item is None, Deadline(_PATIENCE)) is None
+
+
+class Machine:
+    """The Machine that a Node is."""
+
+    def __init__(self, cluster: Cluster, namespace: str, node: str, **annotations: str) -> None:
+        self.cluster = cluster
+        self.collection = paths.namespaced(f"apis/{_GROUP}/v1beta2", namespace, "machines")
+        self.path = paths.one(self.collection, f"m-{node}")
+        self.full_name = f"{namespace}/m-{node}"
+        metadata = {"name": f"m-{node}", "namespace": namespace, "annotations": annotations}
+        cluster.create(self.collection, {"apiVersion": f"{_GROUP}/v1beta2", "kind": "Machine", "metadata": metadata})
+        marks = {f"{_GROUP}/machine": f"m-{node}", f"{_GROUP}/cluster-namespace": namespace}
+        cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.cluster.get(self.path)["metadata"].get("annotations") or {}
+
+    def annotate(self, annotations: dict[str, str | None]) -> None:
+        self.cluster.merge(self.path, {"metadata": {"annotations": annotations}})
+
+    def delete(self) -> None:
+        self.cluster.delete(self.path)
+
+
+def _established(item: dict[str, Any] | None) -> bool:
+    conditions = ((item or {}).get("status") or {}).get("conditions") or []
+    return any(found["type"] == "Established" and found["status"] == "True" for found in conditions)
+
+
+def _definition() -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": _NAME},
+        "spec": {
+            "group": _GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": "Machine", "listKind": "MachineList", "plural": "machines", "singular": "machine"},
+            "versions": [{"name": "v1beta2", "served": True, "storage": True, "schema": schema}],
+        },
+    }

@@ -1,0 +1,131 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""On which Node the controller runs: its traces are a test's or a real pod's, the API server is real."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _controller_node_info
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._own_pod import Traces
+from ansible_collections.holdfast.kubernetes.plugins.modules import controller_node_info
+
+NOWHERE = {"changed": False, "node": None, "pod": None, "namespace": None, "evidence": None, "warnings": []}
+
+
+@pytest.fixture
+def find(world, monkeypatch):
+    """What is found by certain traces."""
+
+    def run(**traces):
+        monkeypatch.setattr(_controller_node_info, "own_traces", lambda pod, namespace: Traces(**traces))
+        return world.run(controller_node_info)
+
+    return run
+
+
+@pytest.fixture
+def address():
+    """One that no other pod of the cluster has."""
+    return f"fd00:{secrets.token_hex(2)}:{secrets.token_hex(2)}::a".replace(":0", ":1")
+
+
+@pytest.fixture
+def job(world, nodes, address):
+    """A pod, with a node and an address."""
+    (name,) = nodes()
+    world.pod("job-1", name)
+    return world.cluster.merge(
+        paths.pod(world.namespace, "job-1") + "/status",
+        {
+            "status": {
+                "podIP": address,
+                "podIPs": [{"ip": address}],
+                "hostIP": "10.0.0.1",
+                "hostIPs": [{"ip": "10.0.0.1"}],
+            }
+        },
+    )
+
+
+def test_the_pod_of_our_uid(world, job, find):
+    uid = job["metadata"]["uid"]
+    expected = {
+        **NOWHERE,
+        "node": job["spec"]["nodeName"],
+        "pod": "job-1",
+        "namespace": world.namespace,
+        "evidence": "uid",
+    }
+
+    assert find(uid=uid, pod="job-1", namespace=world.namespace) == expected
+    assert find(uid=uid, pod="job-1") == expected, "in any namespace"
+
+
+def test_by_its_address_where_the_host_name_is_another(world, job, find, address):
+    found = find(uid=job["metadata"]["uid"], pod="the-host-name", addresses=frozenset({address, "10.99.99.99"}))
+
+    assert (found["pod"], found["node"], found["evidence"]) == ("job-1", job["spec"]["nodeName"], "uid")
+
+
+def test_a_namesake_is_not_believed(world, job, find, address):
+    other = "0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53"
+
+    assert find(uid=other, pod="job-1", namespace=world.namespace, addresses=frozenset({address})) == NOWHERE
+    assert find(pod="job-1", namespace=world.namespace, addresses=frozenset({"10.99.99.99"})) == NOWHERE
+    assert find(pod="job-1", namespace="default", addresses=frozenset({address})) == NOWHERE
+
+
+def test_name_and_address_where_there_is_no_uid(world, job, find, address):
+    found = find(pod="job-1", namespace=world.namespace, addresses=frozenset({address}))
+
+    assert (found["node"], found["evidence"]) == (job["spec"]["nodeName"], "address")
+
+
+def test_the_kernel_s_boot_id(nodes, find, world):
+    one, two = nodes(2)
+    boot_id = secrets.token_hex(8)
+    world.cluster.merge(f"{paths.node(one)}/status", {"status": {"nodeInfo": {"bootID": boot_id}}})
+
+    found = find(boot_id=boot_id, pod="not-there")
+    assert found == {**NOWHERE, "node": one, "evidence": "boot_id"}
+
+    world.cluster.merge(f"{paths.node(two)}/status", {"status": {"nodeInfo": {"bootID": boot_id}}})
+    assert find(boot_id=boot_id) == NOWHERE, "nodes that share a kernel"
+
+
+def test_outside_of_the_cluster(find, ansible, kubeconfig):
+    assert find() == NOWHERE
+
+    (result,), _text = ansible.tasks([{"holdfast.kubernetes.controller_node_info": {"kubeconfig": kubeconfig}}])
+    assert (result["failed"], result["node"], result["pod"]) == (False, None, None)
+
+
+@pytest.mark.nodes
+@pytest.mark.parametrize("with_token", [True, False])
+def test_as_a_real_pod_sees_itself(world, lab, monkeypatch, tmp_path, with_token):
+    """Its files are looked at in its place. Nodes of the lab are containers: their boot IDs are not the kernel's."""
+    world.pod("controller", "node-2", automountServiceAccountToken=with_token)
+    files = ["/proc/self/mountinfo", "/proc/net/fib_trie", "/proc/net/if_inet6", "/proc/sys/kernel/random/boot_id"]
+    if with_token:
+        files += [f"/var/run/secrets/kubernetes.io/serviceaccount/{name}" for name in ("token", "namespace")]
+    for name in files:
+        path = tmp_path / name.lstrip("/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(lab.kubectl("exec", "--namespace", world.namespace, "controller", "--", "cat", name))
+    monkeypatch.setattr(_controller_node_info, "_ROOT", tmp_path)
+    monkeypatch.setattr(_controller_node_info.socket, "gethostname", lambda: "no-pod-s-name")
+
+    found = world.run(controller_node_info)
+
+    assert found == {
+        **NOWHERE,
+        "node": "node-2",
+        "pod": "controller",
+        "namespace": world.namespace,
+        "evidence": "uid",
+    }

@@ -1,0 +1,482 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The doctor on a real API server, beside the live runs of other tests: asked about one group or its nodes only.
+
+Where it is asked about everything, it only looks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from integration import machines
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _doctor, _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.modules import (
+    cordon,
+    doctor,
+    node_claim,
+    node_operation,
+    node_opt_outs,
+    reboot_operation,
+    reboot_slot,
+)
+
+OURS = "holdfast.dev/"
+LONG_AGO = "2020-01-01T00:00:00.000000Z"
+# So that no machine is too slow for what is to be alive.
+IN_LONG = "2100-01-01T00:00:00.000000Z"
+NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
+SKIP = "cluster.x-k8s.io/skip-remediation"
+ALL = {"cordon", "opt_outs", "claim", "record", "slot", "operation", "run"}
+
+
+class Ward:
+    """A group of nodes, and runs that work on them as the role does."""
+
+    def __init__(self, world, count=1):
+        self.world = world
+        self.group = world.namespace
+        self.nodes = world.nodes(count)
+        self.first = self.nodes[0]
+        world.made.objects.append(self.ledger_path)
+
+    @property
+    def ledger_path(self):
+        return paths.one(paths.config_maps("holdfast"), f"group.{self.group}")
+
+    def do(self, module, **options):
+        result = self.world.run(module, **options)
+        assert not result.get("failed"), result
+        return result
+
+    def run_of(self, name):
+        return f"{name}-{self.group}"
+
+    def lease(self, name):
+        path = paths.lease("holdfast", _run.lease_name(self.run_of(name)))
+        if path not in self.world.made.objects:
+            self.world.made.objects.append(path)
+        return path
+
+    def begin(self, name="one", operation="kernel"):
+        self.lease(name)
+        self.do(reboot_operation, group=self.group, operation=operation, run=self.run_of(name), nodes=self.nodes)
+
+    def slot(self, node, name="one", operation="kernel", **more):
+        options = {"selector": f"pool={self.group}", "max_unavailable": "9", "max_failed": 9, "wait_timeout": 0}
+        run = self.run_of(name) if name else None
+        self.do(reboot_slot, name=node, group=self.group, operation=operation, run=run, **{**options, **more})
+
+    def work(self, node, name="one", operation="kernel"):
+        """Up to the drain."""
+        run = self.run_of(name)
+        self.slot(node, name, operation)
+        self.do(node_claim, name=node, run=run, operation=operation)
+        self.do(node_opt_outs, name=node, run=run)
+        step = {"name": node, "operation": operation, "run": run}
+        self.do(node_operation, phase="cordon", **step)
+        self.do(cordon, name=node, owner="rolling_reboot", reason="kernel", run=run)
+        self.do(node_operation, phase="drain", **step)
+
+    def die(self, name="one"):
+        self.world.cluster.merge(self.lease(name), {"spec": {"renewTime": LONG_AGO}})
+
+    def live_on(self, name="one"):
+        self.world.cluster.merge(self.lease(name), {"spec": {"renewTime": IN_LONG}})
+
+    def come_to_life(self, name="one"):
+        _run.renew(self.world.cluster, self.run_of(name), "somebody")
+
+    def left_by(self, name="one"):
+        """A run that died while it drained the first node."""
+        self.begin(name)
+        self.work(self.first, name)
+        self.die(name)
+        return self
+
+    def ask(self, state="reported", **more):
+        return self.world.run(doctor, state=state, **{"group": self.group, **more})
+
+    def clear(self, **more):
+        return self.ask("cleared", **more)
+
+    def ledger(self):
+        found = self.world.cluster.find(self.ledger_path)
+        return {key: json.loads(value) for key, value in (found["data"] if found else {}).items()}
+
+    def lives(self, name="one"):
+        """Whether there is a sign of it."""
+        return self.world.cluster.find(self.lease(name)) is not None
+
+    def state(self):
+        """All that could change by us; the taints of a node that is down come by themselves."""
+        nodes = [self.world.node(name) for name in self.nodes]
+        marks = [(item["metadata"].get("annotations"), item["spec"].get("unschedulable")) for item in nodes]
+        leases = [self.world.cluster.find(path) for path in self.world.made.objects if "/leases/" in path]
+        return marks, self.ledger(), leases
+
+    def ours(self, node=None):
+        annotations = self.world.node(node or self.first)["metadata"].get("annotations") or {}
+        return {key[len(OURS) :]: json.loads(text) for key, text in annotations.items() if key.startswith(OURS)}
+
+    def assert_untouched(self, name="one"):
+        """Everything that the run needs to go on with its node."""
+        assert {"cordon", "opt-outs", "operation"} <= set(self.ours())
+        assert self.ours()["operation"]["result"] == ""
+        assert self.world.cordoned(self.first)
+        assert self.ledger()["slots"][self.first]["run"] == self.run_of(name)
+        assert self.lives(name)
+
+    def assert_cleared(self):
+        assert set(self.ours()) == {"operation"}
+        assert self.ours()["operation"]["result"] == "failed"
+        assert self.ours()["operation"]["detail"] == "abandoned in phase drain"
+        assert not self.world.cordoned(self.first)
+        assert self.ledger()["slots"] == {}
+        assert all(not entry["runs"] and not entry["unfinished"] for entry in self.ledger()["operations"])
+
+
+@pytest.fixture(scope="module")
+def installed(cluster):
+    with machines.installed(cluster):
+        yield
+
+
+@pytest.fixture
+def ward(world):
+    return Ward(world)
+
+
+def kinds(result, key="stale"):
+    return {finding["kind"] for finding in result["findings"] if finding[key]}
+
+
+def test_what_a_dead_run_left_is_cleared_and_then_nothing_is_left(ward):
+    ward.left_by()
+    report = ward.ask()
+    assert report["changed"] is False
+    assert kinds(report) == ALL
+    assert kinds(report, "cleared") == set()
+    assert report["stale"] == len(ALL)
+    assert all(finding["silent_seconds"] > 90 for finding in report["findings"] if finding["kind"] == "claim")
+    ward.assert_untouched()
+
+    result = ward.clear()
+    assert result["changed"]
+    assert kinds(result, "cleared") == ALL
+    assert result["diff"]["after"] == {"stale": []}
+    ward.assert_cleared()
+    assert not ward.lives()
+
+    again = ward.clear()
+    assert (again["changed"], again["stale"], again["findings"]) == (False, 0, [])
+
+
+def test_nothing_of_a_live_run_is_cleared(ward):
+    ward.begin()
+    ward.work(ward.first)
+    before = ward.state()
+    result = ward.clear()
+
+    assert (result["changed"], result["stale"]) == (False, 0)
+    assert {finding["kind"] for finding in result["findings"] if finding["alive"]} == ALL - {"operation"}
+    assert ward.state() == before
+
+
+def test_check_mode_tells_and_does_nothing(ward):
+    ward.left_by()
+    before = ward.state()
+    result = ward.clear(check_mode=True)
+
+    assert result["changed"]
+    assert kinds(result, "cleared") == ALL
+    assert ward.state() == before
+
+
+def test_everything_is_looked_at_unless_told_otherwise(ward):
+    ward.left_by()
+    result = ward.world.run(doctor, state="cleared", check_mode=True)
+
+    mine = [item for item in result["findings"] if ward.group in (item["group"], *item["run"].split("one-"))]
+    mine += [item for item in result["findings"] if item["node"] == ward.first and item not in mine]
+    assert {item["kind"] for item in mine if item["cleared"]} == ALL
+
+
+@pytest.mark.parametrize("moment", ["before it begins", "once it has the claim"])
+def test_a_run_that_comes_to_life_is_not_robbed(ward, monkeypatch, moment):
+    ward.left_by()
+    method = "clear" if moment == "before it begins" else "_claim"
+    original = getattr(_doctor._Clearing, method)
+
+    def meanwhile(self, *arguments):
+        first = original(self, *arguments) if method == "_claim" else None
+        ward.come_to_life()
+        return first if method == "_claim" else original(self, *arguments)
+
+    monkeypatch.setattr(_doctor._Clearing, method, meanwhile)
+    result = ward.clear()
+
+    assert kinds(result, "cleared") <= {"claim"}
+    assert {item["kind"] for item in result["diff"]["after"]["stale"]} >= ALL - {"claim"}
+    ward.assert_untouched()
+    if moment == "before it begins":
+        assert ward.ours()["claim"]["run"] == ward.run_of("one")
+    assert ward.ledger()["operations"][-1]["runs"] == [ward.run_of("one")]
+
+
+def test_a_run_that_went_on_with_the_node_is_not_robbed(ward):
+    ward.left_by()
+    ward.begin("two")
+    assert ward.ledger()["slots"][ward.first]["run"] == ward.run_of("two")
+    result = ward.clear()
+
+    assert kinds(result, "cleared") == {"claim", "run"} & kinds(result)
+    assert ward.world.cordoned(ward.first)
+    assert {"cordon", "opt-outs", "operation"} <= set(ward.ours())
+    ward.do(node_claim, name=ward.first, run=ward.run_of("two"), operation="kernel")
+    assert (ward.clear()["changed"], ward.ours()["claim"]["run"]) == (False, ward.run_of("two"))
+
+
+def test_another_owners_cordon_stays(ward):
+    ward.do(cordon, name=ward.first, owner="storage", reason="disk")
+    result = ward.clear(group=None, nodes=[ward.first])
+
+    (found,) = result["findings"]
+    assert not found["stale"]
+    assert "theirs to undo" in found["why"]
+    assert ward.world.cordoned(ward.first)
+
+
+def test_a_node_that_is_not_ready_stays_as_it_is(ward):
+    ward.left_by()
+    ward.world.set_condition(ward.first, "Ready", "Unknown", "NodeStatusUnknown")
+    before = ward.state()
+    result = ward.clear()
+
+    assert (result["changed"], result["stale"]) == (False, 0)
+    assert ward.state() == before
+    (todo,) = {item["todo"] for item in result["findings"] if item["todo"]}
+    assert "NodeStatusUnknown" in todo
+    assert f"doctor_release={ward.first}" in todo
+
+    released = ward.clear(release=[ward.first])
+    assert kinds(released, "cleared") == ALL - {"cordon"}
+    assert ward.world.cordoned(ward.first)
+    assert ward.clear(release=[ward.first])["changed"] is False
+
+    ward.world.set_condition(ward.first, "Ready", "True", "KubeletReady")
+    assert kinds(ward.clear(), "cleared") == {"cordon"}
+    ward.assert_cleared()
+
+
+def test_when_the_node_is_back_the_same_operation_goes_on(ward):
+    ward.left_by()
+    ward.world.set_condition(ward.first, "Ready", "Unknown", "NodeStatusUnknown")
+    ward.clear()
+    ward.world.set_condition(ward.first, "Ready", "True", "KubeletReady")
+    ward.lease("two")
+    run = ward.run_of("two")
+    found = ward.do(reboot_operation, group=ward.group, fresh="another", run=run, nodes=ward.nodes)
+
+    assert (found["operation"], found["takes_over"]) == ("kernel", ward.nodes)
+    ward.work(ward.first, "two")
+
+
+def test_a_failed_slot_stays_until_it_is_released(ward):
+    ward.left_by()
+    ward.slot(ward.first, "", state="failed", reason="it hangs", healthy=False)
+    before = ward.state()
+    result = ward.clear()
+    assert result["changed"] is False
+    assert "(it hangs)" in "".join(result["report"])
+    assert ward.state() == before
+
+    assert kinds(ward.clear(release=[ward.first]), "cleared") == ALL
+    ward.assert_cleared()
+    assert ward.clear(release=[ward.first])["changed"] is False
+
+
+def test_a_failed_slot_goes_once_the_node_is_back(ward):
+    ward.left_by()
+    ward.slot(ward.first, "", state="failed", reason="it hangs", healthy=False)
+    ward.world.cluster.merge(f"{paths.node(ward.first)}/status", {"status": {"nodeInfo": {"bootID": "another"}}})
+
+    assert kinds(ward.clear(), "cleared") == ALL
+    ward.assert_cleared()
+
+
+def test_what_names_no_run_stays(ward):
+    ward.slot(ward.first, "")
+    ward.do(node_opt_outs, name=ward.first)
+    before = ward.state()
+    result = ward.clear()
+
+    assert {item["kind"] for item in result["findings"] if item["todo"]} == {"slot", "opt_outs"}
+    assert result["changed"] is False
+    assert ward.state() == before
+
+
+def test_the_slot_of_a_node_that_is_no_more(ward):
+    ward.left_by()
+    ward.world.cluster.delete(paths.node(ward.first))
+
+    assert kinds(ward.clear(), "cleared") == {"slot", "operation", "run"}
+    assert ward.ledger()["slots"] == {}
+
+
+def test_some_nodes_only(world):
+    ward = Ward(world, 2)
+    ward.begin()
+    for node in ward.nodes:
+        ward.work(node)
+    ward.die()
+    first, second = ward.nodes
+    before = ward.ours(second)
+
+    assert ward.clear(nodes=[])["findings"] == []
+    result = ward.clear(nodes=[first])
+    assert {item["node"] for item in result["findings"]} == {first, ""}
+    assert kinds(result, "cleared") == ALL - {"operation", "run"}
+    assert set(ward.ours(first)) == {"operation"}
+    assert ward.ours(second) == before
+    assert set(ward.ledger()["slots"]) == {second}
+    assert ward.lives(), "it has left something elsewhere"
+
+    assert kinds(ward.clear(group=None, nodes=[second]), "cleared") == ALL - {"operation", "run"}
+    assert kinds(ward.clear(), "cleared") == {"operation", "run"}
+
+
+def test_another_group_is_not_touched(ward):
+    ward.left_by()
+    before = ward.state()
+    result = ward.clear(group=f"not-{ward.group}")
+
+    assert (result["changed"], result["findings"]) == (False, [])
+    assert ward.group in result["warnings"][0]
+    assert ward.state() == before
+    assert ward.clear(group="Not A Name")["error"] == "invalid_input"
+
+
+class TestMachine:
+    @pytest.fixture
+    def machine(self, installed, ward):
+        return machines.Machine(ward.world.cluster, ward.group, ward.first)
+
+    def test_its_opt_out_is_taken_back(self, ward, machine):
+        ward.left_by()
+        assert machine.annotations == {SKIP: ""}
+        found = next(item for item in ward.ask()["findings"] if item["kind"] == "opt_outs")
+        assert machine.full_name in found["why"]
+
+        assert kinds(ward.clear(), "cleared") == ALL
+        assert machine.annotations == {}
+        ward.assert_cleared()
+
+    def test_the_rest_is_cleared_where_the_management_cluster_is_away(self, ward, machine):
+        ward.left_by()
+        failed = ward.clear(management=NOWHERE)
+
+        assert failed["failed"]
+        assert failed["changed"]
+        assert "127.0.0.1:1" in failed["msg"]
+        assert kinds(failed, "cleared") >= ALL - {"opt_outs", "run"}
+        assert set(ward.ours()) == {"opt-outs", "operation"}
+        assert machine.annotations == {SKIP: ""}
+
+        assert "opt_outs" in kinds(ward.clear(), "cleared")
+        assert machine.annotations == {}
+        ward.assert_cleared()
+
+
+class TestPlaybook:
+    """A mess of everything: what a person reads of it."""
+
+    @pytest.fixture
+    def ward(self, world):
+        """Nodes that a dead run left, that a live run works on, that is down, and that others cordoned."""
+        ward = Ward(world, 4)
+        left, busy, down, theirs = ward.nodes
+        ward.begin("dead")
+        ward.work(left, "dead")
+        ward.work(down, "dead")
+        ward.slot(down, "dead", state="failed", reason="it does not answer", healthy=False)
+        ward.begin("live", "another")
+        ward.work(busy, "live", "another")
+        ward.do(cordon, name=theirs, owner="storage", reason="disk")
+        world.set_condition(down, "Ready", "Unknown", "NodeStatusUnknown")
+        ward.live_on("live")
+        ward.die("dead")
+        return ward
+
+    @pytest.fixture
+    def play(self, ward, ansible):
+        def play(*arguments):
+            options = ("-e", f"doctor_group={ward.group}", *arguments)
+            environment = {"K8S_AUTH_KUBECONFIG": ward.world.kubeconfig}
+            done = ansible.command("ansible-playbook", "holdfast.kubernetes.doctor", *options, **environment)
+            assert done.returncode == 0, done.stdout + done.stderr
+            return done.stdout
+
+        return play
+
+    @staticmethod
+    def rows(output):
+        """The first words of each line, by node."""
+        table = [
+            line.strip().strip('",') for line in output.partition("LAST SIGN")[2].partition("To do")[0].splitlines()
+        ]
+        rows = [re.split(r"  +", line) for line in table if "  " in line]
+        return {
+            node: {what: verdict for verdict, what, where, *_rest in rows if where == node}
+            for node in {row[2] for row in rows}
+        }
+
+    def test_says_what_it_would_do_and_then_does_just_that(self, ward, play):
+        left, busy, down, theirs = ward.nodes
+        before = ward.state()
+        said = self.rows(play("--check"))
+        assert ward.state() == before
+
+        on_node = ("cordon", "opt-outs", "claim", "record", "slot")
+        assert said[left] == dict.fromkeys(on_node, "to clear")
+        assert said[busy] == dict.fromkeys(on_node, "live")
+        assert said[down] == dict.fromkeys(on_node, "stays")
+        assert said[theirs] == {"cordon": "stays"}
+
+        untouched = {node: ward.world.node(node)["metadata"]["annotations"] for node in (busy, down, theirs)}
+        done = play()
+        cleared = {
+            node: {what: verdict.replace("to clear", "cleared") for what, verdict in row.items()}
+            for node, row in said.items()
+        }
+        assert self.rows(done) == cleared
+        assert f"doctor_release={down}" in done.partition("To do by hand")[2]
+        assert {node: ward.world.node(node)["metadata"]["annotations"] for node in untouched} == untouched
+        assert [ward.world.cordoned(node) for node in ward.nodes] == [False, True, True, True]
+        assert set(ward.ledger()["slots"]) == {busy, down}
+        assert "changed=0" in play()
+
+    def test_released_by_a_person(self, ward, play):
+        left, busy, down, _theirs = ward.nodes
+        done = self.rows(play("-e", f"doctor_nodes={down}", "-e", f"doctor_release={down}"))
+
+        assert done[down] == {
+            "cordon": "stays",
+            **dict.fromkeys(("opt-outs", "claim", "record", "slot"), "cleared"),
+        }
+        assert left not in done
+        assert set(ward.ledger()["slots"]) == {left, busy}
+        assert ward.world.cordoned(down)
+
+
+def test_the_playbook_says_what_went_wrong(ansible, kubeconfig):
+    command = ("ansible-playbook", "holdfast.kubernetes.doctor", "-e", "doctor_group=Not_A_Name")
+    done = ansible.command(*command, K8S_AUTH_KUBECONFIG=kubeconfig)
+
+    assert done.returncode == 2
+    assert "is not a valid name" in done.stdout

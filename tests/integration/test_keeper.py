@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The keeper as a process, beside a controller that is stopped and killed, at a real API server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from integration.group import until
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
+
+KEEPER = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._keeper"
+RUN = "ansible_collections.holdfast.kubernetes.plugins.module_utils._run"
+# What takes a quarter of a minute otherwise.
+OFTEN = 0.3
+PROGRAM = f"from {RUN} import RENEW_EVERY; from {KEEPER} import _run, main; _run.RENEW_EVERY = {OFTEN}; main()"
+# A controller whose worker starts the keeper and is done, as reboot_operation does it.
+CONTROLLER = f"""
+import json, os, subprocess, sys, time
+worker = "import json, sys; from {KEEPER} import start; start(*json.loads(sys.argv[1]))"
+subprocess.run([sys.executable, "-c", worker, sys.argv[1]], check=True)
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+class Watched:
+    """A controller, its run's Lease and, once started, the keeper."""
+
+    def __init__(self, world):
+        self.world = world
+        self.run = f"keeper-{world.namespace}"
+        self.path = paths.lease("holdfast", _run.lease_name(self.run))
+        world.made.objects.append(self.path)
+        _run.renew(world.cluster, self.run, "somebody")
+        self.controller = subprocess.Popen(["sleep", "600"])
+        order = {"options": {"kubeconfig": world.kubeconfig}, "run": self.run, "pid": self.controller.pid}
+        self.keeper = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment(), stdin=subprocess.PIPE)
+        self.keeper.stdin.write(json.dumps(order).encode())
+        self.keeper.stdin.close()
+
+    @property
+    def sign(self):
+        return self.world.cluster.get(self.path)["spec"]["renewTime"]
+
+    def until_renewed(self):
+        before = self.sign
+        until(lambda: self.sign != before, "the Lease is not renewed")
+
+    def close(self):
+        for process in (self.keeper, self.controller):
+            process.kill()
+            process.wait()
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
+@pytest.fixture
+def watched(world):
+    made = Watched(world)
+    yield made
+    made.close()
+
+
+def test_renews_is_silent_while_the_controller_is_stopped_and_ends_with_it(watched):
+    watched.until_renewed()
+    watched.controller.send_signal(signal.SIGSTOP)
+    # A renewal that was under way may still arrive.
+    time.sleep(4 * OFTEN)
+    before = watched.sign
+    time.sleep(8 * OFTEN)
+    assert watched.sign == before
+    assert watched.keeper.poll() is None
+
+    watched.controller.send_signal(signal.SIGCONT)
+    watched.until_renewed()
+
+    watched.controller.kill()
+    watched.controller.wait()
+    assert watched.keeper.wait(30) == 0
+    before = watched.sign
+    time.sleep(4 * OFTEN)
+    assert watched.sign == before
+
+
+def test_ends_when_the_run_has_ended_and_makes_no_lease_again(watched):
+    watched.until_renewed()
+    _run.end(watched.world.cluster, watched.run)
+
+    assert watched.keeper.wait(30) == 0
+    assert watched.world.cluster.find(watched.path) is None
+
+
+def keepers(group):
+    """Process ids of the keepers of a process group."""
+    found = subprocess.run(["ps", "-wweo", "pgid=,pid=,args="], check=True, capture_output=True, text=True).stdout
+    lines = (line.split(maxsplit=2) for line in found.splitlines())
+    return {int(pid) for pgid, pid, command in lines if int(pgid) == group and f"-m {KEEPER}" in command}
+
+
+def test_a_worker_starts_one_that_outlives_it_and_ends_with_the_controller(world):
+    run = f"keeper-{world.namespace}"
+    world.made.objects.append(paths.lease("holdfast", _run.lease_name(run)))
+    _run.renew(world.cluster, run, "somebody")
+    arguments = json.dumps([{"kubeconfig": world.kubeconfig}, run])
+    command = [sys.executable, "-c", CONTROLLER, arguments]
+    controller = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert controller.stdout.readline() == b"started\n"
+        until(lambda: keepers(controller.pid), "there is no keeper")
+        controller.kill()
+        controller.wait()
+        until(lambda: not keepers(controller.pid), "it lives on")
+    finally:
+        controller.kill()
+        controller.wait()
+        controller.stdout.close()

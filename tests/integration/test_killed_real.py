@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A controller that is killed while it reboots a real node, over ssh, and the same command again at once."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from integration.halts import Halt
+from integration.history import History
+from integration.leases import Leases
+from integration.playbooks import Rolling, Run
+from integration.realnodes import boot_id, member
+
+PATIENCE = 300
+
+
+def play(stage: Any, point: str, name: str) -> None:
+    world, ansible = stage()
+    lab = ansible.lab
+    rolling = Rolling(world, ansible)
+    halt = Halt(ansible.folder / "halt")
+    leases = Leases(world, holder=rolling.group)
+    stay = {"name": "Stay", "ansible.builtin.raw": halt.command, "delegate_to": "localhost", "connection": "local"}
+    hooks = {"before_uncordon_tasks": rolling.tasks("stay", stay)} if point == "before-uncordon" else {}
+
+    def start() -> Run:
+        return rolling.start({name: variables}, holder=rolling.group, **hooks)
+
+    def reached() -> Any:
+        if point == "before-uncordon":
+            return halt.reached
+        phase = rolling.record(name).get("phase")
+        if point == "during-drain":
+            return phase == "drain"
+        return phase == "reboot" and name not in lab.ready()
+
+    try:
+        with member(world, lab, name) as variables:
+            if point == "during-drain":
+                world.owned("web", name)
+                world.budget("web", "web", lambda status: status["currentHealthy"] == 1, minAvailable=1)
+            before = rolling.boot_id(name)
+            assert boot_id(lab, name) == before
+            with History(world.kubeconfig, group=rolling.group, selector=rolling.selector) as history:
+                run = start()
+                run.until(reached, point, PATIENCE)
+                if point == "during-drain":
+                    # Time for the eviction to be asked for, and refused.
+                    time.sleep(1)
+                run.kill()
+                assert world.cordoned(name)
+                assert name in rolling.slots()
+                if point == "during-drain":
+                    world.delete("poddisruptionbudgets", "web")
+                done = start().done(PATIENCE).good()
+            assert done.results == {name: "rebooted"}
+            assert history.boot_ids == {name: [before, boot_id(lab, name)]}
+            assert rolling.record(name)["boot_id_before"] == before
+            assert rolling.record(name)["result"] == "rebooted"
+            rolling.assert_nothing_left([name])
+            (operation,) = rolling.ledger()["operations"]
+            assert (operation["runs"], operation["unfinished"], operation["failures"]) == ([], False, {})
+            assert leases.left() == []
+    finally:
+        rolling.close()
+
+
+@pytest.mark.long
+@pytest.mark.nodes
+@pytest.mark.together(by=play)
+@pytest.mark.parametrize(
+    ("point", "name"), [("during-drain", "node-1"), ("during-reboot", "node-2"), ("before-uncordon", "node-3")]
+)
+def test_killed_and_started_again(outcome, point, name):
+    outcome()

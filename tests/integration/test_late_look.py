@@ -1,0 +1,37 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A request for a slot that looks at the Nodes later than at the ledger."""
+
+from __future__ import annotations
+
+import pytest
+from integration.group import group_of
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _reboot_slot
+
+
+@pytest.fixture
+def group(lab):
+    with group_of(lab, 2, "look") as made:
+        yield made
+        made.mend()
+
+
+def test_a_node_that_went_down_under_its_slot_meanwhile_is_waited_for(group, monkeypatch):
+    down, waiting = group.nodes
+    look = _reboot_slot._Taking._members
+
+    def late(taking):
+        monkeypatch.setattr(_reboot_slot._Taking, "_members", look)
+        group.taken(down)
+        group.report(down, ready=False)
+        return look(taking)
+
+    monkeypatch.setattr(_reboot_slot._Taking, "_members", late)
+
+    asked = group.slot(waiting)
+
+    # Refused at once would mean: nobody is at work on the node that is down.
+    assert asked["error"] == "timed_out", asked["msg"]
+    assert f"{down} has a slot" in asked["msg"]

@@ -1,0 +1,99 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Maintenance windows by the clock of a real API server."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import ServerClock, from_text
+from ansible_collections.holdfast.kubernetes.plugins.modules import maintenance_window
+
+
+def around(now, begin, end):
+    """A window from so many minutes before or after now to so many."""
+    start, stop = now + timedelta(minutes=begin), now + timedelta(minutes=end)
+    return [{"start": f"{start:%H:%M}", "end": f"{stop:%H:%M}"}]
+
+
+@pytest.fixture
+def shift(monkeypatch):
+    """Has the API server's clock go otherwise, by so much."""
+
+    def set_to(offset):
+        monkeypatch.setattr(ServerClock, "now", lambda self: true(self) + offset)
+
+    true = ServerClock.now
+    return set_to
+
+
+def test_open_and_closed(world):
+    now = world.cluster.now()
+
+    inside = world.run(maintenance_window, windows=around(now, -60, 60))
+    outside = world.run(maintenance_window, windows=around(now, 60, 120))
+
+    assert inside["open"] is True
+    assert inside["opens"] is None
+    assert 3500 < inside["seconds_left"] <= 3600
+    assert outside["open"] is False
+    assert 3500 < (from_text(outside["opens"]) - now).total_seconds() <= 3600
+    assert (inside["changed"], outside["changed"]) == (False, False)
+
+
+def test_it_goes_by_the_server_s_clock(world, shift):
+    windows = around(world.cluster.now(), -60, 60)
+
+    shift(timedelta(hours=5))
+
+    assert world.run(maintenance_window, windows=windows)["open"] is False
+
+
+def test_waits_for_one_and_its_run_lives_meanwhile(world, shift):
+    now = world.cluster.now()
+    opens = now.replace(second=0, microsecond=0) + timedelta(minutes=10)
+    shift(opens - timedelta(seconds=3) - now)
+    run = f"{world.namespace}-run"
+    world.made.objects.append(paths.lease("holdfast", _run.lease_name(run)))
+
+    waiting = world.start(
+        maintenance_window, windows=around(opens, 0, 60), wait_timeout=60, run=run, holder="alice@bastion"
+    )
+    lease = world.until(paths.leases("holdfast"), _run.lease_name(run), lambda item: item is not None)
+    result = waiting.result(60)
+
+    assert lease["spec"]["holderIdentity"] == "alice@bastion"
+    assert result["open"] is True
+    assert 1 < result["waited"] < 30
+    assert 3550 < result["seconds_left"] <= 3600
+
+
+def test_waits_not_at_all_for_what_comes_too_late(world):
+    result = world.run(maintenance_window, windows=around(world.cluster.now(), 60, 120), wait_timeout=600)
+
+    assert result["open"] is False
+    assert result["waited"] < 10
+
+
+def test_as_a_task(ansible, kubeconfig):
+    """YAML's own idea of 22:00 is told from a time of day, before anything is asked."""
+    book = ansible.folder / "windows.yml"
+    book.write_text("windows:\n  - {start: '22:00', end: '23:00'}\n  - {start: 22:00, end: '23:00', days: sat}\n")
+    right = {"windows": [{"start": "22:00", "end": "22:00", "days": "Mon"}], "time_zone": "Europe/Berlin"}
+    tasks = [
+        {"holdfast.kubernetes.maintenance_window": {"windows": "{{ windows }}", "host": "https://127.0.0.1:1"}},
+        {"holdfast.kubernetes.maintenance_window": {**right, "kubeconfig": kubeconfig}},
+        {"holdfast.kubernetes.maintenance_window": {"windows": [{"start": "22:00", "until": "23:00"}]}},
+    ]
+
+    (wrong, well, unknown), _text = ansible.tasks(tasks, f"--extra-vars=@{book}")
+
+    assert (wrong["failed"], wrong["error"], wrong["option"], wrong["entry"]) == (True, "invalid_input", "windows", 2)
+    assert 'windows, entry 2: start "1320" is no time of day' in wrong["msg"]
+    assert isinstance(well["open"], bool)
+    assert "until" in unknown["msg"]

@@ -1,0 +1,201 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A controller that is stopped for a while, with another run of the same command beside it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from typing import Any
+
+import pytest
+from integration.halts import Halt
+from integration.history import History
+from integration.leases import Leases
+from integration.playbooks import CLAIM, Rolling, Run
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+
+PATIENCE = 300
+
+
+class Scene:
+    """Nodes in a world of their own; a first run that stays in the user's tasks of the first one, and a second run."""
+
+    def __init__(self, world: Any, ansible: Any, count: int, hook: str) -> None:
+        self.world = world
+        self.rolling = Rolling(world, ansible)
+        self.names = world.nodes(count)
+        self.node = self.names[0]
+        self.before = self.rolling.boot_ids(self.names)
+        self.halt, self.second_halt = Halt(ansible.folder / "halt"), Halt(ansible.folder / "second")
+        self.leases = Leases(world, holder=self.rolling.group)
+        self.changes = world.record(paths.NODES, label_selector=self.rolling.selector)
+        self._hosts = {name: {} for name in self.names}
+        self._hosts[self.node] = {f"rolling_reboot_{hook}_tasks": self.rolling.tasks("stay", self.halt.command)}
+
+    def history(self) -> History:
+        return History(self.world.kubeconfig, group=self.rolling.group, selector=self.rolling.selector)
+
+    def first(self) -> Run:
+        run = self._start()
+        run.until(lambda: self.halt.reached, "the first run in the user's tasks", PATIENCE)
+        return run
+
+    def second(self, **environment: str) -> Run:
+        run = self._start(environment, claim_timeout=3)
+        run.until(lambda: len(self.leases.names) == 2, "the second run's sign of life", PATIENCE)
+        return run
+
+    def _start(self, environment: Any = (), **more: Any) -> Run:
+        return self.rolling.start(
+            self._hosts,
+            environment={"K8S_AUTH_KUBECONFIG": self.world.kubeconfig, **dict(environment)},
+            operation="paused",
+            holder=self.rolling.group,
+            **more,
+        )
+
+    def owners(self) -> tuple[str, str]:
+        """The runs that have the slot of the first node and its claim."""
+        slot = self.rolling.slots().get(self.node, {})
+        return slot.get("run", ""), self.rolling.ours(self.node).get(CLAIM, {}).get("run", "")
+
+    def versions_of(self, name: str, *, claims: bool) -> list[str]:
+        """Everything that somebody wrote on a node, each once; what kubelets report is left out."""
+        written = []
+        for change in list(self.changes.changes):
+            node = change.object
+            if node["metadata"]["name"] == name:
+                annotations = node["metadata"].get("annotations") or {}
+                kept = {key: value for key, value in annotations.items() if claims or key != CLAIM}
+                text = json.dumps([kept, node["spec"]], sort_keys=True)
+                if not written or written[-1] != text:
+                    written.append(text)
+        return written
+
+    def assert_each_once(self, history: History) -> None:
+        after = self.rolling.boot_ids(self.names)
+        assert history.boot_ids == {name: [self.before[name], after[name]] for name in self.names}
+        assert len(history.worst.busy) == 1, history.worst
+        self.rolling.assert_nothing_left(self.names)
+        assert all(self.rolling.record(name)["result"] == "rebooted" for name in self.names)
+        (operation,) = self.rolling.ledger()["operations"]
+        assert (operation["runs"], operation["unfinished"], operation["failures"]) == ([], False, {})
+        assert self.leases.left() == []
+
+
+def paused_for_a_minute(stage: Any) -> None:
+    scene = Scene(*stage(), 1, "before_drain")
+    try:
+        with scene.history() as history:
+            first = scene.first()
+            owners = scene.owners()
+            assert owners[0] == owners[1] != ""
+            second = scene.second()
+            (lease, _other) = scene.leases.names
+            # Only ansible-playbook itself: what it started to keep up its sign of life has to notice.
+            first.send(signal.SIGSTOP)
+            time.sleep(1)
+            last = scene.leases.renewed(lease)
+            time.sleep(59)
+            assert scene.leases.renewed(lease) == last, "a paused run gives no sign of life"
+            assert scene.owners() == owners
+            first.send(signal.SIGCONT)
+            first.until(lambda: scene.leases.renewed(lease) > last, "a sign of life")
+            assert scene.owners() == owners
+            scene.halt.let_go()
+            assert first.done(PATIENCE).good().results == {scene.node: "rebooted"}
+            assert second.done(PATIENCE).good().results == {scene.node: "skipped"}
+        assert scene.rolling.record(scene.node)["run"] == owners[0]
+        scene.assert_each_once(history)
+    finally:
+        scene.rolling.close()
+
+
+def paused_for_longer(stage: Any) -> None:
+    scene = Scene(*stage(), 2, "before_drain")
+    try:
+        with scene.history() as history:
+            first = scene.first()
+            (run, _same) = scene.owners()
+            second = scene.second()
+            began = time.monotonic()
+            # Everything, as where its machine or container is paused.
+            first.send_to_all(signal.SIGSTOP)
+            done = second.done(PATIENCE).good()
+            assert time.monotonic() - began > 60, "taken over from a live run"
+            assert set(done.results.values()) == {"rebooted"}
+            assert scene.rolling.record(scene.node)["run"] not in ("", run)
+            node, other = scene.names
+            # On a node that it only waited for it takes the claim for a moment, to find that it is done.
+            written = scene.versions_of(node, claims=True), scene.versions_of(other, claims=False)
+            ledger = scene.rolling.ledger()["slots"]
+
+            scene.halt.let_go()
+            first.send_to_all(signal.SIGCONT)
+            woken = first.done(PATIENCE)
+
+            assert woken.code != 0
+            assert woken.results[scene.node] == "lost"
+            assert f"Run {run} has lost its claim on node {scene.node}" in woken.detail(scene.node)
+            assert (scene.versions_of(node, claims=True), scene.versions_of(other, claims=False)) == written
+            assert scene.rolling.ledger()["slots"] == ledger
+        scene.assert_each_once(history)
+    finally:
+        scene.rolling.close()
+
+
+def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
+    """The second run has the slot already, and finds the claim that of a live run."""
+    scene = Scene(*stage(), 2, "before_cordon")
+    _node, other = scene.names
+    try:
+        with scene.history() as history:
+            first = scene.first()
+            (run, _same) = scene.owners()
+            (lease,) = scene.leases.names
+            second = scene.second(**scene.second_halt.after(scene.node, "reboot_slot", state=None))
+            first.send_to_all(signal.SIGSTOP)
+            second.until(lambda: scene.second_halt.reached, "the slot passes", PATIENCE)
+            slot, claim = scene.owners()
+            assert slot != claim == run
+            last = scene.leases.renewed(lease)
+            first.send_to_all(signal.SIGCONT)
+            first.until(lambda: scene.leases.renewed(lease) > last, "a sign of life")
+            scene.second_halt.let_go()
+            second.until(lambda: "It was waited for 3 s" in second.output, "a claim that is not given")
+            # Time to do what it must not do: begin with the other node while the first run works on this one.
+            time.sleep(10)
+            assert scene.rolling.boot_id(other) == scene.before[other]
+            assert scene.node in scene.rolling.slots()
+            scene.halt.let_go()
+            first.done(PATIENCE)
+            second.done(PATIENCE)
+        assert all(len(found) == 2 for found in history.boot_ids.values()), history.boot_ids
+        assert history.most_slots == 1, history.worst_slots
+        assert len(history.worst.busy) == 1, history.worst
+        scene.rolling.assert_nothing_left(scene.names)
+        assert scene.leases.left() == []
+    finally:
+        scene.rolling.close()
+
+
+@pytest.mark.long
+@pytest.mark.together(by=paused_for_a_minute)
+def test_a_run_that_is_paused_for_a_minute_keeps_its_node(outcome):
+    outcome()
+
+
+@pytest.mark.long
+@pytest.mark.together(by=paused_for_longer)
+def test_a_run_that_is_paused_for_longer_loses_its_node_and_does_nothing_more(outcome):
+    outcome()
+
+
+@pytest.mark.long
+@pytest.mark.together(by=wakes_between_its_slot_and_its_claim)
+def test_a_run_that_wakes_between_the_passing_of_its_slot_and_of_its_claim(outcome):
+    outcome()

@@ -1,0 +1,276 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waiting for canaries, against a real API server."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _reboot_canary, _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import from_text
+from ansible_collections.holdfast.kubernetes.plugins.modules import node_operation, reboot_canary
+
+LONG = 60
+
+
+class Canaries:
+    """Nodes of one operation, and who waits for them."""
+
+    def __init__(self, world, names):
+        self.world, self.names, self.operation = world, names, world.namespace
+
+    def writes(self, name, phase="uncordon", result="", **more):
+        ended = {"result": result} if result else {}
+        written = self.world.run(
+            node_operation, **{"name": name, "operation": self.operation, "phase": phase, **ended, **more}
+        )
+        assert not written.get("failed"), written["msg"]
+        return written["operation"]
+
+    def options(self, **more):
+        return {"nodes": self.names, "operation": self.operation, "wait_timeout": LONG, **more}
+
+    def wait(self, **more):
+        return self.world.run(reboot_canary, **self.options(**more))
+
+    def start(self, **more):
+        """Begins to wait in the background, and is past its first look."""
+        return self.world.start(reboot_canary, **self.options(**more))
+
+
+@pytest.fixture
+def canaries(world, nodes):
+    return Canaries(world, nodes(2))
+
+
+@pytest.fixture
+def watching(monkeypatch):
+    """Waits until somebody waits for news."""
+    begun = threading.Semaphore(0)
+
+    class Told(_reboot_canary.Follower):
+        def _open(self, *arguments, **more):
+            begun.release()
+            return super()._open(*arguments, **more)
+
+    monkeypatch.setattr(_reboot_canary, "Follower", Told)
+    return lambda: begun.acquire(timeout=LONG)
+
+
+def test_waits_until_each_is_done(canaries, watching):
+    one, two = canaries.names
+    canaries.writes(one, result="skipped")
+    waiting = canaries.start()
+    assert watching()
+
+    canaries.writes(two, "drain")
+    assert watching()
+    assert not waiting.done()
+    last = canaries.writes(two, "uncordon", "rebooted")
+    result = waiting.result(LONG)
+
+    assert not result.get("failed"), result.get("msg")
+    assert result["changed"] is False
+    assert [(item["name"], item["result"], item["ready"]) for item in result["canaries"]] == [
+        (one, "skipped", True),
+        (two, "rebooted", True),
+    ]
+    assert result["canaries"][1]["done"] == last["since"]
+    assert result["soaked_until"] == max(item["done"] for item in result["canaries"])
+
+
+def test_stands_the_soak_by_the_server_s_clock(canaries):
+    for name in canaries.names:
+        canaries.writes(name, result="rebooted")
+
+    result = canaries.wait(soak=3, wait_timeout=0)
+
+    assert 1 < result["waited"] < 30
+    assert from_text(result["soaked_until"]) <= canaries.world.cluster.now()
+
+
+def test_who_comes_later_does_not_soak_again(canaries):
+    for name in canaries.names:
+        canaries.writes(name, result="rebooted")
+    assert canaries.wait(soak=2)["waited"] > 0.5
+
+    assert canaries.wait(soak=2)["waited"] < 0.5
+
+
+def test_what_others_went_through_before_does_not_count(canaries):
+    one, two = canaries.names
+    canaries.writes(one, result="rebooted")
+    canaries.writes(two, result="rebooted", operation="the-one-before")
+
+    result = canaries.wait(wait_timeout=1)
+
+    assert result["error"] == "timed_out"
+    assert result["waiting_for"] == [two]
+    assert f"not done after 1 s: {two} has not begun with it. Look" in result["msg"]
+    assert result["canaries"][0]["result"] == "rebooted"
+
+
+def test_time_out_says_where_it_stands(canaries):
+    one, two = canaries.names
+    record = canaries.writes(one, "drain")
+    canaries.writes(two, result="skipped")
+
+    result = canaries.wait(wait_timeout=0)
+
+    assert (result["error"], result["waiting_for"]) == ("timed_out", [one])
+    assert f"{one} is in the phase drain since {record['since']}" in result["msg"]
+
+
+class TestFailure:
+    def test_of_one_ends_the_waiting_at_once(self, canaries, watching):
+        waiting = canaries.start(soak=3600)
+        assert watching()
+
+        canaries.writes(canaries.names[1], "drain", "failed", detail="its budget says never")
+        result = waiting.result(LONG)
+
+        assert (result["error"], result["node"]) == ("canary_failed", canaries.names[1])
+        assert "failed in the phase drain: its budget says never" in result["msg"]
+
+    def test_one_that_is_not_ready_during_the_soak(self, canaries, watching, world):
+        for name in canaries.names:
+            canaries.writes(name, result="rebooted")
+        waiting = canaries.start(soak=3600)
+        assert watching()
+
+        world.set_condition(canaries.names[0], "Ready", "False", "KubeletNotReady")
+        result = waiting.result(LONG)
+
+        assert (result["error"], result["node"]) == ("canary_failed", canaries.names[0])
+        assert "Ready is False (KubeletNotReady: by a test)" in result["msg"]
+        assert result["canary"]["ready"] is False
+
+    def test_one_that_boots_once_more_during_the_soak(self, canaries, watching, world):
+        for name in canaries.names:
+            canaries.writes(name, result="rebooted")
+        waiting = canaries.start(soak=3600)
+        assert watching()
+
+        world.cluster.merge(
+            f"{paths.node(canaries.names[0])}/status", {"status": {"nodeInfo": {"bootID": "yet another"}}}
+        )
+        result = waiting.result(LONG)
+
+        assert result["error"] == "canary_failed"
+        assert "has booted once more since it was done" in result["msg"]
+
+    @pytest.mark.parametrize("of", [1, 2])
+    def test_one_whose_node_goes_away(self, canaries, watching, world, of):
+        canaries.names = canaries.names[:of]
+        waiting = canaries.start()
+        assert watching()
+
+        world.cluster.delete(paths.node(canaries.names[0]))
+        result = waiting.result(LONG)
+
+        assert (result["error"], result["node"]) == ("canary_failed", canaries.names[0])
+        assert "does not exist any more" in result["msg"]
+
+    def test_one_that_is_not_there(self, canaries):
+        result = canaries.wait(nodes=[*canaries.names, "no-such-node"])
+
+        assert (result["error"], result["node"]) == ("not_found", "no-such-node")
+
+    def test_one_that_is_excluded(self, canaries, watching, world):
+        waiting = canaries.start()
+        assert watching()
+
+        world.cluster.merge(paths.node(canaries.names[1]), {"metadata": {"labels": {"holdfast.dev/exclude": "vendor"}}})
+        result = waiting.result(LONG)
+
+        assert (result["error"], result["node"]) == ("refused", canaries.names[1])
+        assert canaries.wait()["error"] == "refused"
+
+
+class TestWatch:
+    """It is narrow where the server can narrow it, and right where it can't."""
+
+    def test_does_not_hear_of_other_nodes(self, canaries, watching, world, nodes, monkeypatch):
+        heard = []
+        keep = _reboot_canary._Watch._keep
+        monkeypatch.setattr(
+            _reboot_canary._Watch,
+            "_keep",
+            lambda self, node: heard.append(node["metadata"]["name"]) or keep(self, node),
+        )
+        (other,) = nodes()
+        waiting = canaries.start()
+        assert watching()
+
+        world.cluster.merge(paths.node(other), {"metadata": {"annotations": {"test": "news"}}})
+        for name in canaries.names:
+            canaries.writes(name, result="skipped")
+
+        assert not waiting.result(LONG).get("failed")
+        assert set(heard) == set(canaries.names)
+
+    def test_without_the_label_that_narrows_it(self, canaries, watching, world):
+        one, two = canaries.names
+        world.cluster.merge(paths.node(one), {"metadata": {"labels": {"kubernetes.io/hostname": None}}})
+        waiting = canaries.start()
+        assert watching()
+
+        canaries.writes(one, result="skipped")
+        assert watching()
+        canaries.writes(two, result="skipped")
+
+        assert not waiting.result(LONG).get("failed")
+
+    def test_the_label_is_taken_away_meanwhile(self, canaries, watching, world):
+        one, two = canaries.names
+        waiting = canaries.start()
+        assert watching()
+
+        world.cluster.merge(paths.node(one), {"metadata": {"labels": {"kubernetes.io/hostname": None}}})
+        assert watching()
+        for name in (one, two):
+            canaries.writes(name, result="skipped")
+
+        assert not waiting.result(LONG).get("failed")
+
+
+def test_check_mode_waits_for_nothing(canaries):
+    canaries.writes(canaries.names[0], result="skipped")
+
+    result = canaries.wait(check_mode=True, soak=3600)
+
+    assert not result.get("failed")
+    assert result["soaked_until"] is None
+    assert [bool(item["done"]) for item in result["canaries"]] == [True, False]
+
+
+def test_its_run_lives_meanwhile(canaries, watching, world):
+    run = f"{world.namespace}-run"
+    world.made.objects.append(paths.lease("holdfast", _run.lease_name(run)))
+    waiting = canaries.start(run=run, holder="alice@bastion")
+    assert watching()
+
+    assert run in _run.live_ids(world.cluster)
+    for name in canaries.names:
+        canaries.writes(name, result="skipped")
+    assert not waiting.result(LONG).get("failed")
+
+
+def test_as_a_task(ansible, canaries, kubeconfig):
+    for name in canaries.names:
+        canaries.writes(name, result="skipped")
+    options = {"nodes": canaries.names, "operation": canaries.operation, "kubeconfig": kubeconfig}
+
+    (result, none), _text = ansible.tasks(
+        [
+            {"holdfast.kubernetes.reboot_canary": options},
+            {"holdfast.kubernetes.reboot_canary": {**options, "nodes": []}},
+        ]
+    )
+
+    assert [item["result"] for item in result["canaries"]] == ["skipped", "skipped"]
+    assert none["error"] == "invalid_input"

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a run asks for, one act at a time, and what comes of it: plain data, for any world to carry out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+# Acts that a run repeats until they come to something, or until it has waited for long enough.
+WAITS = {"slot", "claim", "free", "back", "end"}
+# Acts that only look.
+READS = {"look", "free", "back", "check"}
+
+
+@dataclass(frozen=True)
+class Act:
+    """One act of a run, for which a world has a method of this name."""
+
+    name: str
+    node: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        short = {key: value for key, value in self.options.items() if key not in ("run", "policy", "nodes") and value}
+        told = [self.node, *(f"{key}={value}" for key, value in short.items())]
+        return f"{self.options.get('run', 'a run')}: {self.name}({', '.join(filter(None, told))})"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an act: the kind of its error, as modules tell it, and facts that the run goes by."""
+
+    error: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)

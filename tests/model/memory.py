@@ -1,0 +1,332 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The world in memory: Nodes, a ledger and signs of life as plain data, changed by the rules of the collection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+from model.acts import Act, Outcome
+from model.seen import ZONE, ledger_seen, node_seen, slot_seen
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import (
+    _claim,
+    _doctor_rules,
+    _ledger,
+    _node,
+    _operation,
+    _operation_book,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import Policy
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._claim import Claim
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import HoldfastError
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import GRANTED, WAIT, Ledger, Request
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import (
+    CLAIM,
+    CORDON,
+    EXCLUDE,
+    KEEP_CORDONED,
+    OPERATION,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready import is_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._operation_book import Wish
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import claimant_of, cordoned_by_us
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._run import DEAD_AFTER, PASSING_FOR, Run, silent_since
+
+START = datetime(2026, 11, 21, tzinfo=timezone.utc)
+OWNER = _doctor_rules.ROLE_OWNER
+
+
+def node(name: str, zone: str) -> Object:
+    """A Node, Ready, as far as the rules look at one."""
+    return {
+        "metadata": {"name": name, "labels": {ZONE: zone}, "annotations": {}},
+        "spec": {},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": f"{name}-1"}},
+    }
+
+
+class Memory:
+    """Carries out what runs ask for, and what else happens. Each act is one instant."""
+
+    def __init__(self, zones: Mapping[str, str]) -> None:
+        self.now = START
+        self.nodes = {name: node(name, zone) for name, zone in zones.items()}
+        self.ledger = Ledger()
+        self.signs: dict[str, Run] = {}
+        self.held: set[str] = set()
+        # What was seen of Nodes that did not change since.
+        self._seen: dict[str, dict[str, Any]] = {}
+
+    def perform(self, act: Act) -> Outcome:
+        self._seen.pop(act.node, None)
+        # Which of two acts was first can be told.
+        self.now += timedelta(milliseconds=1)
+        try:
+            facts = getattr(self, f"do_{act.name}")(act.node, **act.options)
+        except HoldfastError as error:
+            return Outcome(error.kind)
+        return facts if isinstance(facts, Outcome) else Outcome("", facts or {})
+
+    def picture(self) -> dict[str, Any]:
+        return {
+            "nodes": {name: self.look_at(name) for name in self.nodes},
+            "ledger": ledger_seen(self.ledger),
+        }
+
+    def runs(self) -> list[str]:
+        """Runs that left a sign of life."""
+        return list(self.signs)
+
+    def look_at(self, name: str) -> dict[str, Any]:
+        slot = slot_seen(self.ledger.slots.get(name))
+        if name not in self._seen:
+            self._seen[name] = node_seen(self.nodes[name])
+        return {**self._seen[name], "held": name in self.held, "slot": slot}
+
+    # -- what happens to nodes and runs
+
+    def pass_time(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def beat(self, run: str) -> None:
+        """The keeper renews the Lease of a run that has begun and not ended."""
+        if run in self.signs:
+            self.renew(run)
+
+    def report(self, name: str, *, ready: bool, boot_id: str = "") -> None:
+        self._seen.pop(name, None)
+        status = self.nodes[name]["status"]
+        status["conditions"] = [{"type": "Ready", "status": str(ready)}]
+        if boot_id:
+            status["nodeInfo"] = {"bootID": boot_id}
+
+    def hold(self, name: str, *, held: bool) -> None:
+        (self.held.add if held else self.held.discard)(name)
+
+    def exclude(self, name: str, *, excluded: bool) -> None:
+        self._seen.pop(name, None)
+        labels = self.nodes[name]["metadata"]["labels"]
+        if excluded:
+            labels[EXCLUDE] = ""
+        else:
+            labels.pop(EXCLUDE, None)
+
+    def person_cordons(self, name: str, *, cordoned: bool, keep: bool) -> None:
+        self._seen.pop(name, None)
+        self.nodes[name]["spec"]["unschedulable"] = cordoned
+        annotations = self.nodes[name]["metadata"]["annotations"]
+        if keep:
+            annotations[KEEP_CORDONED] = ""
+        else:
+            annotations.pop(KEEP_CORDONED, None)
+
+    def doctor(self, release: list[str]) -> list[str]:
+        """The doctor clears what belongs to no live run."""
+        self._seen.clear()
+        runs = self.signs
+        picture = _doctor_rules.Picture(self._marked(), {"group": self.ledger}, runs, self.now)
+        stale = [finding for finding in _doctor_rules.examine(picture, release=release) if finding.stale]
+        for finding in stale:
+            if finding.node:
+                claim = _claim.claim_of(self.nodes[finding.node])
+                if claim is None or claim.run not in self._live():
+                    self._clear(finding)
+        for finding in stale:
+            if finding.kind == "operation":
+                self._close(finding.operation)
+            elif finding.kind == "run":
+                self.signs.pop(finding.run, None)
+        return sorted(f"{finding.kind} {finding.node or finding.operation or finding.run}" for finding in stale)
+
+    def _marked(self) -> dict[str, Object]:
+        marks = {CORDON, CLAIM, OPERATION}
+        return {
+            name: item
+            for name, item in self.nodes.items()
+            if marks & set(_node.annotations_of(item)) or name in self.ledger.slots
+        }
+
+    def _clear(self, finding: _doctor_rules.Finding) -> None:
+        name = finding.node
+        self._write(name, CLAIM, None)
+        if finding.kind == "cordon":
+            self.do_uncordon(name, run="")
+        elif finding.kind == "record":
+            record = self._record(name, OPERATION)
+            if record and not record["result"] and record["id"] == finding.operation:
+                self._write(name, OPERATION, {**record, "result": "failed"})
+        elif finding.kind == "slot":
+            slot = self.ledger.slots.get(name)
+            if slot and (slot.operation, slot.run) == (finding.operation, finding.run):
+                self.ledger = _ledger.release(self.ledger, name)
+
+    def _close(self, operation: str) -> None:
+        ended = _operation_book.end(self.ledger, operation, "", self._live(), complete=True, now=self.now)
+        self.ledger = _ledger.with_entry(ended, {**_ledger.operation_entry(ended, operation), "unfinished": False})
+
+    # -- what runs do
+
+    def do_begin(
+        self, _node_name: str, *, run: str, operation: str, fresh: str, nodes: list[str], restart: bool
+    ) -> dict[str, Any]:
+        self.renew(run)
+        wish = Wish(run=run, fresh=fresh, operation=operation, nodes=frozenset(nodes), restart=restart)
+        before = self.ledger
+        made = _operation_book.begin(self._healed(self._live()), wish, self.signs, self.now)
+        self.ledger = made.ledger
+        self._bury(before, made.operation)
+        return {"operation": made.operation, "adopted": made.adopted, "takes_over": list(made.takes_over)}
+
+    def do_end(self, _node_name: str, *, run: str, operation: str, complete: bool) -> Outcome | None:
+        before = self.ledger
+        runs = _ledger.operation_entry(before, operation).get("runs", [])
+        if complete and silent_since(run, [item for item in self.signs.values() if item.id in runs], self.now):
+            return Outcome("timed_out")
+        live = self._live()
+        healed = self._healed(live - {run})
+        self.ledger = _operation_book.end(healed, operation, run, live, complete=complete, now=self.now)
+        self._bury(before, operation)
+        self.signs.pop(run, None)
+        return None
+
+    def _healed(self, live: frozenset[str]) -> Ledger:
+        return _ledger.heal(self.ledger, {name: _ledger.member(item, "") for name, item in self.nodes.items()}, live)
+
+    def _bury(self, before: Ledger, operation: str) -> None:
+        left = _ledger.operation_entry(self.ledger, operation).get("runs", [])
+        for run in _ledger.operation_entry(before, operation).get("runs", []):
+            if run not in left:
+                self.signs.pop(run, None)
+
+    def do_look(self, name: str) -> dict[str, Any]:
+        return self.look_at(name)
+
+    def do_slot(
+        self, name: str, *, run: str, operation: str, policy: dict[str, Any], max_failed: int, count_others: bool
+    ) -> Outcome | dict[str, Any]:
+        self.renew(run)
+        agreed = Policy(**policy)
+        live = self._live()
+        recent = {item.id for item in self.signs.values() if item.age(self.now) < DEAD_AFTER + PASSING_FOR}
+        passing = frozenset(recent - live)
+        request = Request(name, operation, run, to_text(self.now), max_failed, count_others, live, passing)
+        members = [_ledger.member(item, agreed.topology_key) for item in self.nodes.values()]
+        glance = _ledger.at_a_glance(self.ledger, agreed, request)
+        decision = _ledger.decide(self.ledger, agreed, members, request)
+        assert glance is None or decision.outcome == WAIT, "a glance says wait, a look says otherwise"
+        if decision.outcome == GRANTED:
+            self.ledger = decision.ledger
+            return {"slot": slot_seen(self.ledger.slots[name])}
+        return Outcome("timed_out" if decision.outcome == WAIT else "refused")
+
+    def do_release(self, name: str, *, run: str, operation: str) -> dict[str, Any] | Outcome:
+        slot = self.ledger.slots.get(name)
+        if slot and slot.operation != operation and slot.run in ("", run):
+            return Outcome("refused")
+        item = self.nodes[name]
+        cordoned = cordoned_by_us(item)
+        self.ledger = _ledger.give_back(self.ledger, name, run, claimant_of(item), cordoned=cordoned)
+        return {"slot": slot_seen(self.ledger.slots.get(name))}
+
+    def do_fail(self, name: str, *, run: str, operation: str, healthy: bool) -> dict[str, Any] | Outcome:
+        slot = self.ledger.slots.get(name)
+        if slot and slot.operation != operation and slot.run in ("", run):
+            return Outcome("refused")
+        member = replace(_ledger.member(self.nodes[name], ""), ready=healthy)
+        claimant = claimant_of(self.nodes[name])
+        self.ledger = _ledger.fail(self.ledger, member, operation, "failed", run=run, claimant=claimant)
+        return {"slot": slot_seen(self.ledger.slots.get(name))}
+
+    def do_claim(self, name: str, *, run: str, operation: str, restart: bool) -> Outcome | dict[str, Any]:
+        self.renew(run)
+        present = _claim.claim_of(self.nodes[name])
+        wanted = Claim(run, operation, _claim.PURPOSE, to_text(self.now))
+        if not _claim.may_take(present, wanted, self._live(), restart=restart):
+            return Outcome("timed_out" if present and present.run in self._live() else "claimed")
+        self._write(name, CLAIM, vars(wanted))
+        return {"taken_from": present.run if present and present.run != run else None}
+
+    def do_unclaim(self, name: str, *, run: str) -> None:
+        self.renew(run)
+        present = _claim.claim_of(self.nodes[name])
+        if present and present.run == run:
+            self._write(name, CLAIM, None)
+
+    def do_note(
+        self, name: str, *, run: str, operation: str, phase: str = "", result: str = "", claimed: bool = False
+    ) -> None:
+        item = self.nodes[name]
+        params = {"operation": operation, "run": run, "phase": phase, "result": result, "claimed": claimed}
+        if claimed:
+            _claim.check(item, run)
+        record, claim = self._record(name, OPERATION), _claim.claim_of(item)
+        if _operation._not_ours_to_write(record, claim, params):
+            return
+        self._write(name, OPERATION, _operation.advance(record, item, params, to_text(self.now)))
+        if result and claim and claim.run == run:
+            self._write(name, CLAIM, None)
+
+    def do_cordon(self, name: str, *, run: str, operation: str) -> None:
+        item = _claim.ours(self.nodes[name], run)
+        record = self._record(name, CORDON)
+        before = _node.unschedulable(item) and bool(record is None or record["unschedulable_before"])
+        self._write(name, CORDON, {"owner": OWNER, "reason": operation, "unschedulable_before": before})
+        item["spec"]["unschedulable"] = True
+
+    def do_uncordon(self, name: str, *, run: str) -> None:
+        item = _claim.ours(self.nodes[name], run)
+        record = self._record(name, CORDON)
+        if record:
+            keep = record["unschedulable_before"] or KEEP_CORDONED in _node.annotations_of(item)
+            item["spec"]["unschedulable"] = keep and _node.unschedulable(item)
+            self._write(name, CORDON, None)
+
+    def do_drain(self, name: str, *, run: str, operation: str) -> None:
+        self.do_cordon(name, run=run, operation=operation)
+
+    def do_free(self, name: str) -> Outcome:
+        return Outcome("timed_out" if name in self.held else "")
+
+    def do_reboot(self, name: str, *, run: str, operation: str, boot_id_before: str) -> Outcome | dict[str, Any]:
+        """The gate; that the node goes down behind it is for others to see to."""
+        item = self.nodes[name]
+        if _node.boot_id(item) != boot_id_before:
+            return Outcome("failed")
+        self.do_note(name, run=run, operation=operation, phase="reboot", claimed=True)
+        return {"held": name in self.held}
+
+    def do_back(self, name: str, *, boot_id_before: str) -> Outcome:
+        return Outcome("" if is_back(self.nodes[name], boot_id_before) else "timed_out")
+
+    def do_check(self, _name: str) -> None:
+        """The user's own check; whether it fails is for others to say."""
+
+    # -- what both need
+
+    def renew(self, run: str) -> None:
+        now = to_text(self.now)
+        self.signs[run] = Run(run, run, now, began=self.signs[run].began if run in self.signs else now)
+
+    def live(self, run: str) -> bool:
+        return self.signs[run].alive(self.now)
+
+    def _live(self) -> frozenset[str]:
+        return frozenset(run for run in self.signs if self.live(run))
+
+    def _record(self, name: str, mark: str) -> dict[str, Any] | None:
+        return _node.record(self.nodes[name], mark)
+
+    def _write(self, name: str, mark: str, value: dict[str, Any] | None) -> None:
+        annotations = self.nodes[name]["metadata"]["annotations"]
+        if value is None:
+            annotations.pop(mark, None)
+        else:
+            annotations[mark] = json.dumps(value)

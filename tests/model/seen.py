@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of ours can be seen in a world: from objects as the API has them to what can be compared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._claim import claim_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import Ledger, Slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import (
+    CORDON,
+    EXCLUDE,
+    KEEP_CORDONED,
+    OPERATION,
+)
+
+ZONE = "zone"
+_RECORD = ("id", "run", "phase", "result", "boot_id_before", "unschedulable_before")
+
+
+def node_seen(node: Object) -> dict[str, Any]:
+    cordon, claim, record = _node.record(node, CORDON), claim_of(node), _node.record(node, OPERATION)
+    return {
+        "ready": _node.ready(node),
+        "boot_id": _node.boot_id(node),
+        "unschedulable": _node.unschedulable(node),
+        "cordon": {key: cordon[key] for key in ("owner", "unschedulable_before")} if cordon else None,
+        "claim": {"run": claim.run, "operation": claim.operation} if claim else None,
+        "record": {key: record.get(key) for key in _RECORD} if record else None,
+        "kept": KEEP_CORDONED in _node.annotations_of(node),
+        "excluded": EXCLUDE in _node.labels_of(node),
+        "zone": _node.labels_of(node).get(ZONE, ""),
+    }
+
+
+def slot_seen(slot: Slot | None) -> dict[str, Any] | None:
+    if slot is None:
+        return None
+    return {
+        key: value for key, value in vars(slot).items() if key in ("operation", "run", "state", "boot_id", "domain")
+    }
+
+
+def ledger_seen(ledger: Ledger) -> dict[str, Any]:
+    operations = {
+        entry["id"]: {
+            "failures": sorted(entry["failures"]),
+            "runs": entry.get("runs", []),
+            "unfinished": entry.get("unfinished", False),
+        }
+        for entry in ledger.operations
+    }
+    return {
+        "policy": ledger.policy.to_data() if ledger.policy else None,
+        "slots": {name: slot_seen(slot) for name, slot in ledger.slots.items()},
+        "operations": operations,
+    }
