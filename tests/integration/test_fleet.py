@@ -42,7 +42,7 @@ def assert_each_once(rolling, history, names, before):
 
 @pytest.mark.slow
 def test_eight_jobs_share_one_budget(rolling, nodes, kubeconfig):
-    names = nodes(40)
+    names = nodes(16)
     before = rolling.boot_ids(names)
 
     with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
