@@ -37,6 +37,8 @@ BIN = Path(sys.executable).parent
 NODES = 3
 SIMULATED = 20
 # The lab has rules of its own.
+# Processes that share the integration tests.
+AT_ONCE = 3
 UNIT_TESTS = ["tests/unit", "tests/lab"]
 
 
@@ -387,7 +389,9 @@ def lab_down(lab: Lab) -> Result:
 
 
 def integration(options: argparse.Namespace) -> Result:
-    return pytest("integration", ["tests/integration", "-m", "not long"], shlex.split(options.pytest_args))
+    # Most of them wait for something most of the time.
+    shared = ["-n", str(AT_ONCE), "--dist", "loadgroup"]
+    return pytest("integration", ["tests/integration", "-m", "not long", *shared], shlex.split(options.pytest_args))
 
 
 def long(options: argparse.Namespace) -> Result:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import fcntl
 import json
 import os
 import secrets
@@ -43,6 +44,14 @@ PATIENCE = 60
 IMAGE = "localhost/lab/app:1"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, what there is but once in the lab goes to one of them."""
+    for item in items:
+        for thing in ("nodes", "machines"):
+            if item.get_closest_marker(thing):
+                item.add_marker(pytest.mark.xdist_group(thing))
+
+
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     """The lab; started where none is up, and then taken down again."""
@@ -53,6 +62,14 @@ def lab() -> Iterator[Lab]:
     found.up(3, 0)
     yield found
     found.down()
+
+
+@pytest.fixture(autouse=True)
+def _alone(request: pytest.FixtureRequest, lab: Lab) -> Iterator[None]:
+    """While a test that is marked ``alone`` spoils what all share, no other runs, in whatever process."""
+    with (lab.kubeconfig.parent / "tests.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture(scope="session")

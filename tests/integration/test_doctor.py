@@ -362,6 +362,7 @@ def test_another_group_is_not_touched(ward):
     assert ward.clear(group="Not A Name")["error"] == "invalid_input"
 
 
+@pytest.mark.machines
 class TestMachine:
     @pytest.fixture
     def machine(self, installed, ward):

@@ -24,6 +24,8 @@ SKIP = "cluster.x-k8s.io/skip-remediation"
 RECORD = "holdfast.dev/opt-outs"
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
 
+pytestmark = pytest.mark.machines
+
 
 class KilledError(BaseException):
     """The process is gone."""

@@ -298,6 +298,7 @@ class TestRefused:
         assert result["error"] == "invalid_input"
         assert words in result["msg"]
 
+    @pytest.mark.alone
     def test_a_ledger_that_somebody_broke(self, lab, group):
         group.taken(group.nodes[0])
         patch = json.dumps({"data": {"slots": "{not json"}})
