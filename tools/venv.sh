@@ -30,7 +30,8 @@ can_make_venv() {
 }
 
 find_python() {
-    local candidate
+    # Not the one in the environment that is about to be replaced.
+    local candidate PATH=${PATH//"$target/bin:"/}
     for candidate in ${PYTHON:-python3.12 python3.11 python3.13 python3}; do
         if can_make_venv "$candidate"; then
             command -v "$candidate"
