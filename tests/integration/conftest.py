@@ -44,6 +44,7 @@ PATIENCE = 60
 IMAGE = "localhost/lab/app:1"
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where several processes share the tests, what there is but once in the lab goes to one of them."""
     for item in items:
