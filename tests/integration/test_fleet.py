@@ -40,9 +40,9 @@ def assert_each_once(rolling, history, names, before):
     rolling.assert_nothing_left(names)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_eight_jobs_share_one_budget(rolling, nodes, kubeconfig):
-    names = nodes(16)
+    names = nodes(40)
     before = rolling.boot_ids(names)
 
     with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
@@ -60,7 +60,7 @@ def test_eight_jobs_share_one_budget(rolling, nodes, kubeconfig):
 
 @pytest.mark.slow
 def test_jobs_stay_within_one_zone_at_a_time(rolling, nodes, kubeconfig):
-    names = nodes(12)
+    names = nodes(9)
     zone = {name: f"zone-{number % 3}" for number, name in enumerate(names)}
     for name in names:
         rolling.world.cluster.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": {"zone": zone[name]}}})

@@ -166,7 +166,7 @@ def test_a_held_node_is_put_off_and_done_after_its_release(rolling, nodes):
     rolling.assert_nothing_left(names)
 
 
-@pytest.mark.parametrize("point", ["before_slot", "before_reboot"])
+@pytest.mark.parametrize("point", [pytest.param("before_slot", marks=pytest.mark.long), "before_reboot"])
 def test_a_hold_that_comes_late_puts_the_node_back(rolling, nodes, tmp_path, point):
     (node,) = nodes(1)
     before = rolling.boot_id(node)
@@ -190,6 +190,7 @@ def test_a_hold_that_comes_late_puts_the_node_back(rolling, nodes, tmp_path, poi
     rolling.assert_nothing_left([node])
 
 
+@pytest.mark.long
 def test_a_node_that_is_held_each_time_is_given_up_in_the_end(rolling, nodes, tmp_path):
     (node,) = nodes(1)
     before = rolling.boot_id(node)
@@ -266,7 +267,7 @@ def test_a_cordon_of_somebody_else_stays(rolling, nodes):
 # --- failures
 
 
-@pytest.mark.parametrize("allowed", [0, 1])
+@pytest.mark.parametrize("allowed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_drain_that_fails_is_counted_and_the_node_given_back(rolling, nodes, world, allowed):
     stuck, *others = names = nodes(2)
     world.owned("web", stuck)

@@ -112,6 +112,7 @@ def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_wai
     rolling.assert_nothing_left(names)
 
 
+@pytest.mark.long
 def test_a_mended_node_that_needs_no_reboot_any_more_is_uncordoned(rolling, nodes, world, tmp_path):
     (gone,) = nodes(1)
     marker = tmp_path / "off"
