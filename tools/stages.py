@@ -390,7 +390,7 @@ def lab_down(lab: Lab) -> Result:
 
 def integration(options: argparse.Namespace) -> Result:
     # Most of them wait for something most of the time.
-    shared = ["-n", str(AT_ONCE), "--dist", "loadgroup"]
+    shared = ["-n", str(AT_ONCE), "--dist", "worksteal"]
     return pytest("integration", ["tests/integration", "-m", "not long", *shared], shlex.split(options.pytest_args))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import fcntl
 import json
 import os
 import secrets
@@ -23,6 +22,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from integration.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
@@ -44,15 +44,6 @@ PATIENCE = 60
 IMAGE = "localhost/lab/app:1"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where several processes share the tests, what there is but once in the lab goes to one of them."""
-    for item in items:
-        for thing in ("nodes", "machines"):
-            if item.get_closest_marker(thing):
-                item.add_marker(pytest.mark.xdist_group(thing))
-
-
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     """The lab; started where none is up, and then taken down again."""
@@ -66,10 +57,11 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.fixture(autouse=True)
-def _alone(request: pytest.FixtureRequest, lab: Lab) -> Iterator[None]:
-    """While a test that is marked ``alone`` spoils what all share, no other runs, in whatever process."""
-    with (lab.kubeconfig.parent / "tests.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
+def _turns(request: pytest.FixtureRequest, lab: Lab) -> Iterator[None]:
+    """Real nodes are for one test at a time, and while one marked ``alone`` spoils what all share, no other runs."""
+    marks = {mark.name for mark in request.node.iter_markers()}
+    real = turn(lab, "nodes") if "nodes" in marks else contextlib.nullcontext()
+    with turn(lab, "tests", shared="alone" not in marks), real:
         yield
 
 

@@ -13,6 +13,7 @@ import re
 
 import pytest
 from integration import machines
+from integration.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _doctor, _run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -142,8 +143,8 @@ class Ward:
 
 
 @pytest.fixture(scope="module")
-def installed(cluster):
-    with machines.installed(cluster):
+def installed(lab, cluster):
+    with turn(lab, "machines"), machines.installed(cluster):
         yield
 
 
@@ -362,7 +363,6 @@ def test_another_group_is_not_touched(ward):
     assert ward.clear(group="Not A Name")["error"] == "invalid_input"
 
 
-@pytest.mark.machines
 class TestMachine:
     @pytest.fixture
     def machine(self, installed, ward):

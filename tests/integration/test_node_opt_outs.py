@@ -14,6 +14,7 @@ import json
 
 import pytest
 from integration import machines
+from integration.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
@@ -23,8 +24,6 @@ DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SKIP = "cluster.x-k8s.io/skip-remediation"
 RECORD = "holdfast.dev/opt-outs"
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
-
-pytestmark = pytest.mark.machines
 
 
 class KilledError(BaseException):
@@ -63,8 +62,8 @@ class Spared:
 
 
 @pytest.fixture(scope="module")
-def installed(cluster):
-    with machines.installed(cluster):
+def installed(lab, cluster):
+    with turn(lab, "machines"), machines.installed(cluster):
         yield
 
 
