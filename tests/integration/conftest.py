@@ -76,7 +76,7 @@ def cluster(kubeconfig: str) -> Cluster:
 
 
 class Made:
-    """What the tests made in the cluster, to be removed together: one by one it would take long."""
+    """What a test made in the cluster, to be removed together: one by one it would take long."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -101,10 +101,17 @@ class Made:
 
 
 @pytest.fixture(scope="session")
-def made(cluster: Cluster) -> Iterator[Made]:
+def _sweeper() -> Iterator[ThreadPoolExecutor]:
+    """Removes behind the tests' backs: a node that is left costs the API server a renewal of its Lease all the time."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def made(cluster: Cluster, _sweeper: ThreadPoolExecutor) -> Iterator[Made]:
     found = Made(cluster)
     yield found
-    found.remove()
+    _sweeper.submit(found.remove)
 
 
 @pytest.fixture
@@ -454,10 +461,9 @@ AT_ONCE = 6
 
 
 @pytest.fixture(scope="session")
-def stage(
-    cluster: Cluster, made: Made, kubeconfig: str, lab: Lab, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Stage]:
+def stage(cluster: Cluster, kubeconfig: str, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Makes worlds, for tests that need more than one."""
+    made = Made(cluster)
     worlds: list[World] = []
 
     def make() -> tuple[World, Ansible]:
@@ -468,6 +474,7 @@ def stage(
     yield make
     for world in worlds:
         world.close()
+    made.remove()
 
 
 @pytest.fixture(scope="session")

@@ -70,20 +70,26 @@ def test_giving_back_what_was_never_taken_makes_no_ledger(group):
     assert group.config_map() is None
 
 
-def test_a_slot_passes_from_a_dead_run_to_the_next_of_the_operation(group):
-    name = f"run.{group.name}-1"
-    first = group.taken(group.nodes[0], run=f"{group.name}-1")["slot"]
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_slot_passes_from_a_dead_run_to_the_next_of_the_operation(group, begun):
+    node, name = group.nodes[0], f"run.{group.name}-1"
+    first = group.taken(node, run=f"{group.name}-1")["slot"]
+    if begun:
+        claim = json.dumps({"run": f"{group.name}-1", "operation": "kernel", "since": first["since"]})
+        group.lab.kubectl("annotate", "node", node, f"holdfast.dev/claim={claim}")
 
-    kept = group.slot(group.nodes[0], run=f"{group.name}-2")
+    kept = group.slot(node, run=f"{group.name}-2")
     assert kept["error"] == "timed_out"
     assert f"run {group.name}-1" in kept["msg"]
 
     long_ago = {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}
     group.lab.kubectl("patch", "lease", name, "-n", "holdfast", "--type=merge", "-p", json.dumps(long_ago))
-    second = group.taken(group.nodes[0], run=f"{group.name}-2")
+    second = group.taken(node, run=f"{group.name}-2")
+    group.lab.kubectl("annotate", "node", node, "holdfast.dev/claim-")
 
     assert second["changed"] is True
-    assert second["slot"] == {**first, "run": f"{group.name}-2"}
+    assert second["slot"] == {**first, "run": f"{group.name}-2", "since": second["slot"]["since"]}
+    assert (second["slot"]["since"] == first["since"]) is begun, "of a node that nobody had begun with, it is a new one"
 
 
 def test_sixteen_race_for_three(lab):
