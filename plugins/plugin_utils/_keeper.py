@@ -22,6 +22,7 @@ from typing import Any
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import HoldfastError, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _orphan
 
 _NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._keeper"
 
@@ -33,7 +34,7 @@ def start(options: dict[str, Any], run: str) -> None:
         options: The common options; they go through a pipe, because arguments of a process can be seen by others.
         run: Id of the run.
     """
-    order = {"options": options, "run": run, "pid": os.getppid()}
+    order = {"options": options, "run": run, "pid": _orphan.controller()}
     search = [*_search_path(), *(path for path in sys.path if path)]
     process = subprocess.Popen(
         [sys.executable, "-m", _NAME],

@@ -223,3 +223,31 @@ def test_a_controller_that_went_before_the_kernel_was_told(first, second, code):
 
     assert done.returncode == code, done.stderr
     assert ("goes on" in done.stdout) is (code == 0)
+
+
+# As Ansible makes its workers; this one is slow, and begins with its task when its controller is gone already.
+SLOW = f"""
+import multiprocessing, os, sys, time
+from {ORPHAN} import end_with_parent
+
+def work(made_by):
+    print(os.getpid(), flush=True)
+    while os.getppid() == made_by:
+        time.sleep(0.01)
+    end_with_parent()
+    print("works on", flush=True)
+
+if __name__ == "__main__":
+    multiprocessing.get_context("fork").Process(target=work, args=(os.getpid(),)).start()
+    time.sleep(600)
+"""
+
+
+def test_a_worker_whose_controller_went_before_its_task_began():
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    with subprocess.Popen([sys.executable, "-c", SLOW], stdout=subprocess.PIPE, env=environment) as controller:
+        worker = int(controller.stdout.readline())
+        controller.kill()
+        until(lambda: has_ended(worker), "the worker lives on")
+        # Whoever adopted it is not its controller.
+        assert controller.stdout.read() == b""
