@@ -26,6 +26,7 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeco
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
 
 _AGENT = "holdfast"
+_EMERGENCY_EXIT = "systemctl reboot --force"
 _LOOK_EVERY = 2.0
 
 
@@ -101,6 +102,8 @@ class ActionModule(BuiltinReboot):
         result: dict[str, Any] = super().run(tmp, task_vars)
         if result.get("failed"):
             self._after = self._after or self._boot_id_now()
+            if not self._sent:
+                self._name_late_holds()
             return result
         self._done("reboot")
         self._after = self._boot_id_now()
@@ -114,12 +117,22 @@ class ActionModule(BuiltinReboot):
     def perform_reboot(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, Any]:
         """The last look, directly before the act, then the act."""
         self._look(first=False)
-        self._refuse_blocks(self._logind())
+        state = self._logind()
+        self._refuse_blocks(state)
+        if self._params["override_holds"] and self._locked_by_agent(state):
+            # The agent's masks let nothing else through; whoever sets the option has taken the applications' part.
+            self._task.args = {"reboot_command": _EMERGENCY_EXIT, **self._task.args}
         # Until it is known to have been refused, it may have been heard.
         self._sent = True
         result: dict[str, Any] = super().perform_reboot(task_vars, distribution)
         self._sent = not result.get("failed")
         return result
+
+    def _name_late_holds(self) -> None:
+        """A node with an agent refuses by itself where a hold came after the last look: say whose it is."""
+        node = self._params.get("node")
+        if node:
+            _gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
 
     def _look(self, *, first: bool) -> None:
         state = self._logind()
@@ -170,6 +183,10 @@ class ActionModule(BuiltinReboot):
         """Block locks that are not the shadow of a hold: those the gate has judged already."""
         judged = bool(self._params.get("node"))
         return [item for item in state.blocks() if not (judged and item.who == _AGENT)]
+
+    @staticmethod
+    def _locked_by_agent(state: _inhibitors.Logind) -> bool:
+        return any(item.who == _AGENT for item in state.blocks())
 
     def _logind(self) -> _inhibitors.Logind:
         answer = self._low_level_execute_command(_inhibitors.QUERY, sudoable=self.DEFAULT_SUDOABLE)

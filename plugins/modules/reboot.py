@@ -33,6 +33,8 @@ options:
   override_holds:
     description:
       - Reboots a node although it is held, which interrupts the holder. The holds are in the result.
+      - Where the node agent keeps a lock for a hold, V(systemctl reboot --force) is used, because nothing else is let
+        through; O(reboot_command) says otherwise.
     type: bool
     default: false
   run:
