@@ -390,8 +390,8 @@ def lab_down(lab: Lab) -> Result:
 
 def integration(options: argparse.Namespace) -> Result:
     # Most of them wait for something most of the time.
-    shared = ["-n", str(AT_ONCE), "--dist", "worksteal"]
-    return pytest("integration", ["tests/integration", "-m", "not long", *shared], shlex.split(options.pytest_args))
+    selected = ["tests/integration", "-m", "not long", "-n", str(AT_ONCE)]
+    return pytest("integration", selected, shlex.split(options.pytest_args))
 
 
 def long(options: argparse.Namespace) -> Result:

@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from integration.sharing import Sharing
 from integration.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -42,6 +43,11 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # A busy machine is no failure: what waits this long waits in vain.
 PATIENCE = 60
 IMAGE = "localhost/lab/app:1"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
+    return Sharing(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,19 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which tests stay together where several processes share them."""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling
+
+# Each changes real nodes as a whole: installs an agent, takes locks, reboots. Their tests build on each other.
+REAL = ("test_agent_", "test_inhibitor_lock", "test_late_hold", "test_node_agent_role", "test_reboot.py")
+
+
+class Sharing(LoadScopeScheduling):  # type: ignore[misc]
+    """One process has all tests of real nodes, in their order; any other test goes to whoever is free."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.partition("::")[0].rpartition("/")[2]
+        return "real nodes" if module.startswith(REAL) else nodeid
