@@ -23,7 +23,8 @@ def agent_rbac(context: Context, params: Params) -> Result:
     cluster = context.cluster
     needed: list[str] = []
     if params["state"] == "absent":
-        needed = sorted(_node.name(item) for item in cluster.items(paths.NODES) if _rbac.has_agent(item))
+        agents = {_node.name(item) for item in cluster.items(paths.NODES) if _rbac.has_agent(item)}
+        needed = sorted(agents - set(params["without"]))
     try:
         if params["state"] == "present":
             # The role first: a binding to one that is not there would grant whatever somebody makes of that name.

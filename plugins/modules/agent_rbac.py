@@ -22,6 +22,12 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  without:
+    description:
+      - With O(state=absent), Nodes that do not count, because their agents are about to be removed.
+    type: list
+    elements: str
+    default: []
 seealso:
   - module: holdfast.kubernetes.node_condition_info
 author:
@@ -69,6 +75,7 @@ OPERATION = agent_rbac
 SPEC: dict[str, Any] = {
     "argument_spec": {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "without": {"type": "list", "elements": "str", "default": []},
         **auth_options(),
     },
     "supports_check_mode": True,

@@ -36,6 +36,7 @@ options:
     type: int
     default: 60
 seealso:
+  - module: holdfast.kubernetes.node_condition
   - module: holdfast.kubernetes.node_info
 author:
   - holdfast.kubernetes contributors (@holdfast)
@@ -88,7 +89,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_condition_info import node_condition_info
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_condition import node_condition_info
 
 OPERATION = node_condition_info
 SPEC: dict[str, Any] = {

@@ -10,7 +10,7 @@ import copy
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _rbac
-from ansible_collections.holdfast.kubernetes.plugins.modules import agent_rbac, node_condition_info
+from ansible_collections.holdfast.kubernetes.plugins.modules import agent_rbac, node_condition, node_condition_info
 
 INHIBITED = "ShutdownInhibited"
 HAS_AGENT = _rbac.has_agent
@@ -106,6 +106,7 @@ class TestAbsent:
         assert not kept["changed"]
         assert node in kept["needed_by"]
         assert None not in rights.stored()
+        assert node not in rights.run("absent", without=[node], check_mode=True)["needed_by"]
 
 
 class TestCondition:
@@ -131,3 +132,21 @@ class TestCondition:
 
     def test_no_such_node(self, world):
         assert world.run(node_condition_info, name="nobody", condition="Ready")["condition"] is None
+
+    def test_removed(self, world):
+        (node,) = world.nodes()
+        world.set_condition(node, INHIBITED, "False", "KubeletShutdownAllowed")
+        before = {item["type"] for item in world.node(node)["status"]["conditions"]}
+        common = {"name": node, "condition": INHIBITED}
+
+        assert world.run(node_condition, check_mode=True, **common)["changed"]
+        assert world.run(node_condition_info, **common)["condition"]
+        assert world.run(node_condition, **common)["condition"]["reason"] == "KubeletShutdownAllowed"
+        assert {item["type"] for item in world.node(node)["status"]["conditions"]} == before - {INHIBITED}
+        assert not world.run(node_condition, **common)["changed"]
+
+    def test_that_of_a_kubelet_is_not_removed(self, world):
+        (node,) = world.nodes()
+
+        assert world.run(node_condition, name=node, condition="Ready")["error"] == "invalid_input"
+        assert not world.run(node_condition, name="nobody", condition="Other")["changed"]

@@ -1,16 +1,19 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operation that reads one condition of a Node, and waits for it to come or go."""
+"""Operations on one condition of a Node: read it, wait for it to come or go, remove it."""
 
 from __future__ import annotations
 
 from . import _node
 from . import _paths as paths
-from ._cluster import Object
+from ._cluster import Cluster, Object
 from ._errors import InvalidInput, TimedOut
 from ._face import Context, Params, Result
-from ._watch import Deadline, wait_for
+from ._watch import Deadline, retry_conflicts, wait_for
+
+# Without these the control plane takes a node for broken, until its kubelet writes them again.
+_OF_THE_KUBELET = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
 def node_condition_info(context: Context, params: Params) -> Result:
@@ -38,3 +41,33 @@ def node_condition_info(context: Context, params: Params) -> Result:
             condition=found,
         )
     return {"changed": False, "condition": found, "waited": round(deadline.elapsed, 3)}
+
+
+def node_condition(context: Context, params: Params) -> Result:
+    """Remove a condition."""
+    name, kind = params["name"], params["condition"]
+    if kind in _OF_THE_KUBELET:
+        raise InvalidInput(
+            f"{kind} of Node {name} is kept by its kubelet or its network, which live. It is not removed."
+        )
+    found = retry_conflicts(lambda: _remove(context.cluster, name, kind))
+    return {
+        "changed": found is not None,
+        "condition": found,
+        "diff": {"before": found or {}, "after": {}},
+    }
+
+
+def _remove(cluster: Cluster, name: str, kind: str) -> Object | None:
+    node = cluster.find(paths.node(name))
+    found = _node.condition(node, kind) if node else None
+    if node is None or found is None:
+        return None
+    cluster.merge(
+        f"{paths.node(name)}/status",
+        {
+            "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
+            "status": {"conditions": [item for item in node["status"]["conditions"] if item["type"] != kind]},
+        },
+    )
+    return found
