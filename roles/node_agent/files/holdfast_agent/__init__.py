@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The node agent: while a Lease holds this node, nobody switches it off, not even root by a slip.
 
-It runs on the node's own Python (3.9 and later) with python3-dbus, python3-gi, python3-requests and python3-yaml.
+It runs on the node's own Python (3.9 and later) with python3-dbus, python3-gi, python3-urllib3 (which python3-requests
+brings; the agent spares itself the rest of that, 7 MB) and python3-yaml.
 
 How it is installed:
 
@@ -11,16 +12,17 @@ How it is installed:
   ``/usr/bin/python3 -I -B /usr/local/lib/holdfast-agent/holdfast_agent``.
 - ``/etc/holdfast/agent.yaml`` is its configuration, see :mod:`.config`. It is read at the start only: restart the
   unit after a change. Locks and masks outlast restarts.
-- ``holdfast-agent.service``, from the template of that name. The template's variables: ``node_agent_textfile`` (path of
-  the metrics file, or empty) and ``__node_agent_systemd_version`` (a number; from 254 on the locks outlast a plain stop).
+- ``holdfast-agent.service``, from the template of that name. The template's variables: ``node_agent_textfile`` (path
+  of the metrics file, or empty) and ``__node_agent_systemd_version`` (a number; from 254 on the locks outlast a plain
+  stop).
 - ``/var/lib/holdfast-agent`` (holds.json, alerts.json) and ``/run/holdfast-agent`` (masks.json) are made by the unit.
 
 Commands:
 
 - ``--check FILE``: looks at a configuration; status 1, and each mistake on a line of standard error, if it is wrong.
 - ``--version``
-- ``--release``, for removal, after the unit was stopped: lets locks, masks and holds on disk go, removes the metrics file
-  and sets the Node's condition to "nobody holds". Says on standard output what it let go, nothing where there was
+- ``--release``, for removal, after the unit was stopped: lets locks, masks and holds on disk go, removes the metrics
+  file and sets the Node's condition to "nobody holds". Says on standard output what it let go, nothing where there was
   nothing. Status 1 if something could not be let go, for example because the API is away; it does the rest, and may
   be run again.
 
