@@ -22,11 +22,10 @@ EVENTS = "/api/v1/namespaces/default/events"
 DONE, AWAY, REFUSED = "done", "away", "refused"
 
 
-class Publisher(threading.Thread):
+class Publisher:
     """Does what it is asked and calls back with DONE, AWAY or REFUSED and what was said."""
 
     def __init__(self, api: Api, config: Config) -> None:
-        super().__init__(name="publish", daemon=True)
         self._api = api
         self._config = config
         self._node = f"/api/v1/nodes/{config.node_name}"
@@ -34,7 +33,10 @@ class Publisher(threading.Thread):
         self._current: dict[str, Any] | None = None
         self._looked = False
 
-    def run(self) -> None:
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="publish", daemon=True).start()
+
+    def _run(self) -> None:
         while True:
             work, done = self._queue.get()
             done(*_outcome(work))

@@ -30,7 +30,7 @@ class Expired(Exception):
     """What is known is too old to go on from."""
 
 
-class Watcher(threading.Thread):
+class Watcher:
     """Tells what holds whenever that changes; what does not matter never leaves the thread.
 
     Args:
@@ -45,7 +45,6 @@ class Watcher(threading.Thread):
         tell: Callable[[tuple[Hold, ...]], None],
         tell_away: Callable[[str], None],
     ) -> None:
-        super().__init__(name="watch", daemon=True)
         self._api = api
         self._namespaces = config.namespaces
         self._tell = tell
@@ -57,7 +56,10 @@ class Watcher(threading.Thread):
         self._woken = threading.Event()
         self.last_contact: datetime | None = None
 
-    def run(self) -> None:
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="watch", daemon=True).start()
+
+    def _run(self) -> None:
         version = ""
         while True:
             try:
