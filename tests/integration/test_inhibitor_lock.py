@@ -26,7 +26,7 @@ LIST = (
 # Counts the locks of a holder a hundred times a second, and says how few there were.
 COUNT = """
 import dbus, sys, time
-bus, fewest, looks, end = dbus.SystemBus(), 99, 0, time.monotonic() + 120
+bus, fewest, looks, end = dbus.SystemBus(), 99, 0, time.monotonic() + 600
 while time.monotonic() < end:
     found = bus.call_blocking("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager",
         "ListInhibitors", "", ())
@@ -47,11 +47,9 @@ class Node:
     def ssh(self, command):
         return self.lab.ssh(self.name, command)
 
-    def tasks(self, *tasks, arguments=()):
+    def tasks(self, *tasks):
         """Results of tasks, failed ones too."""
-        results, output = self._ansible.tasks(
-            list(tasks), f"--inventory={self.lab.inventory}", *arguments, hosts=self.name
-        )
+        results, output = self._ansible.tasks(list(tasks), f"--inventory={self.lab.inventory}", hosts=self.name)
         assert "UNREACHABLE" not in output
         return results
 
@@ -222,11 +220,8 @@ def test_the_distribution_s_python_is_used(node):
     node.ssh(f"python3 -m venv --without-pip {python}")
     try:
         assert "No module named" in node.ssh(f"{python}/bin/python -c 'import dbus' 2>&1; true")
-        info, taken = node.tasks(
-            {"name": "Look", INFO: {}},
-            node.task(),
-            arguments=["-e", f"ansible_python_interpreter={python}/bin/python"],
-        )
+        chosen = {"vars": {"ansible_python_interpreter": f"{python}/bin/python"}}
+        info, taken = node.tasks({"name": "Look", INFO: {}, **chosen}, {**node.task(), **chosen})
     finally:
         node.ssh(f"rm -rf {python}")
     assert not info.get("failed"), info
