@@ -45,6 +45,7 @@ while :; do
         gaps=$((gaps + 1))
     fi
     echo "$looks $gaps" >/run/watch.new && mv /run/watch.new /run/watch
+    sleep 0.05
 done
 """
 
