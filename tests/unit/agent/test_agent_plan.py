@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from holdfast_agent.condition import ALLOWED, Condition
 from holdfast_agent.holds import Hold, ordered
@@ -209,8 +209,8 @@ class Node(RuleBasedStateMachine):
             assert self.condition == Condition("True", expected, "kubelet inhibited node shutdown")
 
 
-Node.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
-TestNode = Node.TestCase
+def test_whatever_comes_and_whatever_fails():
+    run_state_machine_as_test(Node, settings=settings(max_examples=40, stateful_step_count=25, deadline=None))
 
 
 def facts(**more):
@@ -292,6 +292,13 @@ def test_what_is_not_on_disk_is_not_named():
     assert secured(found) == {FIRST.key}
     assert wanted_condition(found).reason == FIRST.entry
     assert "full" in wanted_condition(found).message
+
+
+def test_what_is_not_locked_is_not_named():
+    found = facts(holds=(FIRST, SECOND), locks=frozenset({FIRST.key}), stored=(FIRST, SECOND))
+    found.failed_locks[SECOND.key] = "no"
+    assert secured(found) == {FIRST.key}
+    assert wanted_condition(found).reason == FIRST.entry
 
 
 def test_masks_of_others_and_of_a_shorter_list_of_targets():
