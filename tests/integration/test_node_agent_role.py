@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role node_agent on a real node, from a bare one to a bare one: the tests go on from each other."""
+"""The role node_agent on a real node, from a bare one to a bare one. Each test goes on from the one before it."""
 
 from __future__ import annotations
 
@@ -60,8 +60,10 @@ class Agent:
         self.namespace: str = world.namespace
         self.variables: dict[str, Any] = {"node_agent_textfile": "/run/metrics/holdfast_agent.prom"}
         self._count = 0
-        # What the tests set out from.
+        # What the tests set out from, and how far they have got.
         self.bare: dict[str, Any] = {}
+        self.is_installed = False
+        self.is_held = False
 
     def play(self, *arguments: str, playbook: str = INSTALL, hosts: Any = None, **variables: Any) -> Done:
         self._count += 1
@@ -82,10 +84,32 @@ class Agent:
         finally:
             run.close()
 
-    def hold(self, what: str) -> Done:
-        return self.play(
+    def hold(self) -> None:
+        self._by_playbook("hold")
+        self.is_held = True
+
+    def release(self) -> None:
+        self._by_playbook("release")
+        self.is_held = False
+
+    def _by_playbook(self, what: str) -> None:
+        self.play(
             playbook=f"holdfast.kubernetes.{what}", hold_node=NODE, hold_namespace=self.namespace, hold_holder="alice"
         ).good()
+
+    def install(self) -> Done:
+        done = self.play().good()
+        self.is_installed = True
+        return done
+
+    def be(self, *, held: bool) -> None:
+        """Installed, and held or not: where a test before has not seen to it."""
+        if not self.is_installed:
+            self.install()
+        if held and not self.is_held:
+            self.hold()
+        if self.is_held and not held:
+            self.release()
 
     def ssh(self, command: str) -> str:
         return self.lab.ssh(NODE, command).strip()
@@ -172,7 +196,7 @@ def test_what_cannot_work_is_refused_before_anything_is_changed(agent):
 
 
 def test_installed(agent):
-    done = agent.play().good()
+    done = agent.install()
 
     assert changed(done) > 3
     assert agent.ssh("systemctl is-active holdfast-agent; systemctl is-enabled holdfast-agent").split() == [
@@ -187,14 +211,15 @@ def test_installed(agent):
 
 
 def test_a_second_time_nothing_is_changed(agent):
+    agent.be(held=False)
     before = agent.ssh("systemctl show --property MainPID holdfast-agent")
 
     assert changed(agent.play().good()) == 0
     assert agent.ssh("systemctl show --property MainPID holdfast-agent") == before
 
 
-def test_the_playbooks_hold_and_release(agent):
-    agent.hold("hold")
+def test_the_playbook_holds(agent):
+    agent.be(held=True)
 
     assert agent.condition()["status"] == "True"
     assert agent.condition()["reason"] == f"{agent.namespace}/alice"
@@ -203,6 +228,7 @@ def test_the_playbooks_hold_and_release(agent):
 
 
 def test_an_upgrade_and_another_configuration_leave_no_gap_in_the_locks(agent):
+    agent.be(held=True)
     newer = agent.ansible.folder / "newer/holdfast_agent"
     shutil.copytree(SOURCES, newer, ignore=shutil.ignore_patterns("__pycache__"))
     version = newer / "__init__.py"
@@ -227,6 +253,7 @@ def test_an_upgrade_and_another_configuration_leave_no_gap_in_the_locks(agent):
 
 
 def test_not_removed_while_the_node_is_held(agent):
+    agent.be(held=True)
     before = agent.snapshot()
 
     done = agent.play(node_agent_state="absent")
@@ -238,11 +265,12 @@ def test_not_removed_while_the_node_is_held(agent):
 
 
 def test_removed_with_nothing_left_behind(agent):
-    agent.hold("release")
+    agent.be(held=False)
 
     assert changed(agent.play("--check", node_agent_state="absent").good()) > 3
     assert agent.condition() is not None
     done = agent.play(node_agent_state="absent").good()
+    agent.is_installed = False
 
     assert changed(done) > 3
     assert agent.snapshot() == agent.bare
