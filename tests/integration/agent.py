@@ -123,7 +123,7 @@ class Agent:
     @property
     def memory(self) -> float:
         """Resident, in MB."""
-        found = self.ssh("grep VmRSS /proc//status")
+        found = self.ssh("grep VmRSS /proc/$(systemctl show -P MainPID holdfast-agent)/status")
         return int(found.split()[1]) * 1024 / 1e6
 
     # -- Leases

@@ -72,7 +72,7 @@ class Agent:
             our_masks=self._units.ours,
         )
         # What the API said last, even while it does not matter.
-        self._latest = stored
+        self._latest: tuple[Hold, ...] | None = None
         self._away = ""
         self._ready = False
         self._failures = 0
@@ -155,7 +155,7 @@ class Agent:
     def _on_shutdown(self, active: bool) -> None:
         LOG.info("A shutdown is under way." if active else "The shutdown was given up.")
         self.facts.shutting_down = active
-        if not active and self.facts.synced:
+        if not active and self._latest is not None:
             self._on_holds(self._latest)
         self._tell()
 
@@ -224,11 +224,13 @@ class Agent:
             LOG.error("No lock for %s: %s", next(hold.entry for hold in holds if hold.key == key), reason)
         self.facts.locks = self._locks.keys
 
-    def _verify_locks(self) -> None:
+    def _verify_locks(self) -> frozenset[str]:
+        """Keys of the locks that we thought were held."""
         gone = self._locks.lost(self.facts.holds)
         if gone:
             LOG.warning("%d locks were lost and are taken again.", len(gone))
         self.facts.locks = self._locks.keys
+        return gone
 
     def _mask(self, units: frozenset[str]) -> None:
         try:
@@ -244,6 +246,8 @@ class Agent:
     def _look_at_masks(self) -> None:
         facts = self.facts
         if not (facts.wanted_units or facts.our_masks):
+            # Of others, if of anybody; looked at anew when masks are wanted.
+            facts.masked = frozenset()
             return
         states = self._units.states(facts.units)
         facts.masked = frozenset(unit for unit, state in states.items() if state == "masked")
@@ -264,10 +268,10 @@ class Agent:
             self.facts.published = None
             return
         self.facts.our_masks = self._units.ours
-        self.facts.masked -= units
         self.facts.failed_masks = {
             unit: reason for unit, reason in self.facts.failed_masks.items() if unit not in units
         }
+        self._try(self._look_at_masks)
 
     def _store(self, holds: tuple[Hold, ...]) -> None:
         try:
@@ -286,14 +290,15 @@ class Agent:
 
     def _still_locked(self) -> bool:
         """Look once more before somebody relies on it."""
-        before = self.facts.locks
         try:
-            self._verify_locks()
+            gone = self._verify_locks()
         except dbus.DBusException as error:
             LOG.error("logind does not say which locks are held: %s", error)
             self.facts.publish_waits = True
             return False
-        return self.facts.locks == before
+        # Not taken again at once: a lock that is never listed would keep us busy for ever.
+        self.facts.failed_locks.update(dict.fromkeys(gone, "logind does not list it"))
+        return not gone
 
     def _on_published(self, act: Publish, outcome: str, said: str) -> None:
         facts = self.facts
