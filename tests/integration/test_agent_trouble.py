@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -235,3 +236,81 @@ def test_ten_thousand_leases_of_others_are_none_of_its_business(old, world):
     finally:
         with contextlib.suppress(Exception):
             old.cluster.delete(leases)
+
+
+# An API server in which one Lease is renewed without end: run on the node, as fast as the agent reads.
+FLOOD = r"""
+import json, ssl, sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+EVENTS, PATCHES, SENT = 100000, [], []
+SPEC = {"holderIdentity": "me", "acquireTime": "2026-01-02T03:04:05.000000Z"}
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_arguments):
+        pass
+
+    def say(self, content):
+        data = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_PATCH(self):
+        PATCHES.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.say({})
+
+    def do_GET(self):
+        if "watch=true" not in self.path:
+            counts = {"sent": len(SENT), "patches": len(PATCHES)}
+            return self.say({"metadata": {"resourceVersion": "1"}, "items": [], **counts})
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for version in range(2, EVENTS + 2):
+            metadata = {"name": "x", "namespace": "apps", "resourceVersion": str(version)}
+            item = {"metadata": metadata, "spec": {**SPEC, "renewTime": str(version)}}
+            data = json.dumps({"type": "MODIFIED", "object": item}).encode() + b"\n"
+            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            SENT.append(None)
+        import time
+        time.sleep(600)
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 7443), Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("/root/flood.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.daemon_threads = True
+server.serve_forever()
+"""
+
+
+def test_a_hundred_thousand_events_leave_no_trace_in_memory(old, lab):
+    pair = Authority(lab.paths.pki).server("flood", [], ["127.0.0.1"])
+    old.send((pair.certificate + pair.key).decode(), "cat > /root/flood.pem")
+    old.send(FLOOD, "cat > /root/flood.py && systemd-run --quiet --collect --unit=flood python3 /root/flood.py")
+    said = (
+        'python3 -c "import ssl,urllib.request as u; c=ssl._create_unverified_context(); '
+        "print(u.urlopen('https://127.0.0.1:7443/', context=c).read().decode())\""
+    )
+    try:
+        old.configure(
+            server="https://127.0.0.1:7443",
+            certificate_authority="/etc/kubernetes/pki/ca.crt",
+            client_certificate=CERTIFICATE,
+            client_key=CERTIFICATE,
+        )
+        old.restart()
+        until(lambda: json.loads(old.ssh(said))["sent"] == 100000, seconds=240)
+        until(lambda: old.locks() == ["apps/me"])
+        assert old.memory < 40
+        assert json.loads(old.ssh(said))["patches"] == 2
+    finally:
+        old.ssh("systemctl stop flood")
+        old.configure()
+        old.restart()
