@@ -95,7 +95,7 @@ class Unreachable(HoldfastError):
 
 
 class MissingLibrary(HoldfastError):
-    """The Python library ``kubernetes`` is not installed where the module runs."""
+    """A Python library is not installed where the module runs."""
 
     kind = "missing_library"
 

@@ -16,6 +16,8 @@ from datetime import datetime, timezone
 from ._errors import HoldfastError
 
 _MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
+# Whose locks are the shadows of holds.
+AGENT = "holdfast"
 _FIELDS = 6
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"]+')
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
@@ -110,4 +112,9 @@ def _unescape(text: str) -> str:
 
 def _age(line: str) -> tuple[int, str]:
     seconds, pid = line.split()
-    return int(pid), datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return int(pid), moment(int(seconds))
+
+
+def moment(seconds: float) -> str:
+    """A time of the node's clock as text."""
+    return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,134 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: inhibitor_lock_info
+short_description: List the logind inhibitor locks on a node
+version_added: 0.1.0
+description:
+  - Lists the locks of systemd-logind on the host that the task runs on, whoever holds them, and says whether they keep it up.
+notes:
+  - Runs on the host itself and needs no Kubernetes. It is no part of the action group of the other modules.
+  - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
+requirements:
+  - systemd 239 or later with systemd-logind, on the host
+  - python3-dbus (Debian, Ubuntu, RHEL and its kin have a package of this name), on the host
+seealso:
+  - module: holdfast.kubernetes.inhibitor_lock
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.info_module
+attributes:
+  platform:
+    description: What the host has to be.
+    support: full
+    platforms: posix
+    details:
+      - Linux with systemd.
+"""
+
+EXAMPLES = r"""
+---
+- name: What keeps this host up?
+  holdfast.kubernetes.inhibitor_lock_info:
+  register: result
+
+- name: Name it
+  ansible.builtin.debug:
+    msg: "{{ item.who }}: {{ item.why }} (since {{ item.since }})"
+  loop: "{{ result.locks | selectattr('mode', 'eq', 'block') | selectattr('what', 'contains', 'shutdown') }}"
+"""
+
+RETURN = r"""
+locks:
+  description: The locks.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    what:
+      description: What is inhibited.
+      type: list
+      elements: str
+      sample: [shutdown]
+    who:
+      description: The holder, as it calls itself.
+      type: str
+      sample: kubelet
+    why:
+      description: Why, as the holder says.
+      type: str
+      sample: Kubelet needs time to handle node shutdown
+    mode:
+      description: V(block), V(delay) or, with systemd 257 and later, V(block-weak).
+      type: str
+      sample: delay
+    uid:
+      description: User that holds it.
+      type: int
+      sample: 0
+    pid:
+      description: Process that took it.
+      type: int
+      sample: 734
+    since:
+      description: Since when, by the host's clock; null where it can't be told, which takes root.
+      type: str
+      sample: "2026-11-21T09:00:00Z"
+    unit:
+      description: Unit that the process belongs to; null where there is none.
+      type: str
+      sample: kubelet.service
+inhibit_delay_max:
+  description: Seconds that delay locks delay at most (C(InhibitDelayMaxSec)).
+  type: float
+  returned: success
+  sample: 5.0
+preparing_for_shutdown:
+  description: Whether a shutdown is in progress.
+  type: bool
+  returned: success
+shutdown_blocked:
+  description: Whether there is a block lock on shutdown.
+  type: bool
+  returned: success
+systemd_version:
+  description: Version of systemd.
+  type: int
+  returned: success
+  sample: 257
+error:
+  description: What kind of failure it was, V(missing_library) or V(dbus).
+  type: str
+  returned: failure
+  sample: missing_library
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._inhibitor_lock import inhibitor_lock_info
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_face import execute, go_where_dbus_is
+
+OPERATION = inhibitor_lock_info
+SPEC: dict[str, Any] = {"argument_spec": {}, "supports_check_mode": True}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    go_where_dbus_is()
+    result = execute(OPERATION, module.params, check_mode=module.check_mode)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

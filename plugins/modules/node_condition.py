@@ -1,0 +1,93 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: node_condition
+short_description: Remove a condition of a node that nobody looks after any more
+version_added: 0.1.0
+description:
+  - An agent that is removed leaves the conditions behind which it kept on its Node. This module removes such a one from
+    C(status.conditions).
+  - Needs the right to patch C(nodes/status), but only where the condition is there.
+options:
+  name:
+    description:
+      - Name of the Node.
+    type: str
+    required: true
+  condition:
+    description:
+      - Type of the condition. Those of the kubelet itself, such as C(Ready), are refused.
+    type: str
+    required: true
+  state:
+    description:
+      - V(absent) removes it. There is no other state, because conditions are written by those that know what they say.
+    type: str
+    choices: [absent]
+    default: absent
+seealso:
+  - module: holdfast.kubernetes.node_condition_info
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.change_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Remove what a node-problem-detector left that runs no more
+  holdfast.kubernetes.node_condition:
+    name: node-1
+    condition: KernelDeadlock
+"""
+
+RETURN = r"""
+condition:
+  description: The condition as it was; null where there was none, or no such Node.
+  type: dict
+  returned: success
+error:
+  description: What kind of failure it was, for example V(invalid_input), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: api
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_condition import node_condition
+
+OPERATION = node_condition
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "condition": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["absent"], "default": "absent"},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

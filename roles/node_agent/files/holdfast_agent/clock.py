@@ -1,0 +1,45 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The API server's clock, which every time that we write or compare follows: a node's own may be wrong."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Callable
+
+# Where an answer differs by more, one of the clocks was set.
+_TOLERANCE = 2.0
+
+
+class ServerClock:
+    """Learns from the ``Date`` headers of answers; good to about a second."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic, local: Callable[[], float] = time.time) -> None:
+        self._monotonic = monotonic
+        self._local = local
+        self._offset: float | None = None
+
+    def observe(self, date_header: str | None) -> None:
+        """Learn from one answer. A header that can't be read teaches nothing."""
+        try:
+            seen = parsedate_to_datetime(date_header or "").timestamp()
+        except (TypeError, ValueError):
+            return
+        offset = seen - self._monotonic()
+        if self._offset is None or abs(offset - self._offset) > _TOLERANCE:
+            self._offset = offset
+        else:
+            # The header drops fractions, so the truth is never before it: the largest offset is the closest.
+            self._offset = max(self._offset, offset)
+
+    def now(self) -> datetime:
+        """The server's time in UTC; the node's own before the server has ever answered."""
+        seconds = self._local() if self._offset is None else self._monotonic() + self._offset
+        return datetime.fromtimestamp(seconds, timezone.utc)
+
+    def text(self) -> str:
+        """As a Kubernetes Time."""
+        return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about the Node's condition ShutdownInhibited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from .holds import Hold, ordered
+
+TYPE = "ShutdownInhibited"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What it says; when it said so is added when it is written."""
+
+    status: str
+    reason: str
+    message: str
+
+
+# Word for word those of the proposal, which applications may look for.
+ALLOWED = Condition("False", "KubeletShutdownAllowed", "kubelet allows shutdown node shutdown")
+INHIBITED = "kubelet inhibited node shutdown"
+
+
+def condition_for(
+    holds: Iterable[Hold], secured: Iterable[str], problems: Iterable[str] = (), *, observe: bool = False
+) -> Condition:
+    """What the condition is to say.
+
+    Args:
+        holds: Those that stand.
+        secured: Keys of the holds whose locks are held and which are on disk: no other is ever named.
+        problems: What to add to the message.
+        observe: Nothing is enforced, so nothing is confirmed.
+    """
+    standing = ordered(holds)
+    if not standing:
+        return ALLOWED
+    if observe:
+        names = ",".join(hold.entry for hold in standing)
+        return Condition("False", "ObserveOnly", f"held by {names}, but the agent only observes: nothing is inhibited")
+    known = frozenset(secured)
+    held = [hold for hold in standing if hold.key in known]
+    added = "".join(f"; {problem}" for problem in problems)
+    if not held:
+        return Condition("False", "InhibitorFailed", f"the shutdown could not be inhibited{added}")
+    return Condition("True", ",".join(hold.entry for hold in held), INHIBITED + added)
+
+
+def of_node(node: dict[str, Any]) -> dict[str, Any] | None:
+    """The condition as a Node has it."""
+    for item in (node.get("status") or {}).get("conditions") or []:
+        if item.get("type") == TYPE:
+            return dict(item)
+    return None
+
+
+def patch_for(wanted: Condition, before: dict[str, Any] | None, now: str) -> dict[str, Any]:
+    """A strategic merge patch of a Node's status that changes this condition alone.
+
+    Args:
+        before: The condition as it stands.
+        now: The API server's time.
+    """
+    item = {
+        "type": TYPE,
+        "status": wanted.status,
+        "reason": wanted.reason,
+        "message": wanted.message,
+        "lastHeartbeatTime": now,
+    }
+    kept = (before or {}).get("lastTransitionTime") if (before or {}).get("status") == wanted.status else None
+    item["lastTransitionTime"] = kept or now
+    return {"status": {"conditions": [item]}}

@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The service's side of PID 1: readiness, the watchdog, and the descriptors that it keeps for us.
+
+Source: sd_notify(3), sd_listen_fds(3), "File Descriptor Store" (systemd.io).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+from collections.abc import Mapping, MutableMapping
+
+_FIRST_DESCRIPTOR = 3
+_BARRIER_SECONDS = 5.0
+
+
+class Supervisor:
+    """Sends to PID 1; silent where nobody listens, as on a terminal."""
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self._address = environment.get("NOTIFY_SOCKET", "")
+        if self._address.startswith("@"):
+            self._address = "\0" + self._address[1:]
+        usec = environment.get("WATCHDOG_USEC", "")
+        self.watchdog_seconds: float | None = int(usec) / 1e6 if usec.isdigit() else None
+
+    def ready(self) -> None:
+        self._send("READY=1")
+
+    def stopping(self) -> None:
+        self._send("STOPPING=1")
+
+    def alive(self) -> None:
+        self._send("WATCHDOG=1")
+
+    def status(self, text: str) -> None:
+        self._send("STATUS=" + " ".join(text.split()))
+
+    def keep(self, name: str, descriptor: int) -> None:
+        """Let PID 1 hold a copy, to be passed to the next process of this service."""
+        self._send(f"FDSTORE=1\nFDNAME={name}", descriptor)
+
+    def forget(self, name: str) -> None:
+        """Close PID 1's copies of that name."""
+        self._send(f"FDSTOREREMOVE=1\nFDNAME={name}")
+
+    def barrier(self) -> None:
+        """Wait until PID 1 has done what it was sent.
+
+        Raises:
+            OSError: It has not, in good time.
+        """
+        if not self._address:
+            return
+        mine, theirs = os.pipe2(os.O_CLOEXEC)
+        try:
+            self._send("BARRIER=1", theirs)
+            os.close(theirs)
+            theirs = -1
+            poll = select.poll()
+            poll.register(mine, 0)
+            # Its end closes with the last copy, which PID 1 has.
+            if not poll.poll(_BARRIER_SECONDS * 1000):
+                raise OSError(f"PID 1 did not answer within {_BARRIER_SECONDS:.0f} s")
+        finally:
+            for descriptor in (mine, theirs):
+                if descriptor >= 0:
+                    os.close(descriptor)
+
+    def _send(self, message: str, *descriptors: int) -> None:
+        if not self._address:
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            sender.connect(self._address)
+            socket.send_fds(sender, [message.encode()], list(descriptors))
+
+
+def inherited(environment: MutableMapping[str, str] = os.environ) -> list[tuple[str, int]]:
+    """The descriptors that PID 1 kept for us, by name."""
+    pid = environment.pop("LISTEN_PID", "")
+    count = environment.pop("LISTEN_FDS", "")
+    names = environment.pop("LISTEN_FDNAMES", "").split(":")
+    if pid != str(os.getpid()) or not count.isdigit():
+        return []
+    found = []
+    for number in range(int(count)):
+        descriptor = _FIRST_DESCRIPTOR + number
+        with contextlib.suppress(OSError):
+            os.set_inheritable(descriptor, False)
+            found.append((names[number] if number < len(names) else "", descriptor))
+    return found

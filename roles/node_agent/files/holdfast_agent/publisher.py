@@ -1,0 +1,80 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The thread that writes to the API server: the condition, and Events. One thing after the other."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from . import alerts
+from .api import MERGE, Api, Away, Refused
+from .condition import Condition, of_node, patch_for
+from .config import Config
+from .holds import Hold
+
+LOG = logging.getLogger(__name__)
+EVENTS = "/api/v1/namespaces/default/events"
+DONE, AWAY, REFUSED = "done", "away", "refused"
+
+
+class Publisher:
+    """Does what it is asked and calls back with DONE, AWAY or REFUSED and what was said."""
+
+    def __init__(self, api: Api, config: Config) -> None:
+        self._api = api
+        self._config = config
+        self._node = f"/api/v1/nodes/{config.node_name}"
+        self._queue: queue.SimpleQueue[tuple[Callable[[], None], Callable[[str, str], None]]] = queue.SimpleQueue()
+        self._current: dict[str, Any] | None = None
+        self._looked = False
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="publish", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            work, done = self._queue.get()
+            done(*_outcome(work))
+
+    def condition(self, condition: Condition, done: Callable[[str, str], None]) -> None:
+        self._queue.put((lambda: self.write_condition(condition), done))
+
+    def event(self, hold: Hold, done: Callable[[str, str], None]) -> None:
+        self._queue.put((lambda: self._write_event(hold), done))
+
+    def write_condition(self, condition: Condition) -> None:
+        """Write the condition, and nothing else of the Node's status."""
+        if not self._looked:
+            self.look()
+        patch = patch_for(condition, self._current, self._api.clock.text())
+        self._current = of_node(self._api.ask("PATCH", f"{self._node}/status", patch, kind=MERGE))
+
+    def look(self) -> dict[str, Any] | None:
+        """The condition as it is: since when it is so must not be lost."""
+        self._current = of_node(self._api.ask("GET", self._node))
+        self._looked = True
+        return self._current
+
+    def _write_event(self, hold: Hold) -> None:
+        body = alerts.event(hold, self._config.node_name, self._api.clock.text(), self._config.alert_timeout)
+        try:
+            self._api.ask("POST", EVENTS, body)
+        except Refused as error:
+            # Made before, by us.
+            if error.status != 409:
+                raise
+
+
+def _outcome(work: Callable[[], None]) -> tuple[str, str]:
+    try:
+        work()
+    except Away as error:
+        return AWAY, str(error)
+    except Refused as error:
+        return REFUSED, str(error)
+    return DONE, ""

@@ -1,0 +1,107 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The end of the agent on a node: everything is let go."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+from typing import Any
+
+import dbus
+
+from .api import Api, Away, Refused
+from .clock import ServerClock
+from .condition import ALLOWED
+from .config import Config
+from .publisher import Publisher
+from .store import State, remove
+from .units import INTERFACE, NAME, PATH, PROPERTIES, Units
+
+LOG = logging.getLogger(__name__)
+SERVICE = "holdfast-agent.service"
+# systemd before 254 forgets descriptors when a service stops, and has no such method or resource.
+_NOTHING_TO_CLEAN = (
+    "org.freedesktop.DBus.Error.UnknownMethod",
+    "org.freedesktop.DBus.Error.InvalidArgs",
+    "org.freedesktop.systemd1.NoSuchUnit",
+    "org.freedesktop.systemd1.NothingToClean",
+)
+
+
+def release(config: Config) -> int:
+    """Let locks, masks and holds on disk go; 0 if nothing is left."""
+    bus = dbus.SystemBus()
+    running = _state(bus)
+    if running not in ("inactive", "failed"):
+        sys.stderr.write(f"{SERVICE} is {running}: stop it first (systemctl stop {SERVICE}).\n")
+        return 1
+    state = State(Path(config.state_directory))
+    left = [
+        *_attempt("the locks in PID 1's store", lambda: _clean(bus)),
+        *_attempt("the masks", lambda: _unmask(Units(bus, state))),
+        *_attempt("the files", lambda: _remove(state, config)),
+        *_attempt("the condition", lambda: _condition(config)),
+    ]
+    sys.stderr.write("".join(f"{line}\n" for line in left))
+    return int(bool(left))
+
+
+def _attempt(what: str, act: Any) -> list[str]:
+    try:
+        for line in act():
+            sys.stdout.write(f"{line}\n")
+    except (dbus.DBusException, OSError, Away, Refused) as error:
+        return [f"Not let go: {what}: {error}"]
+    return []
+
+
+def _state(bus: Any) -> str:
+    manager = dbus.Interface(bus.get_object(NAME, PATH, introspect=False), INTERFACE)
+    unit = bus.get_object(NAME, manager.LoadUnit(SERVICE), introspect=False)
+    return str(dbus.Interface(unit, PROPERTIES).Get("org.freedesktop.systemd1.Unit", "ActiveState"))
+
+
+def _clean(bus: Any) -> list[str]:
+    manager = dbus.Interface(bus.get_object(NAME, PATH, introspect=False), INTERFACE)
+    unit = bus.get_object(NAME, manager.LoadUnit(SERVICE), introspect=False)
+    try:
+        count = int(dbus.Interface(unit, PROPERTIES).Get("org.freedesktop.systemd1.Service", "NFileDescriptorStore"))
+        if not count:
+            return []
+        manager.CleanUnit(SERVICE, ["fdstore"])
+    except dbus.DBusException as error:
+        if error.get_dbus_name() in _NOTHING_TO_CLEAN:
+            return []
+        raise
+    return [f"let go: {count} locks"]
+
+
+def _unmask(units: Units) -> list[str]:
+    ours = units.ours
+    units.unmask(ours)
+    return [f"unmasked: {unit}" for unit in sorted(ours)]
+
+
+def _remove(state: State, config: Config) -> list[str]:
+    paths = state.clear()
+    if config.textfile and remove(Path(config.textfile)):
+        paths.append(config.textfile)
+    return [f"removed: {path}" for path in paths]
+
+
+def _condition(config: Config) -> list[str]:
+    publisher = Publisher(Api(config, ServerClock()), config)
+    try:
+        before = publisher.look()
+    except Refused as error:
+        # Its Node is gone, and the condition with it.
+        if error.status == 404:
+            return []
+        raise
+    if before is None or (before.get("status"), before.get("reason")) == (ALLOWED.status, ALLOWED.reason):
+        return []
+    publisher.write_condition(ALLOWED)
+    return [f"condition: {before.get('status')} ({before.get('reason')}) -> {ALLOWED.status} ({ALLOWED.reason})"]

@@ -1,0 +1,104 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is kept on disk: written whole or not at all, and there after a loss of power."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from .holds import Hold, ordered
+
+LOG = logging.getLogger(__name__)
+RUNTIME_DIRECTORY = Path("/run/holdfast-agent")
+
+
+def write(path: Path, content: str, mode: int = 0o600) -> None:
+    """Replace a file; the old content stays until the new one is safe.
+
+    Raises:
+        OSError: It can't be written.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        # Whatever the umask.
+        os.fchmod(descriptor, mode)
+        file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+    fresh.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def remove(path: Path) -> bool:
+    """Whether there was such a file."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+        return True
+    return False
+
+
+class State:
+    """The agent's own files."""
+
+    def __init__(self, directory: Path, runtime: Path = RUNTIME_DIRECTORY) -> None:
+        self._holds = directory / "holds.json"
+        self._alerts = directory / "alerts.json"
+        # Masks end with the boot, and so does this directory.
+        self._masks = runtime / "masks.json"
+
+    def holds(self) -> tuple[Hold, ...]:
+        """Those to be locked at once after a boot."""
+        return ordered(Hold(*(str(item[key]) for key in _FIELDS)) for item in _read(self._holds, _is_hold))
+
+    def write_holds(self, holds: Iterable[Hold]) -> None:
+        items = [{key: getattr(hold, key) for key in _FIELDS} for hold in holds]
+        write(self._holds, json.dumps(items, indent=1) + "\n")
+
+    def alerts(self) -> frozenset[str]:
+        """Marks of the holds that an Event was made for."""
+        return frozenset(_read(self._alerts, lambda item: isinstance(item, str)))
+
+    def write_alerts(self, marks: Iterable[str]) -> None:
+        write(self._alerts, json.dumps(sorted(marks)) + "\n")
+
+    def masks(self) -> frozenset[str]:
+        """Units whose masks are ours."""
+        return frozenset(_read(self._masks, lambda item: isinstance(item, str)))
+
+    def write_masks(self, units: Iterable[str]) -> None:
+        write(self._masks, json.dumps(sorted(units)) + "\n")
+
+    def clear(self) -> list[str]:
+        """Remove everything; the paths of what there was."""
+        return [str(path) for path in (self._holds, self._alerts, self._masks) if remove(path)]
+
+
+_FIELDS = ("namespace", "holder", "acquired")
+
+
+def _is_hold(item: Any) -> bool:
+    return isinstance(item, dict) and all(isinstance(item.get(key), str) for key in _FIELDS)
+
+
+def _read(path: Path, fits: Any) -> list[Any]:
+    """The items of a file; none where there is no such file or it is damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        LOG.error("%s can't be read (%s): it is taken for empty until the API server has spoken.", path, error)
+        return []
+    return [item for item in content if fits(item)] if isinstance(content, list) else []

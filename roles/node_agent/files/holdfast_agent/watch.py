@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The thread that follows this node's Leases: list, then watch, for ever."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from .api import Api, Away, Refused
+from .config import FORBIDDEN_NAMESPACES, Config
+from .holds import Hold, hold_of, ordered
+
+LOG = logging.getLogger(__name__)
+LEASES = "/apis/coordination.k8s.io/v1/leases"
+# Short enough to notice a server that keeps its connections open and says nothing.
+_WATCH_SECONDS = 120
+_GRACE = 10
+_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+_PAGE = "500"
+
+
+class Expired(Exception):
+    """What is known is too old to go on from."""
+
+
+class Watcher:
+    """Tells what holds whenever that changes; what does not matter never leaves the thread.
+
+    Args:
+        tell: Gets the holds that stand, after each list and each change of them.
+        tell_away: Gets what is wrong when the server is away, and nothing when it is back.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        config: Config,
+        tell: Callable[[tuple[Hold, ...]], None],
+        tell_away: Callable[[str], None],
+    ) -> None:
+        self._api = api
+        self._namespaces = config.namespaces
+        self._tell = tell
+        self._tell_away = tell_away
+        excluded = "".join(f",metadata.namespace!={name}" for name in FORBIDDEN_NAMESPACES)
+        self._selector = f"metadata.name={config.node_name}{excluded}"
+        self._holds: dict[str, Hold] = {}
+        self._failures = 0
+        self._woken = threading.Event()
+        self.last_contact: datetime | None = None
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="watch", daemon=True).start()
+
+    def _run(self) -> None:
+        version = ""
+        while True:
+            try:
+                version = self._follow(version) if version else self._list()
+                continue
+            except Expired:
+                version = ""
+                # Also where each expires at once.
+                self._woken.wait(random.uniform(0, _PAUSES[0]))  # noqa: S311 - no secret
+                continue
+            except Refused as error:
+                version = ""
+                self._failed(str(error))
+            except Away as error:
+                self._failed(str(error))
+            self._pause()
+
+    def _failed(self, error: str) -> None:
+        self._failures += 1
+        self._tell_away(error)
+
+    def _pause(self) -> None:
+        longest = _PAUSES[min(self._failures, len(_PAUSES)) - 1]
+        # Each node for itself: a server that comes back should not meet all at once.
+        self._woken.wait(longest * random.uniform(0.5, 1))  # noqa: S311 - no secret
+
+    def _contact(self) -> None:
+        self.last_contact = self._api.clock.now()
+        if self._failures:
+            self._failures = 0
+            self._tell_away("")
+
+    def _list(self) -> str:
+        found: dict[str, Hold] = {}
+        query = {"fieldSelector": self._selector, "limit": _PAGE}
+        while True:
+            page = self._api.ask("GET", LEASES, **query)
+            try:
+                for item in page.get("items") or []:
+                    self._take(found, item)
+                metadata = page["metadata"]
+                version = str(metadata["resourceVersion"])
+            except (KeyError, TypeError, AttributeError) as error:
+                raise Away(f"an answer that is no list of Leases ({error!r})") from error
+            if not metadata.get("continue"):
+                break
+            query["continue"] = metadata["continue"]
+        self._holds = found
+        self._contact()
+        self._tell(ordered(found.values()))
+        return version
+
+    def _follow(self, version: str) -> str:
+        """Watch until the server ends it; the version to go on from."""
+        query = {
+            "fieldSelector": self._selector,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(_WATCH_SECONDS),
+            "resourceVersion": version,
+        }
+        try:
+            for line in self._api.lines(LEASES, _WATCH_SECONDS + _GRACE, **query):
+                self._contact()
+                version = self._handle(line) if line else version
+        except Refused as error:
+            if error.status == 410:
+                raise Expired from error
+            raise
+        except Away:
+            if version != query["resourceVersion"]:
+                # Something was heard before it broke off: that is no failure yet.
+                self._failures = 0
+                return version
+            raise
+        self._contact()
+        return version
+
+    def _handle(self, line: bytes) -> str:
+        try:
+            event = json.loads(line)
+            kind, item = str(event["type"]), event["object"]
+            if kind == "ERROR":
+                LOG.info("The watch is begun anew: %s", item.get("message"))
+                raise Expired
+            version = str(item["metadata"]["resourceVersion"])
+            changed = kind != "BOOKMARK" and self._changed(kind, item)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            # From whatever sits between the server and us.
+            LOG.warning("A line of the watch was not understood: %r", error)
+            raise Expired from error
+        if changed:
+            self._tell(ordered(self._holds.values()))
+        return version
+
+    def _changed(self, kind: str, item: dict[str, Any]) -> bool:
+        namespace = item["metadata"]["namespace"]
+        before = self._holds.pop(namespace, None)
+        if kind != "DELETED":
+            self._take(self._holds, item)
+        return before != self._holds.get(namespace)
+
+    def _take(self, into: dict[str, Hold], item: dict[str, Any]) -> None:
+        hold = hold_of(item, self._namespaces)
+        if hold:
+            into[hold.namespace] = hold
+        elif self._namespaces and hold_of(item):
+            LOG.warning("A Lease in %s does not hold: namespaces allows others only.", item["metadata"]["namespace"])

@@ -1,0 +1,156 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The admission policy of the documentation, on a real API server: who may hold nodes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import copy
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
+from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold
+
+DOCUMENTED = Path(__file__).resolve().parents[2] / "docs/hold_policy.yml"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+RBAC = "apis/rbac.authorization.k8s.io/v1"
+SINCE = "2026-01-02T03:04:05.000006Z"
+PATIENCE = 60
+
+
+class Applications:
+    """Two accounts of one namespace under the policy: both may write Leases, one may hold."""
+
+    def __init__(self, world: Any, node: str) -> None:
+        self.world = world
+        self.node = node
+        self.leases = paths.leases(world.namespace)
+        self.holder, self.other = (self._account(name) for name in ("holder", "other"))
+
+    def _account(self, name: str) -> Cluster:
+        space = self.world.namespace
+        self.world.create("serviceaccounts", name, {})
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": space}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+        bindings = paths.namespaced(RBAC, space, "rolebindings")
+        self.world.cluster.create(bindings, {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]})
+        if name == "holder":
+            rule = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["hold"]}
+            self.world.cluster.create(
+                paths.namespaced(RBAC, space, "roles"), {"metadata": {"name": "hold"}, "rules": [rule]}
+            )
+            self.world.cluster.create(
+                bindings,
+                {
+                    "metadata": {"name": "hold"},
+                    "roleRef": {**role, "kind": "Role", "name": "hold"},
+                    "subjects": [subject],
+                },
+            )
+        return self.as_account(name)
+
+    def as_account(self, name: str, *, dry_run: bool = False) -> Cluster:
+        user = f"system:serviceaccount:{self.world.namespace}:{name}"
+        return Cluster({"kubeconfig": self.world.kubeconfig, "impersonate_user": user}, dry_run=dry_run)
+
+    def create(self, who: Cluster, name: str = "", **spec: Any) -> Any:
+        body = {"metadata": {"name": name or self.node}, "spec": spec}
+        return who.create(self.leases, body)
+
+    def refused(self, act: Any) -> str:
+        with pytest.raises(ApiFailure) as caught:
+            act()
+        assert caught.value.status == 403
+        return caught.value.message
+
+
+@pytest.fixture
+def applications(world):
+    """The documented policy under a name of the test's own, for its namespace only."""
+    (node,) = world.nodes()
+    name = f"holdfast-{world.namespace}"
+    policy, binding = copy.deepcopy(yaml.safe_load(DOCUMENTED.read_text())["items"])
+    policy["metadata"]["name"] = binding["metadata"]["name"] = binding["spec"]["policyName"] = name
+    mine = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": [world.namespace]}
+    policy["spec"]["matchConstraints"]["namespaceSelector"]["matchExpressions"].append(mine)
+    for collection, item in (
+        (f"{ADMISSION}/validatingadmissionpolicies", policy),
+        (f"{ADMISSION}/validatingadmissionpolicybindings", binding),
+    ):
+        world.cluster.create(collection, item)
+        world.made.objects.append(paths.one(collection, name))
+    found = Applications(world, node)
+    _until_in_force(found)
+    yield found
+    for path in world.made.objects[-2:]:
+        world.cluster.delete(path)
+
+
+def _until_in_force(found: Applications) -> None:
+    """The API server takes a moment to know of the policy, and of the node."""
+    probe = found.as_account("other", dry_run=True)
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            found.create(probe, holderIdentity="probe", acquireTime=SINCE)
+        except ApiFailure:
+            return
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def test_who_may_hold_holds(applications):
+    applications.create(applications.holder, holderIdentity="app", acquireTime=SINCE)
+
+
+def test_who_may_write_leases_may_not_hold(applications):
+    said = applications.refused(lambda: applications.create(applications.other, holderIdentity="a", acquireTime=SINCE))
+
+    assert f"holds the node {applications.node}" in said
+    assert 'needs the verb "hold"' in said
+
+
+def test_an_empty_lease_does_not_become_a_hold(applications):
+    made = applications.create(applications.other)
+    path = paths.one(applications.leases, applications.node)
+    made["spec"] = {"holderIdentity": "a", "acquireTime": SINCE}
+
+    applications.refused(lambda: applications.other.replace(path, made))
+
+
+def test_nobody_takes_over_what_another_holds(applications):
+    made = applications.create(applications.holder, holderIdentity="app", acquireTime=SINCE)
+    path = paths.one(applications.leases, applications.node)
+
+    applications.refused(
+        lambda: applications.other.replace(path, {**made, "spec": {**made["spec"], "holderIdentity": "b"}})
+    )
+
+
+def test_a_hold_is_renewed_and_released_though_the_right_was_taken_away(applications):
+    made = applications.create(applications.holder, holderIdentity="app", acquireTime=SINCE)
+    path = paths.one(applications.leases, applications.node)
+    renewed = applications.other.replace(path, {**made, "spec": {**made["spec"], "renewTime": SINCE}})
+
+    free = applications.other.replace(path, {**renewed, "spec": {"holderIdentity": ""}})
+
+    assert not free["spec"].get("acquireTime")
+
+
+def test_elections_of_other_names_are_left_alone(applications):
+    applications.create(applications.other, "an-election", holderIdentity="pod-1", acquireTime=SINCE)
+
+
+def test_administrators_hold(applications):
+    taken = applications.world.run(
+        lease_hold, node=applications.node, namespace=applications.world.namespace, holder="admin", wait=False
+    )
+
+    assert taken["changed"]

@@ -1,0 +1,103 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No gap: whatever becomes of the agent while a node is held, the node is not switched off and the lock stays."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from integration.agent import UNITS, agents_on, free, until
+
+pytestmark = [pytest.mark.nodes, pytest.mark.long]
+
+NODES = ("node-1", "node-2")
+TIMES = 20
+
+# Tries to reboot and looks at the locks every 50 ms, until the file of its own is gone.
+TRIES = r"""
+cat > /run/tries.sh <<'END'
+touch /run/tries
+call="org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager ListInhibitors"
+while [ -e /run/tries ]; do
+    echo tried >> /run/tries.log
+    systemctl reboot >/dev/null 2>&1 && echo accepted >> /run/tries.log
+    busctl call $call | grep -q '"holdfast"' || echo unlocked >> /run/tries.log
+    sleep 0.05
+done
+END
+rm -f /run/tries.log
+systemd-run --quiet --unit=tries --collect sh /run/tries.sh
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(lab, cluster):
+    with agents_on(lab, cluster, NODES) as found:
+        yield found
+
+
+@pytest.fixture(params=NODES)
+def agent(request, installed):
+    with free(installed[request.param]) as found:
+        yield found
+
+
+def kill(agent, _number):
+    agent.ssh("systemctl kill --signal=KILL holdfast-agent")
+
+
+def restart(agent, _number):
+    agent.restart()
+
+
+def upgrade(agent, number):
+    agent.program(f"0.1.{number}")
+    agent.restart()
+
+
+def configure(agent, number):
+    agent.configure(alert_timeout=10000 + number)
+    agent.restart()
+
+
+def test_no_gap_while_the_agent_is_killed_restarted_upgraded_and_configured(agent, world):
+    before = agent.boot_id
+    agent.hold(world.namespace)
+    since = agent.until(f"{world.namespace}/me", "True")["lastTransitionTime"]
+    agent.ssh(TRIES)
+    try:
+        for number, change in zip(range(TIMES), itertools.cycle((kill, restart, upgrade, configure))):
+            pid = agent.pid
+            change(agent, number)
+            until(lambda pid=pid: agent.pid not in {0, pid})
+            until(lambda: agent.ssh("systemctl is-active holdfast-agent || true").strip() == "active")
+    finally:
+        agent.ssh("rm /run/tries; while systemctl is-active --quiet tries; do sleep 0.1; done")
+    told = agent.ssh("sort /run/tries.log | uniq -c").split()
+    assert told[1::2] == ["tried"], told
+    assert int(told[0]) > 50
+    assert agent.boot_id == before
+    assert agent.ssh("systemctl show -P NFileDescriptorStore holdfast-agent").strip() == "1"
+    assert agent.locks() == [f"{world.namespace}/me"]
+    found = agent.until(f"{world.namespace}/me", "True")
+    assert found["lastTransitionTime"] == since
+
+
+def test_stopped_with_a_hold_it_is_still_refused(agent, world):
+    before = agent.boot_id
+    agent.hold(world.namespace)
+    agent.until(f"{world.namespace}/me", "True")
+    try:
+        agent.ssh("systemctl stop holdfast-agent")
+        assert agent.masked() == UNITS
+        if agent.systemd >= 254:
+            assert agent.locks() == [f"{world.namespace}/me"]
+        for attempt in ("systemctl reboot", "shutdown -r now", "systemctl start systemd-reboot.service"):
+            assert agent.ssh(f"{attempt} >/dev/null 2>&1; echo $?").strip() == "1"
+        agent.ssh("kill -s RTMIN+5 1; sleep 1")
+        assert agent.boot_id == before
+    finally:
+        agent.ssh("systemctl start holdfast-agent")
+    assert agent.locks() == [f"{world.namespace}/me"]

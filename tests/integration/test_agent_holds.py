@@ -1,0 +1,273 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node agent on real nodes, systemd 252 and 257: what holds, what is said of it, and that nobody switches off."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from integration.agent import UNITS, agents_on, free, until
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+
+pytestmark = pytest.mark.nodes
+
+# systemd 252 and systemd 257.
+NODES = ("node-1", "node-2")
+LONG_AGO = "2026-01-02T03:04:05.000000Z"
+
+# What a slip, a tool or a script does; each with a time-out, because one that works never returns.
+ATTEMPTS = (
+    "systemctl reboot",
+    "systemctl poweroff",
+    "systemctl halt",
+    "systemctl kexec",
+    "systemctl soft-reboot",
+    "shutdown -r now",
+    "reboot",
+    "init 6",
+    "busctl call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b false",
+    "systemctl start reboot.target",
+    "systemctl start systemd-reboot.service",
+    "systemctl start kexec.target",
+    "systemctl start systemd-poweroff.service",
+)
+SIGNALS = ("RTMIN+3", "RTMIN+4", "RTMIN+5", "INT")
+
+
+@pytest.fixture(scope="module")
+def installed(lab, cluster):
+    """The agent on both nodes, once for all of these tests."""
+    with agents_on(lab, cluster, NODES) as found:
+        yield found
+
+
+@pytest.fixture(params=NODES)
+def agent(request, installed):
+    with free(installed[request.param]) as found:
+        yield found
+
+
+@pytest.fixture
+def spaces(stage):
+    """Namespaces of the test's own."""
+    return [stage()[0].namespace for _count in range(5)]
+
+
+def shutdowns(agent):
+    return len(re.findall(r"[Ss]hutdown event", agent.journal("kubelet")))
+
+
+def test_a_held_node_can_not_be_switched_off(agent, world):
+    world.pod("works", agent.name)
+    before = agent.boot_id
+    pods = {
+        name: item["status"]["containerStatuses"][0]["containerID"] for name, item in world.pods(agent.name).items()
+    }
+    agent.hold(world.namespace)
+    found = agent.until(f"{world.namespace}/me", "True")
+    assert found["message"] == "kubelet inhibited node shutdown"
+    assert agent.locks() == [f"{world.namespace}/me"]
+    assert agent.masked() == UNITS
+    assert agent.load_states() == {"masked"}
+
+    lines = [f'timeout 10 {attempt} </dev/null >/dev/null 2>&1; echo "$? {attempt}"' for attempt in ATTEMPTS]
+    said = agent.ssh("\n".join(lines)).splitlines()
+    assert [line for line in said if line.startswith(("0 ", "124 "))] == []
+    agent.ssh("\n".join(f"kill -s {signal} 1" for signal in SIGNALS))
+    time.sleep(2)
+
+    assert agent.boot_id == before
+    assert shutdowns(agent) == 0
+    now = {name: item["status"]["containerStatuses"][0]["containerID"] for name, item in world.pods(agent.name).items()}
+    assert now == pods
+    assert not agent.ssh("ls /run/nologin 2>/dev/null || true")
+
+
+def test_after_the_release_it_can_and_by_force_always(agent, world):
+    before = agent.boot_id
+    agent.hold(world.namespace)
+    agent.until(f"{world.namespace}/me", "True")
+    agent.let_go(world.namespace)
+    agent.until_free()
+    agent.ssh("systemctl reboot || true")
+    agent.lab.wait_ready([agent.name])
+    between = until(lambda: (found := agent.boot_id) != before and found)
+
+    agent.hold(world.namespace)
+    agent.until(f"{world.namespace}/me", "True")
+    agent.ssh("(sleep 0.3; systemctl reboot --force) >/dev/null 2>&1 & sleep 0.1")
+    until(lambda: agent.lab.node(agent.name).wait_boot_id() != between)
+    agent.lab.wait_ready([agent.name])
+    # The disk said so, not the API: the kubelet began after it.
+    assert agent.locks() == [f"{world.namespace}/me"]
+    assert agent.masked() == UNITS
+    first = agent.journal().splitlines()
+    assert any("1 holds on disk" in line for line in first)
+    began = agent.ssh("systemctl show -P ActiveEnterTimestampMonotonic holdfast-agent kubelet | sed '/^$/d'").split()
+    assert int(began[0]) <= int(began[1])
+    agent.let_go(world.namespace)
+    agent.until_free()
+
+
+def test_what_holds_and_what_does_not(agent, spaces):
+    first, second, third, fourth, fifth = spaces
+    before = agent.condition()
+    agent.hold(first, acquired="")
+    agent.hold(second, holder="")
+    agent.hold("kube-node-lease", holder=agent.name)
+    # News in order: once this one is seen, so are those before.
+    agent.hold(third, acquired="2026-01-02T03:04:07.000000Z")
+    agent.until(f"{third}/me", "True")
+    since = agent.condition()["lastTransitionTime"]
+    assert since >= before["lastTransitionTime"]
+
+    # Renewed, and long lapsed: no change.
+    agent.hold(third, acquired="2026-01-02T03:04:07.000000Z", renewTime=LONG_AGO, leaseDurationSeconds=1)
+    # Older, and with a comma.
+    agent.hold(fourth, holder="a,b", acquired=LONG_AGO)
+    agent.until(f"{fourth}/a%2Cb,{third}/me", "True")
+    assert agent.condition()["lastTransitionTime"] == since
+    # Now those that were lacking something get it.
+    agent.hold(first, acquired="2026-01-02T03:04:08.000000Z")
+    agent.hold(second, holder="you", acquired="2026-01-02T03:04:09.000000Z")
+    agent.hold(fifth, acquired="2026-01-02T03:04:10.000000Z")
+    agent.until(f"{fourth}/a%2Cb,{third}/me,{first}/me,{second}/you,{fifth}/me", "True")
+    whys = [f"{fourth}/a,b", f"{third}/me", f"{first}/me", f"{second}/you", f"{fifth}/me"]
+    assert agent.locks() == sorted(whys)
+    until(lambda: agent.metrics()["holdfast_agent_holds"] == 5)
+    assert agent.metrics()["holdfast_agent_locks"] == 5
+    assert agent.metrics()["holdfast_agent_masked_units"] == len(UNITS)
+
+    # Another holder in the same Lease; one whose Lease is deleted and made again.
+    agent.hold(third, holder="heir", acquired="2026-01-02T03:04:07.000000Z")
+    agent.let_go(fifth)
+    agent.until(f"{fourth}/a%2Cb,{third}/heir,{first}/me,{second}/you", "True")
+    agent.hold(fifth, acquired="2026-01-02T03:04:11.000000Z")
+    agent.until(f"{fourth}/a%2Cb,{third}/heir,{first}/me,{second}/you,{fifth}/me", "True")
+
+    for namespace in (first, second, third, fourth):
+        agent.let_go(namespace)
+    found = agent.until(f"{fifth}/me", "True")
+    assert found["lastTransitionTime"] == since
+    assert agent.masked() == UNITS
+    assert agent.locks() == [f"{fifth}/me"]
+    agent.cluster.merge(paths.lease(fifth, agent.name), {"spec": {"holderIdentity": ""}})
+    free = agent.until_free()
+    assert free["message"] == "kubelet allows shutdown node shutdown"
+    agent.cluster.merge(paths.lease("kube-node-lease", agent.name), {"spec": {"acquireTime": None}})
+
+
+def test_masks_of_others_stay_and_a_mask_that_is_beaten_is_told(agent, world):
+    agent.ssh(
+        "systemctl mask --quiet --runtime halt.target; "
+        "printf '[Unit]\nDescription=x\n' > /etc/systemd/system/kexec.target"
+    )
+    try:
+        agent.hold(world.namespace)
+        found = agent.until(f"{world.namespace}/me", "True")
+        assert "not masked: kexec.target" in found["message"]
+        assert "/etc/systemd/system" in found["message"]
+        until(lambda: agent.metrics()["holdfast_agent_failed_masks"] == 1)
+        # Somebody takes a mask away: it comes back.
+        agent.ssh("systemctl unmask --quiet --runtime reboot.target")
+        until(lambda: "reboot.target" in agent.masked())
+        agent.ssh("rm /etc/systemd/system/kexec.target; systemctl daemon-reload")
+        until(lambda: agent.condition()["message"] == "kubelet inhibited node shutdown")
+        agent.let_go(world.namespace)
+        agent.until("KubeletShutdownAllowed", "False")
+        until(lambda: agent.masked() == {"halt.target"}, agent.masked)
+    finally:
+        agent.ssh(
+            "systemctl unmask --quiet --runtime halt.target; rm -f /etc/systemd/system/kexec.target; "
+            "systemctl daemon-reload"
+        )
+
+
+def test_who_only_inhibits_and_who_only_observes(agent, world):
+    try:
+        agent.hold(world.namespace)
+        agent.until(f"{world.namespace}/me", "True")
+        agent.configure(enforcement="inhibitor")
+        agent.restart()
+        until(lambda: not agent.masked(), agent.masked)
+        assert agent.locks() == [f"{world.namespace}/me"]
+        assert agent.condition()["status"] == "True"
+
+        agent.configure(enforcement="observe")
+        agent.restart()
+        found = agent.until("ObserveOnly", "False")
+        assert f"{world.namespace}/me" in found["message"]
+        until(lambda: not agent.locks())
+
+        # What each systemd makes of a lock alone.
+        agent.configure(enforcement="inhibitor")
+        agent.restart()
+        agent.until(f"{world.namespace}/me", "True")
+        before, old = agent.boot_id, agent.systemd < 257
+        agent.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 & sleep 0.1")
+        if old:
+            until(lambda: agent.lab.node(agent.name).wait_boot_id() != before)
+            agent.lab.wait_ready([agent.name])
+        else:
+            time.sleep(2)
+            assert agent.boot_id == before
+        assert agent.locks() == [f"{world.namespace}/me"]
+    finally:
+        agent.configure()
+        agent.restart()
+
+
+def test_the_agent_has_no_more_rights_than_it_needs(agent):
+    other = next(name for name in NODES if name != agent.name)
+    program = f"""
+import sys; sys.path.insert(0, "/usr/local/lib/holdfast-agent")
+from holdfast_agent import api, cli, clock
+from pathlib import Path
+found = api.Api(cli.read(Path("/etc/holdfast/agent.yaml")), clock.ServerClock())
+for method, path, body in (
+    ("PATCH", "/api/v1/nodes/{other}/status", {{"status": {{"conditions": []}}}}),
+    ("GET", "/api/v1/secrets", None),
+    ("GET", "/api/v1/namespaces/default/secrets", None),
+    ("DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/{agent.name}", None),
+    ("PATCH", "/apis/coordination.k8s.io/v1/namespaces/default/leases/{agent.name}", {{"spec": {{}}}}),
+):
+    try:
+        found.ask(method, path, body, kind=api.MERGE)
+        print("allowed", method, path)
+    except api.Refused as error:
+        print(error.status)
+"""
+    agent.send(program, "cat > /tmp/rights.py")
+    assert agent.ssh("python3 -B /tmp/rights.py").split() == ["403"] * 5
+    said = agent.ssh("systemd-analyze security --no-pager holdfast-agent | tail -1")
+    assert float(re.search(r"holdfast-agent.service: ([\d.]+)", said)[1]) <= 3.0, said
+    assert agent.memory < 40
+
+
+def test_the_end_leaves_nothing(agent, world):
+    agent.hold(world.namespace)
+    agent.until(f"{world.namespace}/me", "True")
+    try:
+        assert "stop it first" in agent.ssh(
+            "/usr/bin/python3 -I -B /usr/local/lib/holdfast-agent/holdfast_agent --release 2>&1 || true"
+        )
+        agent.ssh("systemctl stop holdfast-agent")
+        assert agent.masked() == UNITS
+        assert "Access denied" in agent.ssh("systemctl reboot 2>&1 || true")
+        said = agent.release()
+        assert "unmasked: reboot.target" in said
+        assert f"condition: True ({world.namespace}/me)" in said
+        assert agent.condition()["reason"] == "KubeletShutdownAllowed"
+        assert (agent.locks(), agent.masked()) == ([], set())
+        assert (
+            agent.ssh("ls -A /var/lib/holdfast-agent /run/holdfast-agent /var/lib/node_exporter | grep -v :").split()
+            == []
+        )
+        assert agent.release() == ""
+    finally:
+        agent.ssh("systemctl start holdfast-agent")
+    agent.until(f"{world.namespace}/me", "True")

@@ -1,0 +1,316 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The node agent when the API is away, power is lost, a shutdown is under way, time runs otherwise, and who is late."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from integration.agent import UNITS, agents_on, free, until
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.certificates import Authority
+
+pytestmark = [pytest.mark.nodes, pytest.mark.long]
+
+NODES = ("node-1", "node-2")
+OLD = "node-1"
+CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+CUT = """[Unit]
+DefaultDependencies=no
+After=lab-prepare.service
+Before=holdfast-agent.service kubelet.service
+
+[Service]
+Type=oneshot
+ExecStart=iptables --insert OUTPUT --protocol tcp --dport 6443 --jump REJECT --reject-with tcp-reset
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(lab, cluster):
+    with agents_on(lab, cluster, NODES) as found:
+        yield found
+
+
+@pytest.fixture(params=NODES)
+def agent(request, installed):
+    with free(installed[request.param]) as found:
+        yield found
+
+
+@pytest.fixture
+def old(installed):
+    """Where one systemd is as good as the other."""
+    with free(installed[OLD]) as found:
+        yield found
+
+
+@pytest.fixture
+def spaces(stage):
+    return [stage()[0].namespace for _count in range(3)]
+
+
+def test_while_the_api_is_away_everything_stays_and_then_catches_up(agent, spaces):
+    first, second, third = spaces
+    agent.hold(first)
+    agent.hold(second)
+    agent.until(f"{first}/me,{second}/me", "True")
+    with agent.cut_off():
+        # The connection that stands is broken by the next news.
+        agent.let_go(first)
+        agent.hold(third)
+        until(lambda: agent.metrics()["holdfast_agent_api_up"] == 0)
+        agent.hold(second, holder="heir")
+        time.sleep(10)
+        assert agent.locks() == sorted([f"{first}/me", f"{second}/me"])
+        assert agent.masked() == UNITS
+        assert agent.metrics()["holdfast_agent_holds"] == 2
+        assert "The API server is away, everything stays as it is" in agent.journal()
+        assert "API away" in agent.ssh("systemctl show -P StatusText holdfast-agent")
+    began = time.monotonic()
+    agent.until(f"{third}/me,{second}/heir", "True")
+    assert time.monotonic() - began < 20
+    until(lambda: agent.locks() == sorted([f"{second}/heir", f"{third}/me"]), agent.locks)
+    assert agent.metrics()["holdfast_agent_api_up"] == 1
+
+
+def test_power_is_lost_while_held_and_the_api_is_away(agent, world):
+    agent.hold(world.namespace)
+    agent.until(f"{world.namespace}/me", "True")
+    before = agent.boot_id
+    agent.send(CUT, "cat > /etc/systemd/system/lab-cut.service && systemctl enable --quiet lab-cut && sync")
+    try:
+        agent.lab.power_off(agent.name)
+        agent.let_go(world.namespace)
+        agent.lab.power_on(agent.name)
+        until(lambda: agent.lab.node(agent.name).wait_boot_id() != before)
+        until(lambda: agent.ssh("systemctl is-active kubelet || true").strip() == "active")
+        began = agent.ssh("systemctl show -P ActiveEnterTimestampMonotonic holdfast-agent kubelet").split()
+        assert int(began[0]) <= int(began[1]), "the kubelet began first"
+        assert agent.locks() == [f"{world.namespace}/me"]
+        assert agent.masked() == UNITS
+        assert agent.ssh("systemctl reboot >/dev/null 2>&1; echo $?").strip() == "1"
+        assert agent.condition()["reason"] == f"{world.namespace}/me"
+    finally:
+        agent.ssh("systemctl disable --quiet lab-cut; rm /etc/systemd/system/lab-cut.service; iptables --flush OUTPUT")
+    # Released meanwhile, and now the API says so.
+    agent.until_free()
+    agent.lab.wait_ready([agent.name])
+
+
+def test_the_api_server_is_stopped_and_its_history_is_gone(old, spaces):
+    first, second, third = spaces
+    old.hold(first)
+    old.until(f"{first}/me", "True")
+    with old.cut_off():
+        until(lambda: old.metrics()["holdfast_agent_api_up"] == 0)
+        old.hold(second)
+        old.let_go(first)
+        old.lab.stop_apiserver()
+        time.sleep(20)
+        old.lab.start_apiserver()
+        old.hold(third)
+        # The server's memory begins after what the agent saw last.
+        assert old.locks() == [f"{first}/me"]
+    old.until(f"{second}/me,{third}/me", "True")
+    assert "The watch is begun anew" in old.journal() or "410" in old.journal()
+    until(lambda: old.locks() == sorted([f"{second}/me", f"{third}/me"]), old.locks)
+
+
+def test_a_rotated_certificate_is_read_again(old, lab, world):
+    kept = old.ssh(f"cat {CERTIFICATE}")
+    fresh = Authority(lab.paths.pki).client(f"system:node:{old.name}", ["system:nodes"])
+    try:
+        with old.cut_off():
+            until(lambda: old.metrics()["holdfast_agent_api_up"] == 0)
+            old.send("nothing\n", f"cat > {CERTIFICATE}")
+        until(lambda: "The certificates can't be read" in old.journal())
+        rotated = (fresh.certificate + fresh.key).decode()
+        old.send(rotated, f"umask 077; cat > {CERTIFICATE}.new && mv {CERTIFICATE}.new {CERTIFICATE}")
+        until(lambda: old.metrics()["holdfast_agent_api_up"] == 1)
+        old.hold(world.namespace)
+        old.until(f"{world.namespace}/me", "True")
+    finally:
+        old.send(kept, f"cat > {CERTIFICATE}")
+
+
+def test_a_node_whose_clock_is_a_day_ahead(old, world):
+    """Nodes of the lab share the machine's clock: what the agent asks is told a day more."""
+    program = (
+        "import runpy, sys, time; real = time.time; time.time = lambda: real() + 86400; "
+        "sys.argv = [sys.argv[0], '--config', '/etc/holdfast/agent.yaml']; "
+        "runpy.run_path('/usr/local/lib/holdfast-agent/holdfast_agent', run_name='__main__')"
+    )
+    unit = f'[Service]\nExecStart=\nExecStart=/usr/bin/python3 -I -B -c "{program}"\n'
+    drop_in = "/etc/systemd/system/holdfast-agent.service.d"
+    old.send(unit, f"mkdir -p {drop_in} && cat > {drop_in}/skew.conf && systemctl daemon-reload")
+    try:
+        old.configure(alert_timeout=3600)
+        old.restart()
+        old.hold(world.namespace)
+        found = old.until(f"{world.namespace}/me", "True")
+        now = old.cluster.now().strftime("%Y-%m-%dT%H")
+        assert found["lastTransitionTime"].startswith(now)
+        time.sleep(3)
+        assert old.events() == []
+        assert [value for name, value in old.metrics().items() if "overdue" in name] == [0]
+    finally:
+        old.ssh(f"rm -r {drop_in}; systemctl daemon-reload")
+        old.configure()
+        old.restart()
+
+
+def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(agent, world):
+    before = agent.boot_id
+    # Somebody's delay, so that there is time to look.
+    delay = "systemd-inhibit --mode=delay --what=shutdown --who=test --why=test sleep infinity"
+    agent.ssh(f"systemd-run --quiet --collect --unit=delay {delay}")
+    until(lambda: "test" in agent.ssh("systemd-inhibit --list --no-pager"))
+    agent.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 &")
+    until(lambda: "A shutdown is under way" in agent.journal())
+    agent.hold(world.namespace)
+    until(lambda: "Leases matter again after the boot" in agent.journal())
+    assert agent.locks() == []
+    assert agent.masked() == set()
+    assert agent.condition()["reason"] == "KubeletShutdownAllowed"
+    until(lambda: agent.lab.node(agent.name).wait_boot_id() != before)
+    agent.until(f"{world.namespace}/me", "True")
+    assert agent.locks() == [f"{world.namespace}/me"]
+    agent.lab.wait_ready([agent.name])
+
+
+def test_held_too_long_is_told_once_and_nothing_is_released(old, world):
+    before = len(old.events())
+    old.configure(alert_timeout=3)
+    old.restart()
+    try:
+        old.hold(world.namespace)
+        old.until(f"{world.namespace}/me", "True")
+        until(lambda: len(old.events()) == before + 1)
+        event = max(old.events(), key=lambda item: item["metadata"]["creationTimestamp"])
+        assert f"{world.namespace}/me" in event["message"]
+        until(lambda: [value for name, value in old.metrics().items() if "overdue" in name] == [1])
+        for _count in range(3):
+            old.restart()
+            time.sleep(3)
+        # Also where it forgot.
+        old.ssh("rm /var/lib/holdfast-agent/alerts.json")
+        old.restart()
+        time.sleep(3)
+        assert len(old.events()) == before + 1
+        assert old.locks() == [f"{world.namespace}/me"]
+        # Acquired again, it may be told again.
+        old.hold(world.namespace)
+        until(lambda: len(old.events()) == before + 2)
+    finally:
+        old.configure()
+        old.restart()
+
+
+def test_ten_thousand_leases_of_others_are_none_of_its_business(old, world):
+    leases = paths.leases(world.namespace)
+    before = old.memory
+
+    def make(number):
+        spec = {"holderIdentity": "me", "acquireTime": "2026-01-02T03:04:05.000000Z"}
+        old.cluster.create(leases, {"metadata": {"name": f"other-{number}"}, "spec": spec})
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        list(pool.map(make, range(10000)))
+    try:
+        old.restart()
+        old.hold(world.namespace)
+        old.until(f"{world.namespace}/me", "True")
+        assert old.locks() == [f"{world.namespace}/me"]
+        assert old.memory < 40
+        assert old.memory < before + 3
+    finally:
+        with contextlib.suppress(Exception):
+            old.cluster.delete(leases)
+
+
+# An API server in which one Lease is renewed without end: run on the node, as fast as the agent reads.
+FLOOD = r"""
+import json, ssl, sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+EVENTS, PATCHES, SENT = 100000, [], []
+SPEC = {"holderIdentity": "me", "acquireTime": "2026-01-02T03:04:05.000000Z"}
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_arguments):
+        pass
+
+    def say(self, content):
+        data = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_PATCH(self):
+        PATCHES.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+        self.say({})
+
+    def do_GET(self):
+        if "watch=true" not in self.path:
+            counts = {"sent": len(SENT), "patches": len(PATCHES)}
+            return self.say({"metadata": {"resourceVersion": "1"}, "items": [], **counts})
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for version in range(2, EVENTS + 2):
+            metadata = {"name": "x", "namespace": "apps", "resourceVersion": str(version)}
+            item = {"metadata": metadata, "spec": {**SPEC, "renewTime": str(version)}}
+            data = json.dumps({"type": "MODIFIED", "object": item}).encode() + b"\n"
+            self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+            SENT.append(None)
+        import time
+        time.sleep(600)
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 7443), Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("/root/flood.pem")
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.daemon_threads = True
+server.serve_forever()
+"""
+
+
+def test_a_hundred_thousand_events_leave_no_trace_in_memory(old, lab):
+    pair = Authority(lab.paths.pki).server("flood", [], ["127.0.0.1"])
+    old.send((pair.certificate + pair.key).decode(), "cat > /root/flood.pem")
+    old.send(FLOOD, "cat > /root/flood.py && systemd-run --quiet --collect --unit=flood python3 /root/flood.py")
+    said = (
+        'python3 -c "import ssl,urllib.request as u; c=ssl._create_unverified_context(); '
+        "print(u.urlopen('https://127.0.0.1:7443/', context=c).read().decode())\""
+    )
+    try:
+        old.configure(
+            server="https://127.0.0.1:7443",
+            certificate_authority="/etc/kubernetes/pki/ca.crt",
+            client_certificate=CERTIFICATE,
+            client_key=CERTIFICATE,
+        )
+        old.restart()
+        until(lambda: json.loads(old.ssh(said))["sent"] == 100000, seconds=240)
+        until(lambda: old.locks() == ["apps/me"])
+        assert old.memory < 40
+        assert json.loads(old.ssh(said))["patches"] == 2
+    finally:
+        old.ssh("systemctl stop flood")
+        old.configure()
+        old.restart()

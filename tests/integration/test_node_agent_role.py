@@ -1,0 +1,281 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role node_agent on a real node, from a bare one to a bare one. Each test goes on from the one before it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from integration.playbooks import Done, Run
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node, _rbac
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from lab import Lab
+
+pytestmark = [pytest.mark.nodes, pytest.mark.slow]
+
+NODE = "node-3"
+CONDITION = "ShutdownInhibited"
+INSTALL = "holdfast.kubernetes.install_agent"
+SOURCES = Path(__file__).resolve().parents[2] / "roles/node_agent/files/holdfast_agent"
+# With many other tests at work, a play takes long.
+PATIENCE = 600.0
+PLACES = (
+    *("/etc/holdfast", "/etc/systemd/system", "/usr/local/lib", "/var/lib/holdfast-agent"),
+    *("/run/holdfast-agent", "/run/systemd/system", "/run/metrics"),
+)
+# Counts the moments in which no lock is held or the target is not masked.
+WATCH = """
+manager="org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
+looks=0 gaps=0
+while :; do
+    looks=$((looks + 1))
+    if ! busctl call $manager ListInhibitors | grep -q holdfast || ! [ -L /run/systemd/system/reboot.target ]; then
+        gaps=$((gaps + 1))
+    fi
+    echo "$looks $gaps" >/run/watch.new && mv /run/watch.new /run/watch
+    sleep 0.05
+done
+"""
+
+
+class Agent:
+    """The role, run by playbooks, and what is to be seen of it."""
+
+    def __init__(self, world: Any, ansible: Any) -> None:
+        self.ansible = ansible
+        self.lab: Lab = ansible.lab
+        self.cluster: Cluster = world.cluster
+        self.namespace: str = world.namespace
+        self.variables: dict[str, Any] = {"node_agent_textfile": "/run/metrics/holdfast_agent.prom"}
+        self._count = 0
+        # What the tests set out from, and how far they have got.
+        self.bare: dict[str, Any] = {}
+        self.is_installed = False
+        self.is_held = False
+
+    def play(self, *arguments: str, playbook: str = INSTALL, hosts: Any = None, **variables: Any) -> Done:
+        self._count += 1
+        folder = self.ansible.folder / f"run-{self._count}"
+        folder.mkdir()
+        real = yaml.safe_load(self.lab.inventory.read_text())["all"]["children"]["real"]
+        inventory = {
+            name: {**real["hosts"][NODE], "node_agent_node_name": NODE, **own}
+            for name, own in (hosts or {NODE: {}}).items()
+        }
+        (folder / "inventory.yml").write_text(yaml.safe_dump({"all": {"hosts": inventory, "vars": real["vars"]}}))
+        (folder / "extra.json").write_text(json.dumps({**self.variables, **variables}))
+        command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml"]
+        environment = self.ansible.environment(K8S_AUTH_KUBECONFIG=str(self.lab.kubeconfig), ANSIBLE_NOCOLOR="1")
+        run = Run([*command, "-e", "@extra.json", *arguments, playbook], environment, folder)
+        try:
+            return run.done(PATIENCE)
+        finally:
+            run.close()
+
+    def hold(self) -> None:
+        self._by_playbook("hold")
+        self.is_held = True
+
+    def release(self) -> None:
+        self._by_playbook("release")
+        self.is_held = False
+
+    def _by_playbook(self, what: str) -> None:
+        self.play(
+            playbook=f"holdfast.kubernetes.{what}", hold_node=NODE, hold_namespace=self.namespace, hold_holder="alice"
+        ).good()
+
+    def install(self) -> Done:
+        done = self.play().good()
+        self.is_installed = True
+        return done
+
+    def be(self, *, held: bool) -> None:
+        """Installed, and held or not: where a test before has not seen to it."""
+        if not self.is_installed:
+            self.install()
+        if held and not self.is_held:
+            self.hold()
+        if self.is_held and not held:
+            self.release()
+
+    def ssh(self, command: str) -> str:
+        return self.lab.ssh(NODE, command).strip()
+
+    def condition(self) -> dict[str, Any] | None:
+        return _node.condition(self.cluster.get(paths.node(NODE)), CONDITION)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything that the role and the agent could leave behind on the node."""
+        files = self.ssh(f"find {' '.join(PLACES)} -printf '%p %y %s %l\\n' 2>/dev/null | sort; true")
+        return {
+            "files": files.splitlines(),
+            "locks": self.ssh("systemd-inhibit --list --no-legend --no-pager | grep -c holdfast; true"),
+            "units": self.ssh(
+                "systemctl show --property LoadState,ActiveState,FileDescriptorStoreMax holdfast-agent.service;"
+                " systemctl show --property LoadState reboot.target systemd-poweroff.service"
+            ),
+            "condition": self.condition(),
+        }
+
+    def others(self) -> list[str]:
+        """Nodes other than ours that have an agent."""
+        return [
+            _node.name(item)
+            for item in self.cluster.items(paths.NODES)
+            if _rbac.has_agent(item) and _node.name(item) != NODE
+        ]
+
+
+@pytest.fixture(scope="module")
+def agent(stage: Callable[[], Any]) -> Iterator[Agent]:
+    found = Agent(*stage())
+    found.lab.wait_ready([NODE])
+    found.play(node_agent_state="absent", node_agent_remove_held=True).good()
+    found.ssh("mkdir -p /run/metrics")
+    found.bare = found.snapshot()
+    yield found
+    found.play(node_agent_state="absent", node_agent_remove_held=True).good()
+    found.ssh("rm -rf /run/metrics")
+
+
+def changed(done: Done, host: str = NODE) -> int:
+    return int(re.findall(rf"^{host} .*changed=(\d+)", done.output, re.MULTILINE)[-1])
+
+
+def failed(done: Done, host: str) -> str:
+    """What was said of a host that failed."""
+    lines = re.findall(rf"^fatal: \[{host}\].*?$", done.output, re.MULTILINE)
+    return " ".join(lines)
+
+
+def test_check_mode_says_what_it_would_do_and_does_nothing(agent):
+    done = agent.play("--check", "--diff").good()
+
+    assert changed(done) > 3
+    assert f"+node_name: {NODE}" in done.output
+    assert "+ExecStart=/usr/bin/python3" in done.output
+    assert agent.snapshot() == agent.bare
+
+
+def test_what_cannot_work_is_refused_before_anything_is_changed(agent):
+    wrong = {
+        "target": ({"node_agent_masked_targets": ["sleep"]}, "sleep"),
+        "enforcement": ({"node_agent_enforcement": "maybe"}, "maybe"),
+        "nobody": ({"node_agent_node_name": "nobody"}, "There is no Node nobody for host nobody"),
+        "mistaken": ({"node_agent_node_name": "node-1"}, "Host mistaken is not Node node-1"),
+        "kubeconfig": ({"node_agent_kubeconfig": "/etc/nothing.conf"}, "has no /etc/nothing.conf"),
+        "directory": ({"node_agent_textfile": "/nowhere/a.prom"}, "has no directory /nowhere"),
+        "ending": ({"node_agent_textfile": "/run/a.txt"}, "ends in .prom"),
+        "seconds": ({"node_agent_alert_timeout": -1}, "node_agent_alert_timeout must be 0 or more"),
+        "namespace": ({"node_agent_namespaces": ["kube-node-lease"]}, "other than kube-node-lease"),
+        "server": ({"node_agent_server": "https://192.0.2.1:6443"}, "node_agent_server needs"),
+    }
+    variables, agent.variables = agent.variables, {}
+
+    done = agent.play(hosts={name: own for name, (own, _said) in wrong.items()})
+
+    agent.variables = variables
+    assert done.failed_hosts == set(wrong)
+    for name, (_own, said) in wrong.items():
+        assert said in failed(done, name), name
+        assert changed(done, name) == 0
+    assert agent.snapshot() == agent.bare
+
+
+def test_installed(agent):
+    done = agent.install()
+
+    assert changed(done) > 3
+    assert agent.ssh("systemctl is-active holdfast-agent; systemctl is-enabled holdfast-agent").split() == [
+        "active",
+        "enabled",
+    ]
+    assert agent.condition()["status"] == "False"
+    assert agent.condition()["reason"] == "KubeletShutdownAllowed"
+    assert agent.cluster.find(_rbac.path(_rbac.BINDING))
+    assert "holdfast_agent_holds 0" in agent.ssh("cat /run/metrics/holdfast_agent.prom")
+    assert "__pycache__" not in agent.ssh("find /usr/local/lib/holdfast-agent")
+
+
+def test_a_second_time_nothing_is_changed(agent):
+    agent.be(held=False)
+    before = agent.ssh("systemctl show --property MainPID holdfast-agent")
+
+    assert changed(agent.play().good()) == 0
+    assert agent.ssh("systemctl show --property MainPID holdfast-agent") == before
+
+
+def test_the_playbook_holds(agent):
+    agent.be(held=True)
+
+    assert agent.condition()["status"] == "True"
+    assert agent.condition()["reason"] == f"{agent.namespace}/alice"
+    assert "holdfast" in agent.ssh("systemd-inhibit --list --no-legend --no-pager")
+    assert "Access denied" in agent.ssh("systemctl reboot 2>&1; true")
+
+
+def test_an_upgrade_and_another_configuration_leave_no_gap_in_the_locks(agent):
+    agent.be(held=True)
+    newer = agent.ansible.folder / "newer/holdfast_agent"
+    shutil.copytree(SOURCES, newer, ignore=shutil.ignore_patterns("__pycache__"))
+    version = newer / "__init__.py"
+    version.write_text(re.sub('__version__ = ".*"', '__version__ = "99.0.0"', version.read_text()))
+    # As a file: systemd would expand what looks like a variable.
+    agent.ssh(f"echo {shlex.quote(WATCH)} >/run/watch.sh && systemd-run --unit=watch-locks --collect sh /run/watch.sh")
+    before = agent.ssh("systemctl show --property MainPID holdfast-agent")
+
+    done = agent.play(
+        __node_agent_sources=sorted(str(path) for path in newer.glob("*.py")), node_agent_alert_timeout=3600
+    ).good()
+
+    looks, gaps = agent.ssh("systemctl stop watch-locks; cat /run/watch; rm /run/watch /run/watch.sh").split()
+    assert changed(done) > 2
+    assert agent.ssh("systemctl show --property MainPID holdfast-agent") != before
+    assert 'version="99.0.0"' in agent.ssh("cat /run/metrics/holdfast_agent.prom")
+    assert int(looks) > 20
+    assert int(gaps) == 0
+    assert agent.condition()["status"] == "True"
+    # Only the version that runs is left.
+    assert agent.ssh("ls -d /usr/local/lib/holdfast-agent/*/holdfast_agent | wc -l") == "1"
+
+
+def test_not_removed_while_the_node_is_held(agent):
+    agent.be(held=True)
+    before = agent.snapshot()
+
+    done = agent.play(node_agent_state="absent")
+
+    assert done.failed_hosts == {NODE}
+    assert f"Node {NODE} is held by {agent.namespace}/alice since" in failed(done, NODE)
+    assert agent.snapshot() == before
+    assert "active" in agent.ssh("systemctl is-active holdfast-agent")
+
+
+def test_removed_with_nothing_left_behind(agent):
+    agent.be(held=False)
+
+    assert changed(agent.play("--check", node_agent_state="absent").good()) > 3
+    assert agent.condition() is not None
+    done = agent.play(node_agent_state="absent").good()
+    agent.is_installed = False
+
+    assert changed(done) > 3
+    assert agent.snapshot() == agent.bare
+    assert bool(agent.cluster.find(_rbac.path(_rbac.ROLE))) == bool(agent.others())
+
+
+def test_what_is_removed_is_not_removed_again(agent):
+    assert changed(agent.play(node_agent_state="absent").good()) == 0

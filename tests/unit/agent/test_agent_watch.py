@@ -1,0 +1,174 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""List, then watch: what is told, and what is survived."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from holdfast_agent.api import Away, Refused
+from holdfast_agent.clock import ServerClock
+from holdfast_agent.config import Config
+from holdfast_agent.watch import Watcher
+
+THEN = "2026-01-02T03:04:05.000000Z"
+
+
+class End(BaseException):
+    """The script is at its end."""
+
+
+def lease(namespace, version, holder="me", **spec):
+    metadata = {"name": "worker-1", "namespace": namespace, "resourceVersion": str(version)}
+    return {"metadata": metadata, "spec": {"holderIdentity": holder, "acquireTime": THEN, **spec}}
+
+
+def event(kind, item):
+    return json.dumps({"type": kind, "object": item}).encode()
+
+
+def bookmark(version):
+    return event("BOOKMARK", {"metadata": {"resourceVersion": str(version)}})
+
+
+def listed(version, *items, more=""):
+    return {"metadata": {"resourceVersion": str(version), "continue": more}, "items": list(items)}
+
+
+class Script:
+    """An API server that answers what it is told to, in order."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.asked = []
+        self.clock = ServerClock()
+
+    def _next(self):
+        if not self.answers:
+            raise End
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def ask(self, method, path, **query):
+        self.asked.append(("list", query.get("continue", "")))
+        return self._next()
+
+    def lines(self, path, read_seconds, **query):
+        self.asked.append(("watch", query["resourceVersion"]))
+        self.query = query
+        answer = self._next()
+        yield b""
+        for line in answer:
+            if isinstance(line, Exception):
+                raise line
+            yield line
+
+
+def follow(*answers, **config):
+    script = Script(*answers)
+    told, away = [], []
+    watcher = Watcher(
+        script,
+        Config(node_name="worker-1", **config),
+        lambda holds: told.append([hold.entry for hold in holds]),
+        away.append,
+    )
+    # Nobody waits here.
+    watcher._woken.set()
+    with pytest.raises(End):
+        watcher._run()
+    return script, told, away
+
+
+def test_what_changes_is_told_and_a_renewal_is_no_change():
+    script, told, away = follow(
+        listed(5, lease("a", 3)),
+        [
+            event("ADDED", lease("b", 6, "you")),
+            event("MODIFIED", lease("b", 7, "you", renewTime=THEN)),
+            event("MODIFIED", lease("a", 8, "")),
+            event("DELETED", lease("b", 9, "you")),
+            event("ADDED", lease("b", 10, "you")),
+            bookmark(20),
+        ],
+        [],
+    )
+    assert told == [["a/me"], ["a/me", "b/you"], ["b/you"], [], ["b/you"]]
+    assert away == []
+    assert script.asked == [("list", ""), ("watch", "5"), ("watch", "20"), ("watch", "20")]
+    assert script.query["fieldSelector"] == (
+        "metadata.name=worker-1,metadata.namespace!=kube-node-lease,metadata.namespace!=holdfast"
+    )
+
+
+def test_a_change_of_holder_is_told_at_once():
+    _script, told, _away = follow(listed(5, lease("a", 3)), [event("MODIFIED", lease("a", 6, "you"))])
+    assert told == [["a/me"], ["a/you"]]
+
+
+def test_all_pages_are_one_list():
+    script, told, _away = follow(listed(5, lease("a", 3), more="next"), listed(5, lease("b", 4)), [])
+    assert told == [["a/me", "b/me"]]
+    assert script.asked[:2] == [("list", ""), ("list", "next")]
+
+
+@pytest.mark.parametrize(
+    "expired",
+    [
+        [event("ERROR", {"kind": "Status", "code": 410, "message": "too old"})],
+        Refused("GET: 410 too old", 410),
+        [b"no JSON"],
+        [b'{"type": "ADDED"}'],
+    ],
+)
+def test_what_is_too_old_or_not_understood_is_listed_anew(expired):
+    script, told, away = follow(listed(5, lease("a", 3)), expired, listed(9), [])
+    assert told == [["a/me"], []]
+    assert away == []
+    assert script.asked[:3] == [("list", ""), ("watch", "5"), ("list", "")]
+
+
+def test_a_server_that_is_away_changes_nothing_and_is_told_once_it_is_back():
+    script, told, away = follow(listed(5, lease("a", 3)), Away("refused"), Away("refused"), [bookmark(7)], [])
+    assert told == [["a/me"]]
+    assert away == ["refused", "refused", ""]
+    assert script.asked == [
+        ("list", ""),
+        ("watch", "5"),
+        ("watch", "5"),
+        ("watch", "5"),
+        ("watch", "7"),
+        ("watch", "7"),
+    ]
+
+
+def test_a_server_that_is_away_from_the_beginning_says_nothing_about_holds():
+    _script, told, away = follow(Away("refused"), Refused("403", 403), listed(5), [])
+    assert told == [[]]
+    assert away == ["refused", "403", ""]
+
+
+def test_a_watch_that_breaks_off_goes_on_where_it_was():
+    script, told, away = follow(
+        listed(5), [event("ADDED", lease("a", 6)), Away("broken")], [event("DELETED", lease("a", 7))], []
+    )
+    assert told == [[], ["a/me"], []]
+    assert script.asked[2] == ("watch", "6")
+    assert away == []
+
+
+@pytest.mark.parametrize("nonsense", [{}, {"items": []}, {"metadata": {}}, {"items": [{}], "metadata": {}}])
+def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(nonsense):
+    _script, told, away = follow(nonsense, listed(5, lease("a", 3)), [])
+    assert told == [["a/me"]]
+    assert "no list of Leases" in away[0]
+
+
+def test_only_namespaces_that_may_hold_do():
+    _script, told, _away = follow(listed(5, lease("a", 3), lease("b", 4)), [], namespaces=("b",))
+    assert told == [["b/me"]]

@@ -1,0 +1,61 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What node agents may do."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import yaml
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _rbac
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def test_agents_read_leases_and_nothing_else():
+    (rule,) = _rbac.ROLE["rules"]
+
+    assert rule["resources"] == ["leases"]
+    assert set(rule["verbs"]) == {"get", "list", "watch"}
+
+
+def test_administrators_get_the_same_from_the_documentation():
+    documented = yaml.safe_load((CHECKOUT / "docs/node_agent_rbac.yml").read_text())
+
+    assert documented["items"] == [_rbac.ROLE, _rbac.BINDING]
+
+
+def test_what_the_api_adds_is_no_difference():
+    stored = copy.deepcopy(_rbac.BINDING)
+    stored["metadata"] |= {"uid": "1", "resourceVersion": "2", "labels": {"team": "a"}}
+
+    assert _rbac.content(stored) == _rbac.content(_rbac.BINDING)
+
+
+def test_more_rights_are_a_difference():
+    stored = copy.deepcopy(_rbac.ROLE)
+    stored["rules"][0]["verbs"].append("update")
+
+    assert _rbac.content(stored) != _rbac.content(_rbac.ROLE)
+
+
+def test_labels_of_others_stay():
+    stored = {**copy.deepcopy(_rbac.ROLE), "rules": []}
+    stored["metadata"] = {**stored["metadata"], "labels": {"team": "a"}, "resourceVersion": "7"}
+
+    changed = _rbac.changed_into(stored, _rbac.ROLE)
+
+    assert changed["rules"] == _rbac.ROLE["rules"]
+    assert changed["metadata"]["resourceVersion"] == "7"
+    assert changed["metadata"]["labels"] == {"team": "a", **_rbac.ROLE["metadata"]["labels"]}
+
+
+def test_only_what_a_binding_grants_has_to_be_made_anew():
+    other = {**_rbac.BINDING, "roleRef": {**_rbac.BINDING["roleRef"], "name": "cluster-admin"}}
+
+    assert _rbac.must_be_made_anew(other, _rbac.BINDING)
+    assert not _rbac.must_be_made_anew({**_rbac.BINDING, "subjects": []}, _rbac.BINDING)
+    assert not _rbac.must_be_made_anew({**_rbac.ROLE, "rules": []}, _rbac.ROLE)
