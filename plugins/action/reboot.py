@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import nullcontext, suppress
 from dataclasses import asdict
@@ -25,8 +26,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
 
-_AGENT = "holdfast"
-_EMERGENCY_EXIT = "systemctl reboot --force"
+_MINUTE = 60
 _LOOK_EVERY = 2.0
 
 
@@ -119,9 +119,7 @@ class ActionModule(BuiltinReboot):
         self._look(first=False)
         state = self._logind()
         self._refuse_blocks(state)
-        if self._params["override_holds"] and self._locked_by_agent(state):
-            # The agent's masks let nothing else through; whoever sets the option has taken the applications' part.
-            self._task.args = {"reboot_command": _EMERGENCY_EXIT, **self._task.args}
+        self._task.args = {**self._command(state), **self._task.args}
         # Until it is known to have been refused, it may have been heard.
         self._sent = True
         result: dict[str, Any] = super().perform_reboot(task_vars, distribution)
@@ -182,11 +180,18 @@ class ActionModule(BuiltinReboot):
     def _foreign(self, state: _inhibitors.Logind) -> list[_inhibitors.Inhibitor]:
         """Block locks that are not the shadow of a hold: those the gate has judged already."""
         judged = bool(self._params.get("node"))
-        return [item for item in state.blocks() if not (judged and item.who == _AGENT)]
+        return [item for item in state.blocks() if not (judged and item.who == _inhibitors.AGENT)]
 
-    @staticmethod
-    def _locked_by_agent(state: _inhibitors.Logind) -> bool:
-        return any(item.who == _AGENT for item in state.blocks())
+    def _command(self, state: _inhibitors.Logind) -> dict[str, str]:
+        """How to reboot, where the user does not say it."""
+        if self._params["override_holds"] and any(item.who == _inhibitors.AGENT for item in state.blocks()):
+            # The agent's masks let nothing else through; whoever sets the option has taken the applications' part.
+            return {"reboot_command": "systemctl reboot --force"}
+        if self._params["pre_reboot_delay"] >= _MINUTE:
+            return {}
+        # shutdown, with the minutes that ansible.builtin.reboot gives it, is planned for now: on systemd 252 that
+        # succeeds, and is refused silently a moment later where a hold came in between.
+        return {"reboot_command": f"systemctl reboot --message={shlex.quote(self._params['msg'])}"}
 
     def _logind(self) -> _inhibitors.Logind:
         answer = self._low_level_execute_command(_inhibitors.QUERY, sudoable=self.DEFAULT_SUDOABLE)

@@ -84,7 +84,8 @@ options:
     default: cat /proc/sys/kernel/random/boot_id
   reboot_command:
     description:
-      - Command that reboots the host. By default C(shutdown -r).
+      - Command that reboots the host. By default C(systemctl reboot), or C(shutdown -r) with a O(pre_reboot_delay) of a
+        minute or more.
     type: str
 author:
   - holdfast.kubernetes contributors (@holdfast)

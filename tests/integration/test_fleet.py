@@ -101,7 +101,8 @@ def test_three_of_eight_jobs_are_killed_and_started_again(rolling, nodes, kubeco
             assert runs[number].running, "nothing is left to be killed"
             runs[number].kill()
             runs[number] = rolling.start(jobs[number], operation="fleet", **budget)
-        done = [run.done(2 * PATIENCE).good() for run in runs]
+        # Two at a time, one zone after the other: thirty rounds.
+        done = [run.done(4 * PATIENCE).good() for run in runs]
 
     for moment in history.moments:
         assert len(moment.busy) <= 2, moment

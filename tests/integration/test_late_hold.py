@@ -14,12 +14,13 @@ from integration.realnodes import boot_id, member
 
 pytestmark = [pytest.mark.nodes, pytest.mark.long]
 
-# In the place of the command that reboots: it stays there once, as if the machine were slow.
-SLOW = """#!/bin/sh
-mv -f /sbin/shutdown.real /sbin/shutdown
+# Found before the command that reboots: it stays there once, as if the machine were slow.
+FOUND_FIRST = "/usr/sbin/systemctl"
+SLOW = f"""#!/bin/sh
+rm -f {FOUND_FIRST}
 touch /run/late-reached
 while [ ! -e /run/late-go ]; do sleep 0.1; done
-exec /sbin/shutdown "$@"
+exec /usr/bin/systemctl "$@"
 """
 
 
@@ -33,11 +34,11 @@ def rolling(world, ansible):
 @contextlib.contextmanager
 def slow_once(agent):
     """The next reboot of this node stays between being asked for and being done."""
-    agent.send(SLOW, "mv /sbin/shutdown /sbin/shutdown.real && cat > /sbin/shutdown && chmod 755 /sbin/shutdown")
+    agent.send(SLOW, f"rm -f /run/late-*; cat > {FOUND_FIRST} && chmod 755 {FOUND_FIRST}")
     try:
         yield
     finally:
-        agent.ssh("touch /run/late-go; [ ! -e /sbin/shutdown.real ] || mv -f /sbin/shutdown.real /sbin/shutdown")
+        agent.ssh(f"touch /run/late-go; rm -f {FOUND_FIRST}")
 
 
 @pytest.mark.parametrize("name", ["node-1", "node-2"])
