@@ -195,12 +195,15 @@ class Agent:
     @contextlib.contextmanager
     def cut_off(self) -> Iterator[None]:
         """Nothing comes from this node to the API server any more, or back; the node itself goes on."""
-        rule = "OUTPUT --protocol tcp --dport 6443 --jump REJECT --reject-with tcp-reset"
-        self.ssh(f"iptables --insert {rule}")
+        rules = (
+            "INPUT --protocol tcp --sport 6443 --jump DROP",
+            "OUTPUT --protocol tcp --dport 6443 --jump REJECT --reject-with tcp-reset",
+        )
+        self.ssh("; ".join(f"iptables --insert {rule}" for rule in rules))
         try:
             yield
         finally:
-            self.ssh(f"iptables --delete {rule}")
+            self.ssh("; ".join(f"iptables --delete {rule}" for rule in rules))
 
 
 def until(look: Callable[[], Any], told: Callable[[], Any] = lambda: "", seconds: float = PATIENCE) -> Any:

@@ -5,6 +5,8 @@
 #
 # Lists all that the role and the agent could leave behind.
 set -eu
+# Ansible gives scripts a terminal.
+export SYSTEMD_PAGER=cat
 
 for place in /etc/holdfast /etc/systemd/system /usr/local/lib /var/lib/holdfast-agent /run/holdfast-agent \
     /run/systemd/system /run/molecule-metrics; do
