@@ -85,6 +85,28 @@ def test_no_gap_while_the_agent_is_killed_restarted_upgraded_and_configured(agen
     assert found["lastTransitionTime"] == since
 
 
+def test_no_gap_where_logind_is_restarted_and_the_agent_is_killed_then(agent, world):
+    before = agent.boot_id
+    # What logind does not give back unchanged.
+    agent.hold(world.namespace, "bäck up\\")
+    agent.until(f"{world.namespace}/bäck up\\", "True")
+    locks = agent.locks()
+    agent.ssh("systemctl restart systemd-logind && until busctl status org.freedesktop.login1 >/dev/null; do :; done")
+    until(lambda: agent.locks() == locks, agent.locks)
+    agent.ssh(TRIES)
+    try:
+        for _time in range(3):
+            pid = agent.pid
+            kill(agent, 0)
+            until(lambda pid=pid: agent.pid not in {0, pid})
+            until(lambda: agent.ssh("systemctl is-active holdfast-agent || true").strip() == "active")
+    finally:
+        agent.ssh("rm /run/tries; while systemctl is-active --quiet tries; do sleep 0.1; done")
+    assert agent.ssh("sort /run/tries.log | uniq -c").split()[1::2] == ["tried"]
+    assert agent.boot_id == before
+    assert agent.locks() == locks
+
+
 def test_stopped_with_a_hold_it_is_still_refused(agent, world):
     before = agent.boot_id
     agent.hold(world.namespace)

@@ -113,7 +113,7 @@ def test_descriptors_are_kept_until_they_are_forgotten(pid1, tmp_path):
     supervisor.status("two\nlines")
     supervisor.barrier()
     assert pid1.messages == [
-        "FDSTORE=1\nFDNAME=hold-1",
+        "FDSTORE=1\nFDPOLL=0\nFDNAME=hold-1",
         "BARRIER=1",
         "FDSTOREREMOVE=1\nFDNAME=hold-1",
         "READY=1",

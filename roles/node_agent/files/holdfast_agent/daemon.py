@@ -39,6 +39,8 @@ LOG = logging.getLogger(__name__)
 _LONGEST_PAUSE = 30
 # The kubelet waits for us, but not for ever: a node without logind is a node all the same.
 _READY_SECONDS = 30
+# Longer than any request may take, with its deadlines.
+_STUCK_SECONDS = 300
 _METRICS_HELD, _METRICS_IDLE = 15, 60
 # Clocks are set now and then; so long at most is an alert computed ahead.
 _ALERT_SECONDS = 3600
@@ -75,6 +77,7 @@ class Agent:
         self._latest: tuple[Hold, ...] | None = None
         self._away = ""
         self._ready = False
+        self._subscribed = False
         self._failures = 0
         self._retry_timer = 0
         self._alert_timer = 0
@@ -98,7 +101,7 @@ class Agent:
         )
         self._logind.on_shutdown(self._on_shutdown)
         self._logind.on_restart(self._on_logind)
-        self._try(lambda: self._units.on_change(self._on_units))
+        self._try(self._subscribe)
         self._try(self._look)
         self.reconcile()
         GLib.timeout_add_seconds(_READY_SECONDS, self._give_up_waiting)
@@ -114,8 +117,20 @@ class Agent:
         self._verify_locks()
         self._look_at_masks()
 
+    def _subscribe(self) -> None:
+        """Hear of units that others mask or unmask."""
+        if not self._subscribed:
+            self._units.on_change(self._on_units)
+            self._subscribed = True
+
     def _alive(self) -> bool:
-        self._supervisor.alive()
+        # A thread that hangs where no deadline reaches, in the resolver for example, hears of no hold any more. The
+        # locks outlast the restart that follows.
+        stuck = max(self._watcher.quiet_seconds, self._publisher.busy_seconds)
+        if stuck < _STUCK_SECONDS:
+            self._supervisor.alive()
+        else:
+            LOG.error("A thread has hung for %.0f s: the watchdog is left to restart the agent.", stuck)
         return True
 
     def _give_up_waiting(self) -> bool:
@@ -180,6 +195,7 @@ class Agent:
 
     def reconcile(self) -> None:
         """Do what the plan says until it says nothing more."""
+        self._locks.let_go_of_doubted(self.facts.holds)
         while (act := next_act(self.facts)) is not None:
             self._do(act)
             self._supervisor.alive()
@@ -338,6 +354,8 @@ class Agent:
         return False
 
     def _heartbeat(self) -> bool:
+        self._try(self._subscribe)
+        self._on_units()
         # Written anew, whatever became of it on the server.
         if not self.facts.publishing:
             self.facts.published = None

@@ -9,8 +9,12 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from .config import FORBIDDEN_NAMESPACES
+
+# What stays itself in a lock's text; letters and digits do anyway.
+_PLAIN = "/!#$&()*+,:;=?@[]"
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,8 @@ class Hold:
 
     @property
     def why(self) -> str:
-        """What the lock says: D-Bus knows neither NUL nor half a surrogate pair."""
-        text = f"{self.namespace}/{self.holder}".replace("\0", "\ufffd")
-        return text.encode("utf-8", "replace").decode("utf-8")
+        """What the lock says, in ASCII: logind gives back nothing else unchanged after it was restarted."""
+        return quote(f"{self.namespace}/{self.holder}", safe=_PLAIN, errors="surrogatepass")
 
 
 def key_of(namespace: str, holder: str) -> str:

@@ -74,10 +74,12 @@ class Locks:
         self._logind = logind
         self._supervisor = supervisor
         self._descriptors: dict[str, list[int]] = {}
+        # Ours as far as we know, but not listed: taken once more, and kept until then, for they may be held yet.
+        self._doubted: set[str] = set()
 
     @property
     def keys(self) -> frozenset[str]:
-        return frozenset(self._descriptors)
+        return frozenset(self._descriptors) - self._doubted
 
     def take_over(self) -> int:
         """Make those ours that a former process left with PID 1; how many there were."""
@@ -95,6 +97,8 @@ class Locks:
             except (dbus.DBusException, ValueError) as error:
                 failed[hold.key] = _in_words(error)
                 continue
+            if hold.key in self._doubted:
+                self._drop(hold.key)
             self._descriptors.setdefault(hold.key, []).append(descriptor)
             self._supervisor.keep(hold.key, descriptor)
             if number % 100 == 99:
@@ -106,23 +110,31 @@ class Locks:
         return failed
 
     def lost(self, holds: tuple[Hold, ...]) -> frozenset[str]:
-        """Forget those that logind does not list, though we hold them; their keys."""
+        """Those that logind does not list, though we hold them: to be taken again; their keys."""
         listed = self._logind.held()
-        gone = frozenset(hold.key for hold in holds if hold.key in self._descriptors and hold.why not in listed)
-        self.let_go(gone)
+        gone = frozenset(hold.key for hold in holds if hold.key in self.keys and hold.why not in listed)
+        self._doubted |= gone
         return gone
+
+    def let_go_of_doubted(self, holds: tuple[Hold, ...]) -> None:
+        """Let those go that need not be taken again any more."""
+        self.let_go(frozenset(self._doubted - {hold.key for hold in holds}))
 
     def let_go(self, keys: frozenset[str]) -> None:
         for key in keys:
-            # PID 1 first: what it had still would hold the lock.
-            self._supervisor.forget(key)
-            for descriptor in self._descriptors.pop(key, ()):
-                os.close(descriptor)
+            self._drop(key)
         if keys:
             try:
                 self._supervisor.barrier()
             except OSError as error:
                 LOG.warning("Locks were let go, but PID 1 may still hold them: %s.", error)
+
+    def _drop(self, key: str) -> None:
+        # PID 1 first: what it had still would hold the lock.
+        self._supervisor.forget(key)
+        for descriptor in self._descriptors.pop(key, ()):
+            os.close(descriptor)
+        self._doubted.discard(key)
 
 
 def _in_words(error: Exception) -> str:

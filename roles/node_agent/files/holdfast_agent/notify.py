@@ -42,7 +42,8 @@ class Supervisor:
 
     def keep(self, name: str, descriptor: int) -> None:
         """Let PID 1 hold a copy, to be passed to the next process of this service."""
-        self._send(f"FDSTORE=1\nFDNAME={name}", descriptor)
+        # Without FDPOLL=0 it lets the copy go when logind, at the other end, is restarted; the lock lives on.
+        self._send(f"FDSTORE=1\nFDPOLL=0\nFDNAME={name}", descriptor)
 
     def forget(self, name: str) -> None:
         """Close PID 1's copies of that name."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +33,13 @@ class Publisher:
         self._queue: queue.SimpleQueue[tuple[Callable[[], None], Callable[[str, str], None]]] = queue.SimpleQueue()
         self._current: dict[str, Any] | None = None
         self._looked = False
+        self._busy_since: float | None = None
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long it has been at one thing."""
+        since = self._busy_since
+        return time.monotonic() - since if since is not None else 0.0
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="publish", daemon=True).start()
@@ -39,10 +47,13 @@ class Publisher:
     def _run(self) -> None:
         while True:
             work, done = self._queue.get()
-            done(*_outcome(work))
+            self._busy_since = time.monotonic()
+            outcome = _outcome(work)
+            self._busy_since = None
+            done(*outcome)
 
     def condition(self, condition: Condition, done: Callable[[str, str], None]) -> None:
-        self._queue.put((lambda: self.write_condition(condition), done))
+        self._queue.put((lambda: self._write_condition(condition), done))
 
     def event(self, hold: Hold, done: Callable[[str, str], None]) -> None:
         self._queue.put((lambda: self._write_event(hold), done))
@@ -53,6 +64,15 @@ class Publisher:
             self.look()
         patch = patch_for(condition, self._current, self._api.clock.text())
         self._current = of_node(self._api.ask("PATCH", f"{self._node}/status", patch, kind=MERGE))
+
+    def _write_condition(self, condition: Condition) -> None:
+        try:
+            self.write_condition(condition)
+        except Refused as error:
+            # Nobody will ever have it only where the Node is gone, or not ours; any other refusal may pass.
+            if error.status not in (403, 404):
+                raise Away(str(error)) from error
+            raise
 
     def look(self) -> dict[str, Any] | None:
         """The condition as it is: since when it is so must not be lost."""

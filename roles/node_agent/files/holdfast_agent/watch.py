@@ -9,6 +9,7 @@ import json
 import logging
 import random
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -23,7 +24,7 @@ LEASES = "/apis/coordination.k8s.io/v1/leases"
 _WATCH_SECONDS = 120
 _GRACE = 10
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
-_PAGE = "500"
+_PAGE = "100"
 
 
 class Expired(Exception):
@@ -54,6 +55,7 @@ class Watcher:
         self._holds: dict[str, Hold] = {}
         self._failures = 0
         self._woken = threading.Event()
+        self._stirred = time.monotonic()
         self.last_contact: datetime | None = None
 
     def start(self) -> None:
@@ -62,6 +64,7 @@ class Watcher:
     def _run(self) -> None:
         version = ""
         while True:
+            self._stirred = time.monotonic()
             try:
                 version = self._follow(version) if version else self._list()
                 continue
@@ -77,6 +80,11 @@ class Watcher:
                 self._failed(str(error))
             self._pause()
 
+    @property
+    def quiet_seconds(self) -> float:
+        """Since the thread last did anything, be it to wait for its next try."""
+        return time.monotonic() - self._stirred
+
     def _failed(self, error: str) -> None:
         self._failures += 1
         self._tell_away(error)
@@ -87,6 +95,7 @@ class Watcher:
         self._woken.wait(longest * random.uniform(0.5, 1))  # noqa: S311 - no secret
 
     def _contact(self) -> None:
+        self._stirred = time.monotonic()
         self.last_contact = self._api.clock.now()
         if self._failures:
             self._failures = 0
