@@ -78,6 +78,7 @@ bench-venv: venv ## build/venv-peers: what the benchmarks compare with
 
 bench: bench-venv ## Side by side with others
 	@$(PY) benchmarks/run.py $(ARGS)
+	@[ -n "$(ARGS)" ] || $(PY) benchmarks/agent_latency.py
 
 build: venv ## The collection artefact: build/holdfast-kubernetes-VERSION.tar.gz
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path build .

@@ -47,7 +47,8 @@ import glob, os, time
 before = None
 while os.path.exists("/run/observe"):
     lock = False
-    for path in glob.glob("/run/systemd/inhibit/*"):
+    # What ends in .ref is a pipe.
+    for path in glob.glob("/run/systemd/inhibit/*[0-9]"):
         try:
             with open(path) as file:
                 lock = lock or "WHO=holdfast" in file.read()
