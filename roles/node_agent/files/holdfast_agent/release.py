@@ -39,14 +39,13 @@ def release(config: Config) -> int:
         sys.stderr.write(f"{SERVICE} is {running}: stop it first (systemctl stop {SERVICE}).\n")
         return 1
     state = State(Path(config.state_directory))
-    # The condition first: what it says must be true, and nobody is left to put it right.
-    left = _attempt("the condition", lambda: _condition(config))
-    if not left:
-        left = [
-            *_attempt("the locks in PID 1's store", lambda: _clean(bus)),
-            *_attempt("the masks", lambda: _unmask(Units(bus, state))),
-            *_attempt("the files", lambda: _remove(state, config)),
-        ]
+    left = [
+        # First, for nobody is confirmed without a lock as long as the API is there to be told.
+        *_attempt("the condition", lambda: _condition(config)),
+        *_attempt("the locks in PID 1's store", lambda: _clean(bus)),
+        *_attempt("the masks", lambda: _unmask(Units(bus, state))),
+        *_attempt("the files", lambda: _remove(state, config)),
+    ]
     sys.stderr.write("".join(f"{line}\n" for line in left))
     return int(bool(left))
 
