@@ -87,6 +87,7 @@ def test_a_held_node_can_not_be_switched_off(agent, world):
     assert not agent.ssh("ls /run/nologin 2>/dev/null || true")
 
 
+@pytest.mark.long
 def test_after_the_release_it_can_and_by_force_always(agent, world):
     before = agent.boot_id
     agent.hold(world.namespace)
@@ -94,8 +95,8 @@ def test_after_the_release_it_can_and_by_force_always(agent, world):
     agent.let_go(world.namespace)
     agent.until_free()
     agent.ssh("systemctl reboot || true")
+    between = until(lambda: (found := agent.lab.node(agent.name).wait_boot_id()) != before and found)
     agent.lab.wait_ready([agent.name])
-    between = until(lambda: (found := agent.boot_id) != before and found)
 
     agent.hold(world.namespace)
     agent.until(f"{world.namespace}/me", "True")
