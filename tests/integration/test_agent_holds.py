@@ -272,3 +272,51 @@ def test_the_end_leaves_nothing(agent, world):
     finally:
         agent.ssh("systemctl start holdfast-agent")
     agent.until(f"{world.namespace}/me", "True")
+
+
+@pytest.mark.long
+def test_a_reboot_planned_before_the_hold_is_refused_when_its_time_comes(agent, world):
+    before = agent.boot_id
+    agent.ssh("shutdown -r +1 2>/dev/null")
+    agent.hold(world.namespace)
+    agent.until(f"{world.namespace}/me", "True")
+    time.sleep(75)
+    assert agent.boot_id == before
+    assert shutdowns(agent) == 0
+    assert not agent.ssh("ls /run/nologin 2>/dev/null || true")
+
+
+REBOOTS = (
+    "shutdown -r now",
+    "init 6",
+    "busctl call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager Reboot b false",
+    "systemctl start systemd-reboot.service",
+    "kill -s RTMIN+5 1",
+    "kill -s INT 1",
+)
+
+
+@pytest.mark.long
+def test_after_the_release_each_way_works(agent, world):
+    for attempt in REBOOTS:
+        agent.hold(world.namespace)
+        agent.until(f"{world.namespace}/me", "True")
+        before = agent.boot_id
+        agent.ssh(f"{attempt} >/dev/null 2>&1 || true")
+        agent.let_go(world.namespace)
+        agent.until_free()
+        assert agent.boot_id == before, attempt
+        agent.ssh(f"(sleep 0.2; {attempt}) >/dev/null 2>&1 & sleep 0.1")
+        until(lambda before=before: agent.lab.node(agent.name).wait_boot_id() != before, lambda tried=attempt: tried)
+        agent.lab.wait_ready([agent.name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("attempt", ["systemctl poweroff", "systemctl halt", "kill -s RTMIN+4 1"])
+def test_after_the_release_it_can_be_switched_off(agent, attempt):
+    agent.ssh(f"(sleep 0.2; {attempt}) >/dev/null 2>&1 & sleep 0.1")
+    until(lambda: not agent.lab.powered(agent.name))
+    # Its supervisor may be about to end, too.
+    agent.lab.power_off(agent.name)
+    agent.lab.power_on(agent.name)
+    agent.lab.wait_ready([agent.name])
