@@ -75,7 +75,9 @@ class Conditions:
             for node in [news.object] if isinstance(news, Changed) else news.items:
                 now = time.time()
                 for item in node["status"].get("conditions") or []:
-                    if item["type"] == "ShutdownInhibited" and [item["status"]] != [said for _, said in self.seen[-1:]]:
+                    if item["type"] == "ShutdownInhibited" and [item["status"]] != [
+                        said for _when, said in self.seen[-1:]
+                    ]:
                         self.seen.append((now, item["status"]))
 
     def stop(self) -> None:
@@ -95,7 +97,7 @@ def latencies(agent: Agent, times: int) -> dict[str, list[float]]:
             agent.hold(NAMESPACE)
         else:
             agent.let_go(NAMESPACE)
-        until(lambda wanted=wanted: [said for _, said in conditions.seen[-1:]] == [wanted])
+        until(lambda wanted=wanted: [said for _when, said in conditions.seen[-1:]] == [wanted])
         # Locks and masks go after the condition; and neighbours should not be measured together.
         time.sleep(0.4)
     conditions.stop()

@@ -182,7 +182,9 @@ class Agent:
 
     def metrics(self) -> dict[str, float]:
         lines = self.ssh(f"cat {TEXTFILE}").splitlines()
-        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
+        return {
+            name: float(value) for name, _space, value in (line.rpartition(" ") for line in lines if line[0] != "#")
+        }
 
     def events(self) -> list[dict[str, Any]]:
         found = self.cluster.items(
@@ -237,11 +239,13 @@ def agents_on(lab: Lab, cluster: Cluster, names: tuple[str, ...]) -> Iterator[di
 def free(agent: Agent) -> Iterator[Agent]:
     """An agent on a node that nobody holds, before and after."""
     agent.until_free()
-    yield agent
-    for item in agent.cluster.items(paths.LEASES, field_selector=f"metadata.name={agent.name}"):
-        if item["metadata"]["namespace"].startswith("test-"):
-            agent.let_go(item["metadata"]["namespace"])
-    agent.until_free()
+    try:
+        yield agent
+    finally:
+        for item in agent.cluster.items(paths.LEASES, field_selector=f"metadata.name={agent.name}"):
+            if item["metadata"]["namespace"].startswith("test-"):
+                agent.let_go(item["metadata"]["namespace"])
+        agent.until_free()
 
 
 def apply_rbac(lab: Lab) -> None:

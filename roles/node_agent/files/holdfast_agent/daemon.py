@@ -479,7 +479,7 @@ def _end_on_surprise() -> None:
 def run(config: Config) -> int:
     """Serve until told to stop; locks and masks stay where they are."""
     _end_on_surprise()
-    supervisor = Supervisor()
+    supervisor = Supervisor(os.environ)
     loop = GLib.MainLoop()
     # Without a bus there is nothing to do: the process ends when it is lost, and is started again.
     bus = dbus.SystemBus(mainloop=DBusGMainLoop())

@@ -83,7 +83,7 @@ class Locks:
 
     def take_over(self) -> int:
         """Make those ours that a former process left with PID 1; how many there were."""
-        found = inherited()
+        found = inherited(os.environ)
         for name, descriptor in found:
             self._descriptors.setdefault(name, []).append(descriptor)
         return len(found)

@@ -21,7 +21,7 @@ _BARRIER_SECONDS = 5.0
 class Supervisor:
     """Sends to PID 1; silent where nobody listens, as on a terminal."""
 
-    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
         if self._address.startswith("@"):
             self._address = "\0" + self._address[1:]
@@ -80,7 +80,7 @@ class Supervisor:
             socket.send_fds(sender, [message.encode()], list(descriptors))
 
 
-def inherited(environment: MutableMapping[str, str] = os.environ) -> list[tuple[str, int]]:
+def inherited(environment: MutableMapping[str, str]) -> list[tuple[str, int]]:
     """The descriptors that PID 1 kept for us, by name."""
     pid = environment.pop("LISTEN_PID", "")
     count = environment.pop("LISTEN_FDS", "")
