@@ -40,6 +40,15 @@ class Connection:
         self._file.write_text("local")
 
 
+# Found before the command that reboots. It says yes and does nothing: the power goes before the kubelet notices.
+ONLY_NOTED = """rm -f /run/told-to-reboot; cat > /usr/sbin/systemctl <<'END' && chmod 755 /usr/sbin/systemctl
+#!/bin/sh
+rm -f /usr/sbin/systemctl
+touch /run/told-to-reboot
+END
+"""
+
+
 def switch_off_for_good(rolling, marker):
     """The user's tasks that reboot a node, which does not come back the first time."""
     off, on = rolling.off_and_on
@@ -132,18 +141,24 @@ def test_a_mended_node_that_needs_no_reboot_any_more_is_uncordoned(rolling, node
 
 @pytest.mark.long
 @pytest.mark.nodes
-def test_a_real_node_that_loses_its_power_in_its_reboot_stops_the_rest(rolling, nodes, world, lab, kubeconfig):
-    """Its ssh and its kubelet are gone, until somebody switches it on."""
+@pytest.mark.parametrize("told", [False, True])
+def test_a_real_node_that_loses_its_power_in_its_reboot_stops_the_rest(rolling, nodes, world, lab, told):
+    """Its ssh and its kubelet are gone, until somebody switches it on; before or just after it was told to reboot."""
     lost, *rest = names = "node-1", *nodes(2)
     # The record of an operation stays on a real node.
     operation = f"power-{rolling.group}"
-    command = {"max_unavailable": 2, "reboot_timeout": 15, "ready_timeout": 5, "operation": operation}
+    command = {"max_unavailable": 2, "reboot_timeout": 5, "ready_timeout": 5, "operation": operation}
     with member(world, lab, lost) as variables:
         hosts = {lost: variables, **{name: {} for name in rest}}
         before = rolling.boot_ids(names)
-        with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
+        with History(str(lab.kubeconfig), group=rolling.group, selector=rolling.selector) as history:
+            if told:
+                lab.ssh(lost, ONLY_NOTED)
             run = rolling.start(hosts, "--forks=1", **command)
-            run.until(lambda: rolling.record(lost).get("phase") == "reboot", "its reboot")
+            if told:
+                run.until(lambda: "told-to-reboot" in lab.ssh(lost, "ls /run"), "it is told to reboot")
+            else:
+                run.until(lambda: rolling.record(lost).get("phase") == "reboot", "its reboot")
             lab.power_off(lost)
             try:
                 done = run.done(PATIENCE)
