@@ -118,6 +118,8 @@ def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_wai
     assert done.results == {deaf: "failed", other: "stopped"}
     assert list(rolling.failures("deaf")) == [deaf]
     assert deaf in done.detail(other)
+    # It is told of the failure, and does not merely run out of time.
+    assert "within 20 s" not in done.detail(other)
     rolling.assert_nothing_left(names)
 
 
