@@ -60,7 +60,7 @@ class ActionModule(BuiltinReboot):
             with _run.heartbeat(self._cluster(), self._run_id) if self._run_id else nullcontext():
                 result = self._reboot(tmp, task_vars)
         except HoldfastError as error:
-            result = {**error.fields, "failed": True, "msg": error.message, "error": error.kind}
+            result = error.as_result()
         except AnsibleConnectionFailure as error:
             # Reported as unreachable, neither rescue nor always would run just when a node does not come back.
             result = {"failed": True, "msg": f"The node can't be reached: {error}", "error": "unreachable"}

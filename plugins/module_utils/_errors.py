@@ -26,6 +26,10 @@ class HoldfastError(Exception):
         self.message = message
         self.fields = fields
 
+    def as_result(self) -> dict[str, Any]:
+        """What a task returns that fails with it."""
+        return {"changed": False, **self.fields, "failed": True, "msg": self.message, "error": self.kind}
+
 
 class InvalidInput(HoldfastError):
     """An option has a value that can never work; nothing was changed."""

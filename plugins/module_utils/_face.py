@@ -58,4 +58,4 @@ def execute(operation: Operation, params: Params, *, check_mode: bool, warn: Cal
     except MissingLibrary as error:
         return {"failed": True, "changed": False, "msg": error.message, "exception": error.traceback}
     except HoldfastError as error:
-        return {"changed": False, **error.fields, "failed": True, "msg": error.message, "error": error.kind}
+        return error.as_result()

@@ -12,7 +12,7 @@ from typing import Any, Callable
 
 from ansible.module_utils.common.respawn import has_respawned, probe_interpreters_for_module, respawn_module
 
-from ._errors import HoldfastError, MissingLibrary
+from ._errors import HoldfastError
 from ._node_bus import IMPORT_ERROR, NodeBus
 
 Params = Mapping[str, Any]
@@ -51,7 +51,5 @@ def execute(operation: Operation, params: Params, *, check_mode: bool) -> Result
     """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields."""
     try:
         return operation(Context(check_mode), params)
-    except MissingLibrary as error:
-        return {"failed": True, "changed": False, "msg": error.message, "error": error.kind}
     except HoldfastError as error:
-        return {"changed": False, **error.fields, "failed": True, "msg": error.message, "error": error.kind}
+        return error.as_result()

@@ -11,7 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 REAL = ("test_agent_", "test_inhibitor_lock", "test_late_hold", "test_node_agent_role", "test_reboot.py")
 
 
-class Sharing(LoadScopeScheduling):  # type: ignore[misc]
+class Sharing(LoadScopeScheduling):
     """One process has all tests of real nodes, in their order; any other test goes to whoever is free."""
 
     def _split_scope(self, nodeid: str) -> str:
