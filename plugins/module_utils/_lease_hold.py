@@ -23,11 +23,9 @@ _OURS = "holdfast.kubernetes"
 def lease_hold(context: Context, params: Params) -> Result:
     """Take or release the hold of one holder on one node."""
     check_names(params["namespace"], params["holder"])
-    if params["state"] == "absent":
-        return _release(context.cluster, params)
     if params["wait_timeout"] < 0:
         raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
-    return _take(context, params)
+    return _release(context, params) if params["state"] == "absent" else _take(context, params)
 
 
 def lease_hold_info(context: Context, params: Params) -> Result:
@@ -150,16 +148,46 @@ def _wanted(cluster: Cluster, before: Object | None, params: Params) -> Object:
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
-def _release(cluster: Cluster, params: Params) -> Result:
+def _release(context: Context, params: Params) -> Result:
+    cluster = context.cluster
     before, after = retry_conflicts(lambda: _let_go(cluster, params))
-    node = cluster.find(paths.node(params["node"]))
+    deadline = Deadline(params["wait_timeout"])
+    wait = params["wait"] and not context.check_mode
+    inhibited = _is_named_still(context, params, deadline) if wait else _is_named(cluster, params)
     return {
         "changed": before is not after,
         "lease": after,
-        "inhibited": node is not None and entry(params["namespace"], params["holder"]) in inhibited_by(node),
-        "waited": 0,
+        "inhibited": inhibited,
+        "waited": round(deadline.elapsed, 3) if wait else 0,
         "diff": {"before": _shown(before), "after": _shown(after)},
     }
+
+
+def _is_named(cluster: Cluster, params: Params) -> bool:
+    node = cluster.find(paths.node(params["node"]))
+    return node is not None and entry(params["namespace"], params["holder"]) in inhibited_by(node)
+
+
+def _is_named_still(context: Context, params: Params, deadline: Deadline) -> bool:
+    """Wait until the condition does not name the holder: one that takes the node again must not be confirmed by the
+    condition of before. That the hold is gone is true all the same, so a node that does not say so is no failure.
+    """
+    mine = entry(params["namespace"], params["holder"])
+    node = wait_for(
+        context.cluster,
+        paths.NODES,
+        params["node"],
+        lambda item: item is None or mine not in inhibited_by(item),
+        deadline,
+    )
+    if node is None or mine not in inhibited_by(node):
+        return False
+    context.warn(
+        f"The hold of {mine} is released, but the condition ShutdownInhibited of Node {params['node']} names it still "
+        f"after {params['wait_timeout']} s. Check that the node agent runs there (systemctl status holdfast-agent) and "
+        "don't take this for a confirmation where the same holder takes the node again."
+    )
+    return True
 
 
 def _let_go(cluster: Cluster, params: Params) -> tuple[Object | None, Object | None]:

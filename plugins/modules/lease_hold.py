@@ -48,13 +48,16 @@ options:
     default: present
   wait:
     description:
-      - Whether to wait until the Node's condition C(ShutdownInhibited) is V(True) and names this holder.
-      - Needs the node agent on the node. Without it only tools that look at Leases honour the hold.
+      - With O(state=present), whether to wait until the Node's condition C(ShutdownInhibited) is V(True) and names this holder.
+        Needs the node agent on the node. Without it only tools that look at Leases honour the hold.
+      - With O(state=absent), whether to wait until the condition does not name this holder any more, so that one who takes the
+        node again at once is not confirmed by the condition of before.
     type: bool
     default: true
   wait_timeout:
     description:
-      - Seconds to wait. When they pass, a Lease that was just taken is taken back and the task fails.
+      - Seconds to wait. When they pass, a Lease that was just taken is taken back and the task fails. A release that the node
+        does not confirm is a warning, and RV(inhibited) is V(true).
     type: int
     default: 60
 seealso:

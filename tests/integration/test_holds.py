@@ -203,11 +203,39 @@ class TestReleasing:
         assert holds.release()["changed"] is False
         assert holds.bytes() == before
 
-    def test_does_not_need_the_node(self, holds):
+    @pytest.mark.parametrize("wait", [True, False])
+    def test_does_not_need_the_node(self, holds, wait):
         holds.take()
         holds.world.cluster.delete(paths.node(holds.node))
 
-        assert holds.release()["changed"]
+        result = holds.release(wait=wait)
+
+        assert (result["changed"], result["inhibited"]) == (True, False)
+
+    def test_waits_until_the_node_says_so(self, holds):
+        holds.take()
+        holds.confirm(f"{holds.world.namespace}/app", "other/one")
+        leases = holds.world.record(paths.leases(holds.world.namespace))
+        waiting = holds.world.start(lease_hold, holder="app", state="absent", **holds.common)
+        leases.until(lambda changes: any(change.deleted for change in changes))
+        assert not waiting.done()
+        holds.confirm("other/one", f"{holds.world.namespace}/app2")
+
+        result = waiting.result()
+
+        assert (result["changed"], result["inhibited"]) == (True, False)
+        assert not result.get("warnings"), result
+
+    def test_a_node_that_does_not_say_so_is_a_warning(self, holds):
+        holds.take()
+        holds.confirm(f"{holds.world.namespace}/app")
+
+        for changed in (True, False):
+            result = holds.release(wait=True, wait_timeout=1)
+            assert (result.get("failed"), result["changed"], result["inhibited"]) == (None, changed, True)
+            (warning,) = result["warnings"]
+            assert "is released, but the condition ShutdownInhibited" in warning
+        assert holds.lease() is None
 
 
 class TestConfirmation:
