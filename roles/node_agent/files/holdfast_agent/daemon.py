@@ -11,8 +11,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,16 +19,19 @@ import dbus
 from dbus.mainloop.glib import DBusGMainLoop
 from gi.repository import GLib
 
-from . import __version__, alerts, metrics
+from . import __version__, metrics
 from .api import Api
 from .clock import ServerClock
 from .config import Config
 from .holds import Hold
 from .logind import Locks, Logind
+from .loop import Timer, end_on_surprise, post
 from .notify import Supervisor
+from .overdue import OverdueHolds
 from .plan import Act, Facts, Lock, Mask, Publish, Store, Unlock, Unmask, next_act
-from .publisher import AWAY, DONE, REFUSED, Publisher
+from .publisher import DONE, REFUSED, Publisher
 from .store import State
+from .textfile import TextFile
 from .units import Units, units_of
 from .watch import Watcher
 
@@ -42,8 +43,6 @@ _READY_SECONDS = 30
 # Longer than any request may take, with its deadlines.
 _STUCK_SECONDS = 300
 _METRICS_HELD, _METRICS_IDLE = 15, 60
-# Clocks are set now and then; so long at most is an alert computed ahead.
-_ALERT_SECONDS = 3600
 
 
 class Agent:
@@ -62,8 +61,8 @@ class Agent:
         self._watcher = Watcher(
             api,
             config,
-            lambda holds: _post(self._on_holds, holds),
-            lambda error: _post(self._on_away, error),
+            lambda holds: post(self._on_holds, holds),
+            lambda error: post(self._on_away, error),
         )
         stored = state.holds()
         self.facts = Facts(
@@ -79,11 +78,9 @@ class Agent:
         self._ready = False
         self._subscribed = False
         self._failures = 0
-        self._retry_timer = 0
-        self._alert_timer = 0
-        self._metrics_timer = 0
-        self._alerted = state.alerts()
-        self._alerting: set[str] = set()
+        self._retry_timer = Timer(self._retry)
+        self._overdue = OverdueHolds(self._publisher, state, self._clock.now, config.alert_timeout)
+        self._textfile = TextFile(config.textfile, self._metrics)
 
     # -- start
 
@@ -204,7 +201,8 @@ class Agent:
         else:
             self._failures = 0
             self._become_ready()
-        self._plan_alert()
+        if self.facts.synced:
+            self._overdue.look(self.facts.holds, away=bool(self._away))
         self._tell()
 
     @property
@@ -302,7 +300,7 @@ class Agent:
         if act.condition.status == "True" and not self._still_locked():
             return
         self.facts.publishing = True
-        self._publisher.condition(act.condition, lambda outcome, said: _post(self._on_published, act, outcome, said))
+        self._publisher.condition(act.condition, lambda outcome, said: post(self._on_published, act, outcome, said))
 
     def _still_locked(self) -> bool:
         """Look once more before somebody relies on it."""
@@ -341,17 +339,13 @@ class Agent:
             del self.facts.failed_masks[unit]
 
     def _retry_later(self) -> None:
-        if self._retry_timer:
-            return
-        pause = min(2**self._failures, _LONGEST_PAUSE)
-        self._failures += 1
-        self._retry_timer = GLib.timeout_add_seconds(pause, self._retry)
+        if not self._retry_timer.runs:
+            self._retry_timer.start(min(2**self._failures, _LONGEST_PAUSE))
+            self._failures += 1
 
-    def _retry(self) -> bool:
-        self._retry_timer = 0
+    def _retry(self) -> None:
         self._calm()
         self.reconcile()
-        return False
 
     def _heartbeat(self) -> bool:
         self._try(self._subscribe)
@@ -362,54 +356,11 @@ class Agent:
         self.reconcile()
         return True
 
-    # -- alerts
-
-    def _plan_alert(self) -> None:
-        if self._alert_timer:
-            GLib.source_remove(self._alert_timer)
-            self._alert_timer = 0
-        if not self.facts.synced or not self._config.alert_timeout:
-            return
-        now, timeout = self._clock.now(), self._config.alert_timeout
-        for hold in alerts.overdue(self.facts.holds, now, timeout):
-            self._alert(hold)
-        left = alerts.next_due(self.facts.holds, now, timeout)
-        if left is not None:
-            self._alert_timer = GLib.timeout_add_seconds(int(min(left, _ALERT_SECONDS)) + 1, self._on_alert)
-
-    def _on_alert(self) -> bool:
-        self._alert_timer = 0
-        self._plan_alert()
-        return False
-
-    def _alert(self, hold: Hold) -> None:
-        mark = alerts.mark(hold)
-        if mark in self._alerted or mark in self._alerting or self._away:
-            return
-        self._alerting.add(mark)
-        self._publisher.event(hold, lambda outcome, said: _post(self._on_alerted, hold, outcome, said))
-
-    def _on_alerted(self, hold: Hold, outcome: str, said: str) -> None:
-        mark = alerts.mark(hold)
-        self._alerting.discard(mark)
-        if outcome == AWAY:
-            # Tried again with the next news, at the latest with the next sign of life.
-            LOG.warning("The Event for %s was not written: %s", hold.entry, said)
-            return
-        LOG.warning("%s has held this node since %s, too long.", hold.entry, hold.acquired)
-        if outcome == REFUSED:
-            LOG.error("The API server refused the Event for it: %s", said)
-        self._alerted = frozenset({mark, *self._alerted} & {alerts.mark(item) for item in self.facts.holds})
-        try:
-            self._state.write_alerts(self._alerted)
-        except OSError as error:
-            LOG.error("It can't be noted on disk: %s", error)
-
     # -- telling
 
     def _tell(self) -> None:
         self._supervisor.status(self._status())
-        self._write_metrics()
+        self._textfile.write(_METRICS_HELD if self.facts.holds else _METRICS_IDLE)
 
     def _status(self) -> str:
         facts = self.facts
@@ -418,30 +369,10 @@ class Agent:
         shutdown = "; a shutdown is under way" if facts.shutting_down else ""
         return f"{held}; {len(facts.locks)} locks; API {'away' if self._away else 'up'}{shutdown}"
 
-    def _write_metrics(self) -> None:
-        if self._metrics_timer:
-            GLib.source_remove(self._metrics_timer)
-            self._metrics_timer = 0
-        if not self._config.textfile:
-            return
-        seconds = _METRICS_HELD if self.facts.holds else _METRICS_IDLE
-        self._metrics_timer = GLib.timeout_add_seconds(seconds, self._on_metrics)
-        up = self._watcher.last_contact is not None and not self._away
-        moment = metrics.Moment(self._clock.now(), self._config.alert_timeout, up, self._watcher.last_contact)
-        path = Path(self._config.textfile)
-        fresh = path.with_name(f".{path.name}.new")
-        try:
-            fresh.write_text(metrics.text(self.facts, moment), encoding="utf-8")
-            # Whoever collects is not root.
-            fresh.chmod(0o644)
-            fresh.replace(path)
-        except OSError as error:
-            LOG.debug("The metrics can't be written: %s", error)
-
-    def _on_metrics(self) -> bool:
-        self._metrics_timer = 0
-        self._write_metrics()
-        return False
+    def _metrics(self) -> str:
+        contact = self._watcher.last_contact
+        up = contact is not None and not self._away
+        return metrics.text(self.facts, metrics.Moment(self._clock.now(), self._config.alert_timeout, up, contact))
 
     @staticmethod
     def _try(look: Callable[[], None]) -> None:
@@ -456,29 +387,9 @@ def _beaten(state: str) -> str:
     return "a file of its own in /etc/systemd/system beats the mask" if state == "loaded" else state
 
 
-def _post(call: Callable[..., None], *arguments: Any) -> None:
-    def once() -> bool:
-        call(*arguments)
-        return False
-
-    GLib.idle_add(once, priority=GLib.PRIORITY_DEFAULT)
-
-
-def _end_on_surprise() -> None:
-    """A part that broke off must not leave the rest blind: the service is started again, with its locks."""
-
-    def end(kind: Any, error: Any, trace: Any) -> None:
-        LOG.critical("This is a mistake in the agent, which ends and is started again.", exc_info=(kind, error, trace))
-        logging.shutdown()
-        os._exit(1)
-
-    sys.excepthook = end
-    threading.excepthook = lambda found: end(found.exc_type, found.exc_value, found.exc_traceback)
-
-
 def run(config: Config) -> int:
     """Serve until told to stop; locks and masks stay where they are."""
-    _end_on_surprise()
+    end_on_surprise()
     supervisor = Supervisor(os.environ)
     loop = GLib.MainLoop()
     # Without a bus there is nothing to do: the process ends when it is lost, and is started again.

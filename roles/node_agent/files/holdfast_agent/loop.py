@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How threads hand over to the GLib loop, and what becomes of mistakes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gi.repository import GLib
+
+LOG = logging.getLogger(__name__)
+
+
+def post(call: Callable[..., None], *arguments: Any) -> None:
+    """Have the loop make a call, from whatever thread."""
+
+    def once() -> bool:
+        call(*arguments)
+        return False
+
+    GLib.idle_add(once, priority=GLib.PRIORITY_DEFAULT)
+
+
+class Timer:
+    """At most one call that is due, in so many seconds."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call = call
+        self._source = 0
+
+    @property
+    def runs(self) -> bool:
+        return bool(self._source)
+
+    def start(self, seconds: int) -> None:
+        """Forget the time set before, if any."""
+        self.stop()
+        self._source = GLib.timeout_add_seconds(seconds, self._due)
+
+    def stop(self) -> None:
+        if self._source:
+            GLib.source_remove(self._source)
+            self._source = 0
+
+    def _due(self) -> bool:
+        self._source = 0
+        self._call()
+        return False
+
+
+def end_on_surprise() -> None:
+    """A part that broke off must not leave the rest blind: the service is started again, with its locks."""
+
+    def end(kind: Any, error: Any, trace: Any) -> None:
+        LOG.critical("This is a mistake in the agent, which ends and is started again.", exc_info=(kind, error, trace))
+        logging.shutdown()
+        os._exit(1)
+
+    sys.excepthook = end
+    threading.excepthook = lambda found: end(found.exc_type, found.exc_value, found.exc_traceback)
