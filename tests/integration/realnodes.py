@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import yaml
@@ -38,3 +38,21 @@ def member(world: Any, lab: Lab, name: str) -> Iterator[dict[str, Any]]:
 def boot_id(lab: Lab, name: str) -> str:
     """The node's own."""
     return lab.ssh(name, "cat /proc/sys/kernel/random/boot_id").strip()
+
+
+# Found before systemctl itself.
+_FIRST = "/usr/sbin/systemctl"
+# What happens to a reboot that was noted: done as soon as somebody says so, or never.
+WAITS = 'while [ ! -e /run/reboot-goes-on ]; do sleep 0.1; done; exec /usr/bin/systemctl "$@"'
+NEVER = "exit 0"
+
+
+@contextlib.contextmanager
+def noted_reboot(lab: Lab, name: str, then: str) -> Iterator[Callable[[], bool]]:
+    """The next call of systemctl on a node is noted, and then this happens to it; gives whether there was one."""
+    script = f"#!/bin/sh\nrm -f {_FIRST}\ntouch /run/reboot-noted\n{then}\n"
+    lab.ssh(name, f"rm -f /run/reboot-*; cat > {_FIRST} <<'END' && chmod 755 {_FIRST}\n{script}END")
+    try:
+        yield lambda: "reboot-noted" in lab.ssh(name, "ls /run")
+    finally:
+        lab.ssh(name, f"touch /run/reboot-goes-on; rm -f {_FIRST}")

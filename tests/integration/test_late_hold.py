@@ -5,23 +5,12 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 from integration.agent import agents_on, free
 from integration.playbooks import Rolling
-from integration.realnodes import boot_id, member
+from integration.realnodes import WAITS, boot_id, member, noted_reboot
 
 pytestmark = [pytest.mark.nodes, pytest.mark.long]
-
-# Found before the command that reboots: it stays there once, as if the machine were slow.
-FOUND_FIRST = "/usr/sbin/systemctl"
-SLOW = f"""#!/bin/sh
-rm -f {FOUND_FIRST}
-touch /run/late-reached
-while [ ! -e /run/late-go ]; do sleep 0.1; done
-exec /usr/bin/systemctl "$@"
-"""
 
 
 @pytest.fixture
@@ -31,26 +20,16 @@ def rolling(world, ansible):
     found.close()
 
 
-@contextlib.contextmanager
-def slow_once(agent):
-    """The next reboot of this node stays between being asked for and being done."""
-    agent.send(SLOW, f"rm -f /run/late-*; cat > {FOUND_FIRST} && chmod 755 {FOUND_FIRST}")
-    try:
-        yield
-    finally:
-        agent.ssh(f"touch /run/late-go; rm -f {FOUND_FIRST}")
-
-
 @pytest.mark.parametrize("name", ["node-1", "node-2"])
 def test_ends_in_a_node_that_is_put_back_and_a_later_try(lab, cluster, world, rolling, name):
     with agents_on(lab, cluster, (name,)) as agents, free(agents[name]) as agent, member(world, lab, name) as variables:
         before = boot_id(lab, name)
-        with slow_once(agent):
+        with noted_reboot(lab, name, WAITS) as noted:
             run = rolling.start({name: variables}, override_holds=False)
-            run.until(lambda: "reached" in agent.ssh("ls /run"), "the reboot is asked for")
+            run.until(noted, "the reboot is asked for")
             agent.hold(world.namespace, "backup")
             agent.until(f"{world.namespace}/backup", "True")
-            agent.ssh("touch /run/late-go")
+            agent.ssh("touch /run/reboot-goes-on")
             run.until(lambda: rolling.record(name).get("phase") == "hold", "the node is put back")
             run.until(lambda: not world.cordoned(name), "it takes pods again")
             assert boot_id(lab, name) == before

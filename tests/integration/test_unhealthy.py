@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from integration.history import History
 from integration.playbooks import CORDON, Rolling
-from integration.realnodes import member
+from integration.realnodes import NEVER, member, noted_reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 
@@ -38,15 +40,6 @@ class Connection:
 
     def mend(self):
         self._file.write_text("local")
-
-
-# Found before the command that reboots. It says yes and does nothing: the power goes before the kubelet notices.
-ONLY_NOTED = """rm -f /run/told-to-reboot; cat > /usr/sbin/systemctl <<'END' && chmod 755 /usr/sbin/systemctl
-#!/bin/sh
-rm -f /usr/sbin/systemctl
-touch /run/told-to-reboot
-END
-"""
 
 
 def switch_off_for_good(rolling, marker):
@@ -150,15 +143,15 @@ def test_a_real_node_that_loses_its_power_in_its_reboot_stops_the_rest(rolling, 
     # The record of an operation stays on a real node.
     operation = f"power-{rolling.group}"
     command = {"max_unavailable": 2, "reboot_timeout": 5, "ready_timeout": 5, "operation": operation}
-    with member(world, lab, lost) as variables:
+    # Told, and nothing done: the power goes before the kubelet notices.
+    noting = noted_reboot(lab, lost, NEVER) if told else contextlib.nullcontext()
+    with member(world, lab, lost) as variables, noting as noted:
         hosts = {lost: variables, **{name: {} for name in rest}}
         before = rolling.boot_ids(names)
         with History(str(lab.kubeconfig), group=rolling.group, selector=rolling.selector) as history:
-            if told:
-                lab.ssh(lost, ONLY_NOTED)
             run = rolling.start(hosts, "--forks=1", **command)
             if told:
-                run.until(lambda: "told-to-reboot" in lab.ssh(lost, "ls /run"), "it is told to reboot")
+                run.until(noted, "it is told to reboot")
             else:
                 run.until(lambda: rolling.record(lost).get("phase") == "reboot", "its reboot")
             lab.power_off(lost)
