@@ -114,7 +114,7 @@ class Copy:
     def apply(self, mutant: Mutant) -> str:
         """What is wrong with the patch, if anything."""
         done = self._git("apply", "-C1", "--recount", "--whitespace=nowarn", str(mutant.path))
-        return done.stderr.strip()
+        return done.stderr.strip() if done.returncode else ""
 
     def restore(self) -> None:
         for command in (["checkout", "--quiet", "--", "."], ["clean", "-fdxq"]):
