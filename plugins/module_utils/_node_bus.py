@@ -10,7 +10,9 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ _UNIT, _SERVICE = "org.freedesktop.systemd1.Unit", "org.freedesktop.systemd1.Ser
 # Tells our units from those that only have the name.
 _MARK = "holdfast-lock"
 _NOTES = Path("/run/systemd/inhibit")
+_QUOTES = "'\""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -49,6 +52,23 @@ class BusFailure(HoldfastError):
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message, dbus_error=name)
         self.name = name
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service as systemd tells of it.
+
+    Attributes:
+        pid: Its main process; 0 where it does not run.
+        started: When that was started, in seconds of the monotonic clock.
+        command: Its ExecStart, variables and all.
+        environment: Variables of the unit and of its environment files.
+    """
+
+    pid: int = 0
+    started: float = 0.0
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class NodeBus:
@@ -135,6 +155,21 @@ class NodeBus:
         lock = next((item for item in self.logind().inhibitors if pid and item.pid == pid), None)
         return Slot(unit, ours=True, lock=lock, state=state)
 
+    def service(self, unit: str) -> Service:
+        """A service, running or not; one that is not there has neither process nor command."""
+        path = str(self._call(_SYSTEMD, "LoadUnit", "s", unit))
+        found = self._call((_SYSTEMD[0], path, _PROPERTIES), "GetAll", "s", _SERVICE)
+        environment = [str(item) for item in found.get("Environment", [])]
+        for file, _optional in found.get("EnvironmentFiles", []):
+            environment += _assignments(Path(str(file)))
+        commands = found.get("ExecStart", [])
+        return Service(
+            pid=int(found.get("MainPID", 0)),
+            started=int(found.get("ExecMainStartTimestampMonotonic", 0)) / 1_000_000,
+            command=tuple(str(word) for word in commands[-1][1]) if commands else (),
+            environment=dict(item.split("=", 1) for item in environment if "=" in item),
+        )
+
     # -- what is done
 
     def try_lock(self, lock: Lock) -> None:
@@ -180,6 +215,16 @@ class NodeBus:
             except BusFailure as error:
                 if error.name != "org.freedesktop.systemd1.NoSuchUnit":
                     raise
+
+
+def _assignments(file: Path) -> list[str]:
+    """The lines of an environment file, as plainly as they are written in practice."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    pairs = [line.strip().split("=", 1) for line in lines if "=" in line and not line.lstrip().startswith(("#", ";"))]
+    return [f"{key.strip()}={value.strip().strip(_QUOTES)}" for key, value in pairs]
 
 
 def _since() -> dict[int, str]:
