@@ -132,9 +132,9 @@ def read_settings(config: str, config_dir: str) -> Settings:
     if IMPORT_ERROR:
         raise MissingLibrary(
             "The Python library yaml is needed to read the kubelet's configuration, and "
-            f"{sys.executable or 'this Python'} does not have it. Install the package python3-yaml (Debian, Ubuntu: apt "
-            "install python3-yaml; RHEL and its kin: dnf install python3-pyyaml), or set ansible_python_interpreter to "
-            "the distribution's own Python.",
+            f"{sys.executable or 'this Python'} does not have it. Install the package python3-yaml (Debian, Ubuntu: "
+            "apt install python3-yaml; RHEL and its kin: dnf install python3-pyyaml), or set "
+            "ansible_python_interpreter to the distribution's own Python.",
             IMPORT_ERROR,
         )
     values: dict[str, Any] = {}

@@ -116,6 +116,10 @@ class NodeBus:
         found = re.search(r"\d+", str(self._get(_SYSTEMD, "Version")))
         return int(found.group()) if found else 0
 
+    def booted(self) -> float:
+        """When this boot's systemd began, in seconds of the monotonic clock, which a container shares with its host."""
+        return int(self._get(_SYSTEMD, "UserspaceTimestampMonotonic")) / 1_000_000
+
     def inhibit_delay_max(self) -> float:
         """Seconds that delay locks may delay."""
         return int(self._get(_LOGIN, "InhibitDelayMaxUSec")) / 1_000_000
