@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Mapping
@@ -210,6 +211,10 @@ class NodeBus:
         }
         pairs = [dbus.Struct((name, value), signature="sv") for name, value in properties.items()]
         self._call(_SYSTEMD, "StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", pairs, [])
+
+    def reload_logind(self) -> None:
+        """Have logind read its files again, as the kubelet has it; it keeps its locks."""
+        self._call(_SYSTEMD, "KillUnit", "ssi", "systemd-logind.service", "main", dbus.Int32(signal.SIGHUP))
 
     def stop(self, unit: str) -> None:
         """Have a unit stopped, and forgotten where it failed."""
