@@ -187,15 +187,15 @@ def _entry(keys: list[Any], value: list[Any]) -> _Entry:
     ends = [event for event in value if isinstance(event, yaml.NodeEvent) or event.end_mark != event.start_mark]
     last = max(ends, key=lambda event: event.end_mark.index)
     scalar = keys[0] if len(keys) == 1 and isinstance(keys[0], yaml.ScalarEvent) else None
-    nodes = [event for event in value if isinstance(event, yaml.NodeEvent) and event.anchor]
+    named = [(_is_alias(event), str(event.anchor)) for event in value if getattr(event, "anchor", None)]
     return _Entry(
         key=scalar.value if scalar else None,
         start=keys[0].start_mark.index,
         key_end=keys[-1].end_mark.index,
         end=max(last.end_mark.index, keys[-1].end_mark.index),
         text_block=getattr(last, "style", None) in ("|", ">"),
-        anchors=frozenset(event.anchor for event in nodes if not _is_alias(event)),
-        aliases=frozenset(event.anchor for event in nodes if _is_alias(event)),
+        anchors=frozenset(name for alias, name in named if not alias),
+        aliases=frozenset(name for alias, name in named if alias),
     )
 
 

@@ -59,7 +59,7 @@ OURS = {
     BY_PRIORITY: [
         "[]",
         "[{priority: 0, shutdownGracePeriodSeconds: 5}]",
-        "\n- priority: 0\n  shutdownGracePeriodSeconds: 5\n# between\n- priority: 7\n  shutdownGracePeriodSeconds: 6 #x",
+        "\n- priority: 0\n  shutdownGracePeriodSeconds: 5\n# in it\n- priority: 7\n  shutdownGracePeriodSeconds: 6 # x",
         "\n  - priority: 0\n    shutdownGracePeriodSeconds: 5",
         " # about it\n- {priority: 0, shutdownGracePeriodSeconds: 5}",
     ],
