@@ -218,7 +218,8 @@ def configured(values: Mapping[str, Any]) -> Configured:
     total, critical = (_setting(values, key, refusals) for key in (TOTAL, CRITICAL))
     by_priority = _list(values, refusals)
     if critical > total:
-        refusals.append(f"{CRITICAL} ({values[CRITICAL]}) is longer than {TOTAL} ({values.get(TOTAL, '0s')})")
+        said = [values.get(key, "0s") for key in (CRITICAL, TOTAL)]
+        refusals.append(f"{CRITICAL} ({said[0]}) is longer than {TOTAL} ({said[1]})")
     if by_priority and (total > 0 or critical > 0):
         refusals.append(f"{BY_PRIORITY} and {TOTAL} are both set")
     return Configured(groups(total, critical, by_priority), tuple(refusals))

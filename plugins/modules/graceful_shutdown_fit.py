@@ -10,15 +10,18 @@ module: graceful_shutdown_fit
 short_description: Name the pods that a graceful shutdown would cut short
 version_added: 0.1.0
 description:
-  - When a node is shut down, the kubelet divides its time among groups of pods. A pod whose C(terminationGracePeriodSeconds) is longer
-    than the time of its group gets only that, and is killed when it is over.
-  - This module takes the values that you mean to configure, and says which pods that run now would be cut short, and by how much. It
-    changes nothing.
-  - Without O(total) and O(by_priority) the feature is off, and the kubelet gives no pod any time. All pods that want some are listed then.
+  - When a node is shut down, the kubelet divides its time among groups of pods. A pod whose
+    C(terminationGracePeriodSeconds) is longer than the time of its group gets only that, and is killed when it is
+    over.
+  - This module takes the values that you mean to configure, and says which pods that run now would be cut short, and
+    by how much. It changes nothing.
+  - Without O(total) and O(by_priority) the feature is off, and the kubelet gives no pod any time. All pods that want
+    some are listed then.
 notes:
   - A preStop hook runs within the grace period of its pod, so it needs no time of its own here.
-  - A static pod counts with the priority of its mirror pod. The kubelet itself goes by the C(priority) in the manifest, and takes one
-    that has only a C(priorityClassName) for one of priority 0. Manifests that kubeadm writes have both.
+  - A static pod counts with the priority of its mirror pod. The kubelet itself goes by the C(priority) in the
+    manifest, and takes one that has only a C(priorityClassName) for one of priority 0. Manifests that kubeadm writes
+    have both.
 options:
   name:
     description:
@@ -39,8 +42,8 @@ options:
     type: int
   by_priority:
     description:
-      - Groups by priority instead of O(total) and O(critical), the kubelet's C(shutdownGracePeriodByPodPriority). A pod is of the group
-        with the largest priority that is not above its own, or of the lowest group.
+      - Groups by priority instead of O(total) and O(critical), the kubelet's C(shutdownGracePeriodByPodPriority). A
+        pod is of the group with the largest priority that is not above its own, or of the lowest group.
     type: list
     elements: dict
     suboptions:

@@ -10,10 +10,11 @@ module: graceful_shutdown_info
 short_description: Prove that a node's next shutdown will be graceful
 version_added: 0.1.0
 description:
-  - A kubelet ends pods in order when its node is shut down, as long as logind lets it. When logind does not, nobody notices. This
-    module compares what the kubelet needs with what logind gives, looks for the kubelet's delay lock, and reads whether the last
-    shutdown finished.
-  - It reads the files that the running kubelet was started with and those that logind reads, and names the one that is to blame.
+  - A kubelet ends pods in order when its node is shut down, as long as logind lets it. When logind does not, nobody
+    notices. This module compares what the kubelet needs with what logind gives, looks for the kubelet's delay lock,
+    and reads whether the last shutdown finished.
+  - It reads the files that the running kubelet was started with and those that logind reads, and names the one that is
+    to blame.
   - It changes nothing, and does not fail for something that is not there; RV(problems) says what is wrong.
 notes:
   - Runs on the host itself and needs no Kubernetes API. It is no part of the action group of the other modules.
@@ -34,12 +35,13 @@ options:
     type: path
   kubelet_config_dir:
     description:
-      - The kubelet's directory of drop-ins. Without it, the one that the running kubelet was started with (C(--config-dir)).
+      - The kubelet's directory of drop-ins. Without it, the one that the running kubelet was started with
+        (C(--config-dir)).
     type: path
   kubelet_root_dir:
     description:
-      - The kubelet's directory of state. Without it, the one that the running kubelet was started with (C(--root-dir)), which is
-        V(/var/lib/kubelet) unless it says otherwise.
+      - The kubelet's directory of state. Without it, the one that the running kubelet was started with
+        (C(--root-dir)), which is V(/var/lib/kubelet) unless it says otherwise.
     type: path
 seealso:
   - module: holdfast.kubernetes.graceful_shutdown_fit
@@ -86,7 +88,8 @@ enabled:
 in_effect:
   description:
     - Whether it is on, and a shutdown that begins now gives every group of pods its time.
-    - Of all RV(problems), only V(logind_not_reloaded), V(last_shutdown_unfinished) and V(last_shutdown_unreadable) leave it true.
+    - Of all RV(problems), only V(logind_not_reloaded), V(last_shutdown_unfinished) and V(last_shutdown_unreadable)
+      leave it true.
   type: bool
   returned: success
 kubelet:
@@ -186,7 +189,8 @@ problems:
         - V(delay_lock_missing), so that nobody waits for the kubelet.
         - V(kubelet_not_running).
         - V(restart_needed), because the kubelet's files were changed after it started.
-        - V(configuration_refused), because the kubelet does not start with these values, for example both forms at once.
+        - V(configuration_refused), because the kubelet does not start with these values, for example both forms at
+          once.
         - V(configuration_unreadable), of one of its files.
         - V(logind_not_reloaded), because what it gives is not what its files say.
         - V(last_shutdown_unfinished), because the power went or the time was over before all pods were ended.
