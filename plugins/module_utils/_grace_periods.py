@@ -25,7 +25,8 @@ KEYS = (TOTAL, CRITICAL, BY_PRIORITY)
 CRITICAL_PRIORITY = 2_000_000_000
 # What the API server writes into a pod that says nothing.
 _DEFAULT_GRACE = 30
-_INT32 = range(-(2**31), 2**31)
+_INT32, _INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
+_NUMBERS = {"priority": _INT32, "shutdownGracePeriodSeconds": _INT64}
 _FINISHED = ("Succeeded", "Failed")
 
 _UNITS = {
@@ -230,8 +231,8 @@ def _setting(values: Mapping[str, Any], key: str, refusals: list[str]) -> Fracti
         return Fraction(0)
     value = values[key]
     try:
-        # What stands there without a unit is a number to YAML, and the kubelet takes only text.
-        amount = parse_duration(value if isinstance(value, str) else f"{value} (a number)")
+        # What stands there without a unit is a number to YAML, and the kubelet takes only strings.
+        amount = parse_duration(value if isinstance(value, str) else f"{value} (no string)")
     except ValueError as error:
         refusals.append(f"{key}: {error}")
         return Fraction(0)
@@ -241,17 +242,28 @@ def _setting(values: Mapping[str, Any], key: str, refusals: list[str]) -> Fracti
 
 
 def _list(values: Mapping[str, Any], refusals: list[str]) -> list[Group]:
-    """The groups of the list; keys that it leaves out are 0, as in every Kubernetes object."""
-    items = values.get(BY_PRIORITY) or []
+    """The groups of the list; what an entry leaves out is 0, as in every Kubernetes object."""
+    said = values.get(BY_PRIORITY)
+    items = [] if said is None else said
     found = []
     for item in items if isinstance(items, list) else [items]:
-        fields = item if isinstance(item, dict) else {"priority": item}
-        numbers = [fields.get(key) or 0 for key in ("priority", "shutdownGracePeriodSeconds")]
-        if any(isinstance(number, bool) or not isinstance(number, int) for number in numbers):
-            refusals.append(f"{BY_PRIORITY} has an entry that is no pair of whole numbers: {item}")
+        fields = {} if item is None and isinstance(items, list) else item
+        numbers = [_number(fields, key, bounds) for key, bounds in _NUMBERS.items()]
+        if not isinstance(items, list) or None in numbers:
+            refusals.append(f"{BY_PRIORITY} is no list of pairs of whole numbers: {item}")
         else:
-            found.append(Group(*numbers))
+            found.append(Group(*(number for number in numbers if number is not None)))
     return found
+
+
+def _number(fields: Any, key: str, bounds: range) -> int | None:
+    """A whole number of an entry, ``None`` where it is none; 1.0 is one."""
+    value = fields.get(key) if isinstance(fields, dict) else ""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
+        return None
+    return int(value) if int(value) in bounds else None
 
 
 def read_pod(item: Mapping[str, Any]) -> Pod:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ._errors import MissingLibrary
-from ._grace_periods import KEYS
+from ._grace_periods import BY_PRIORITY, KEYS
 from ._node_bus import NodeBus
 
 try:
@@ -145,6 +145,8 @@ def read_settings(config: str, config_dir: str) -> Settings:
         for key, value in _content(path, troubles).items():
             if key in KEYS:
                 values[key], set_by[key] = value, path
+                if value is None and path == config and key != BY_PRIORITY:
+                    troubles.append((path, f"sets {key} to null"))
     changed, changed_file = _changed(config, config_dir, drop_ins)
     there = {key: value for key, value in values.items() if value is not None}
     return Settings(there, {key: set_by[key] for key in there}, tuple(drop_ins), tuple(troubles), changed, changed_file)

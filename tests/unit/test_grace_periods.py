@@ -154,9 +154,9 @@ class TestConfigured:
         assert grace.configured({grace.BY_PRIORITY: []}) == grace.Configured()
 
     def test_keys_left_out_of_an_entry_are_zero(self):
-        found = grace.configured({grace.BY_PRIORITY: [{"shutdownGracePeriodSeconds": 7}, {"priority": 5}]})
+        found = grace.configured({grace.BY_PRIORITY: [{"shutdownGracePeriodSeconds": 7.0}, {"priority": 5}, None]})
 
-        assert found.groups == (Group(0, 7), Group(5, 0))
+        assert found.groups == (Group(0, 7), Group(0, 0), Group(5, 0))
 
     @pytest.mark.parametrize(
         ("values", "reason"),
@@ -166,11 +166,15 @@ class TestConfigured:
             ({grace.TOTAL: "500ms"}, "neither 0 nor at least 1s"),
             ({grace.TOTAL: "10s", grace.CRITICAL: "999ms"}, "neither 0 nor at least 1s"),
             ({grace.TOTAL: "-10s"}, "neither 0 nor at least 1s"),
-            ({grace.TOTAL: 30}, "30 (a number)"),
+            ({grace.TOTAL: 30}, "30 (no string)"),
             ({grace.TOTAL: "30"}, "no duration"),
             ({grace.TOTAL: "1s", grace.BY_PRIORITY: [{"priority": 0, "shutdownGracePeriodSeconds": 1}]}, "both set"),
-            ({grace.BY_PRIORITY: [{"priority": "0"}]}, "no pair of whole numbers"),
-            ({grace.BY_PRIORITY: "1s"}, "no pair of whole numbers"),
+            ({grace.BY_PRIORITY: [{"priority": "0"}]}, "no list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: [{"priority": 1.5}]}, "no list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: [{"priority": 2**31}]}, "no list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: ["a"]}, "no list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: {"priority": 1}}, "no list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: "1s"}, "no list of pairs of whole numbers"),
         ],
     )
     def test_says_what_the_kubelet_refuses(self, values, reason):

@@ -102,6 +102,14 @@ class TestReadSettings:
         assert found.values == {BY_PRIORITY: [{"priority": 0}]}
         assert list(found.set_by) == [BY_PRIORITY]
 
+    def test_null_in_the_main_file_is_no_duration(self, files):
+        files.put("config.yaml", f"{TOTAL}: null\n{BY_PRIORITY}: null\n")
+
+        found = files.read()
+
+        assert found.values == {}
+        assert found.troubles == ((files.config, f"sets {TOTAL} to null"),)
+
     def test_goes_into_subdirectories_and_follows_no_link_to_one(self, files):
         inner = files.put("b/z.conf", "shutdownGracePeriod: 40s\n")
         outer = files.put("c.conf", "maxPods: 5\n")

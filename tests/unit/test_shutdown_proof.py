@@ -141,7 +141,7 @@ class TestFiles:
         [
             ({TOTAL: "60s", BY_PRIORITY: [{"priority": 0, "shutdownGracePeriodSeconds": 60}]}, "both set"),
             ({TOTAL: "20s", CRITICAL: "60s"}, "longer than"),
-            ({TOTAL: 60}, "a number"),
+            ({TOTAL: 60}, "no string"),
         ],
     )
     def test_values_that_the_kubelet_refuses(self, said, reason):
