@@ -25,7 +25,7 @@ CONFIGS = [
     "kind: KubeletConfiguration\n",
     "kind: KubeletConfiguration\nshutdownGracePeriod: 0s\nshutdownGracePeriodCriticalPods: 0s\nzone: a\n",
     "shutdownGracePeriod: 0m10s # ten\r\nkind: KubeletConfiguration\r\nshutdownGracePeriodCriticalPods: '4s'",
-    "shutdownGracePeriodByPodPriority:\n  # two\n  - {priority: 0, shutdownGracePeriodSeconds: 5}\nkind: Configuration\n",
+    "shutdownGracePeriodByPodPriority:\n  # two\n  - {priority: 0, shutdownGracePeriodSeconds: 5}\nkind: Config\n",
     '{"kind": "KubeletConfiguration", "shutdownGracePeriod": "30s"}',
     "kind: KubeletConfiguration\nshutdownGracePeriodByPodPriority: []\n",
 ]
