@@ -28,6 +28,7 @@ except ImportError:
 _BREAK = re.compile(r"\r\n|\n|\r")
 _DURATION = re.compile(r"(\d+[hms])+")
 _STRANGE = re.compile(r"[^ -~\r\n]")
+_QUESTION = re.compile(r"\? *\Z")
 _SEPARATOR = re.compile(r"\s*,\s*")
 
 
@@ -281,7 +282,7 @@ def _with(text: str, layout: _Layout, entry: _Entry | None, key: str, written: s
     if not beside.text_block:
         place = _end_of_line(text, beside.end)
         return f"{text[:place]}{newline}{indentation}{key}{written}{text[place:]}"
-    first = layout.entries[0].start
+    first = _start(text, layout)
     before = _end_of_line_before(text, first)
     if before is None:
         return f"{text[:first]}{key}{written}{newline}{indentation}{text[first:]}"
@@ -312,9 +313,15 @@ def _newline(text: str) -> str:
     return found.group() if found else "\n"
 
 
-def _indentation(text: str, layout: _Layout) -> str:
+def _start(text: str, layout: _Layout) -> int:
+    """Where the first key begins, with the question mark that may stand before it."""
     first = layout.entries[0].start
-    lead = _BREAK.split(text[:first])[-1].lstrip("\ufeff")
+    mark = _QUESTION.search(text[:first])
+    return mark.start() if mark else first
+
+
+def _indentation(text: str, layout: _Layout) -> str:
+    lead = _BREAK.split(text[: _start(text, layout)])[-1].lstrip("\ufeff")
     if lead.strip(" "):
         raise _Uneditable("its first key does not begin a line")
     return lead

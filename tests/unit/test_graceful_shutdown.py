@@ -119,9 +119,7 @@ def node(monkeypatch, tmp_path):
     monkeypatch.setattr(module._logind_files, "read", found.files)
     monkeypatch.setattr("os.geteuid", lambda: 0)
     # The process that stands for the kubelet has a command line of its own.
-    monkeypatch.setattr(
-        "ansible_collections.holdfast.kubernetes.plugins.module_utils._kubelet_files._command_line", lambda _pid: []
-    )
+    monkeypatch.setattr(_kubelet_files, "_command_line", lambda _pid: [])
     return found
 
 
