@@ -159,7 +159,8 @@ def _by_priority(given: Sequence[Mapping[str, Any]]) -> Groups:
     found: dict[int, Group] = {}
     for item in given:
         priority, seconds = item.get("priority"), item.get("seconds")
-        if isinstance(priority, bool) or not isinstance(priority, int) or priority not in _INT32:
+        # Ansible's whole numbers are of a class of their own, for which a range would be searched number by number.
+        if isinstance(priority, bool) or not isinstance(priority, int) or int(priority) not in _INT32:
             raise InvalidInput(
                 f'A priority in by_priority must be a whole number of 32 bits, it is "{priority}".',
                 options=["by_priority"],

@@ -386,6 +386,16 @@ def test_what_cannot_work_is_refused_with_nothing_changed(node, params, words):
     assert node.reloads == 0
 
 
+def test_ansibles_own_numbers_take_no_longer_than_others(node):
+    class Tagged(int):
+        """As a number of a playbook is, which knows where it stands."""
+
+    started = time.monotonic()
+
+    assert node.run(by_priority=[{"priority": Tagged(7), "seconds": Tagged(5)}])["needed"] == 5
+    assert time.monotonic() - started < 30
+
+
 def test_a_kubelet_without_any_file_is_refused(node):
     node.command = ["kubelet"]
 
