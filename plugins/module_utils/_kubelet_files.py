@@ -21,7 +21,7 @@ from typing import Any
 
 from ._errors import MissingLibrary
 from ._grace_periods import BY_PRIORITY, KEYS
-from ._node_bus import NodeBus
+from ._node_bus import NodeBus, Service
 
 try:
     import yaml
@@ -34,6 +34,8 @@ _ROOT_DIR = "/var/lib/kubelet"
 _FLAGS = {"--config": "config", "--config-dir": "config_dir", "--root-dir": "root_dir"}
 _KIND = ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration")
 _PROC = Path("/proc")
+# Of /proc/PID/stat, counted after the name.
+_START_TIME = 19
 _VARIABLE, _BRACED = re.compile(r"\$[A-Za-z_]\w*"), re.compile(r"\$\{([A-Za-z_]\w*)\}")
 
 
@@ -48,6 +50,7 @@ class Kubelet:
         config: Its main file; empty where it has none.
         config_dir: Its directory of drop-ins; empty where it has none.
         root_dir: Its directory of state.
+        known: Its command line was found. Another program's, which has the kubelet within, says nothing of its files.
     """
 
     unit: str
@@ -56,6 +59,7 @@ class Kubelet:
     config: str = ""
     config_dir: str = ""
     root_dir: str = _ROOT_DIR
+    known: bool = True
 
     @property
     def active(self) -> bool:
@@ -92,18 +96,24 @@ def find_kubelet(bus: NodeBus, unit: str, given: Mapping[str, str | None]) -> Ku
         given: What the user says instead: ``config``, ``config_dir``, ``root_dir``.
     """
     service = bus.service(unit)
-    command = _command_line(service.pid) or expand(service.command, service.environment)
+    pid = _kubelet_below(service.pid) or service.pid
+    command = _command_line(pid) or expand(service.command, service.environment)
     said = {name: value for name, value in given.items() if value}
-    paths = {**places(command, _directory(service.pid)), **said}
-    # By the clock as it is now: the one at its start may have been set since.
-    started = time.time() - (time.monotonic() - service.started) if service.pid else None
-    return Kubelet(unit, service.pid, started, **paths)
+    found = {**places(command, _directory(pid)), **said}
+    known = is_kubelet(command) or bool(said.keys() & {"config", "config_dir"})
+    return Kubelet(unit, pid, _started(pid, service), **found, known=known)
+
+
+def is_kubelet(command: Sequence[str]) -> bool:
+    """Whether a command line is that of a kubelet, under whatever path or wrapper."""
+    return any("kubelet" in os.path.basename(word) for word in command[:2])
 
 
 def places(command: Sequence[str], directory: str = "/") -> dict[str, str]:
     """The paths that a command line names: ``--config X`` or ``--config=X``, the last one counts."""
     found = {}
-    for index, word in enumerate(command):
+    # The flags of another program may have the same names.
+    for index, word in enumerate(command if is_kubelet(command) else ()):
         flag, equals, value = word.partition("=")
         if flag in _FLAGS:
             path = value if equals else next(iter(command[index + 1 : index + 2]), "")
@@ -195,6 +205,35 @@ def _changed(config: str, config_dir: str, drop_ins: Sequence[str]) -> tuple[flo
             # A file that was moved here keeps the time at which it was written.
             found.append((max(state.st_mtime, state.st_ctime), path))
     return max(found)
+
+
+def _kubelet_below(pid: int) -> int:
+    """The kubelet that a unit's main process, which is none, has started; 0 where there is none."""
+    if not pid or is_kubelet(_command_line(pid)):
+        return 0
+    children = [int(child) for path in (_PROC / str(pid)).glob("task/*/children") for child in _words(path)]
+    return next((child for child in children if is_kubelet(_command_line(child))), 0)
+
+
+def _started(pid: int, service: Service) -> float | None:
+    """By the clock as it is now: the one at its start may have been set since."""
+    if not pid:
+        return None
+    if pid == service.pid:
+        return time.time() - (time.monotonic() - service.started)
+    ticks = _words(_PROC / str(pid) / "stat")
+    if not ticks:
+        return None
+    since_boot = int(ticks[_START_TIME]) / os.sysconf("SC_CLK_TCK")
+    return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot)
+
+
+def _words(path: Path) -> list[str]:
+    """Those of a file of a process, which may be gone; its name, in which there may be spaces, is none of them."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def _command_line(pid: int) -> list[str]:

@@ -20,7 +20,7 @@ from ._kubelet_files import Kubelet, Settings
 from ._logind_files import DEFAULT, LogindFiles
 
 NEEDS_MORE, NOT_RELOADED = "kubelet_needs_more", "logind_not_reloaded"
-LOCK_MISSING, NOT_RUNNING = "delay_lock_missing", "kubelet_not_running"
+LOCK_MISSING, NOT_RUNNING, UNKNOWN = "delay_lock_missing", "kubelet_not_running", "kubelet_unknown"
 RESTART_NEEDED, REFUSED, UNREADABLE = "restart_needed", "configuration_refused", "configuration_unreadable"
 UNFINISHED, UNTOLD = "last_shutdown_unfinished", "last_shutdown_unreadable"
 # They tell of the past or of later; the next shutdown is graceful all the same.
@@ -170,6 +170,13 @@ def _of_kubelet(picture: Picture) -> Iterator[Problem]:
             NOT_RUNNING,
             f"{kubelet.unit} does not run, so nothing ends the pods of a shutdown in order. Start it (systemctl status "
             f"{kubelet.unit} says why it does not run), or name its unit with kubelet_unit.",
+        )
+    elif not kubelet.known:
+        yield Problem(
+            UNKNOWN,
+            f"The process of {kubelet.unit} ({kubelet.pid}) is no kubelet and has started none, so where the kubelet's "
+            "files are can't be told. Name its unit with kubelet_unit, or its files with kubelet_config and "
+            "kubelet_config_dir.",
         )
     if picture.restart_needed:
         yield Problem(

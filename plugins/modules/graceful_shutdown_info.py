@@ -26,12 +26,13 @@ requirements:
 options:
   kubelet_unit:
     description:
-      - Unit that runs the kubelet.
+      - Unit that runs the kubelet, as its main process or below it.
     type: str
     default: kubelet.service
   kubelet_config:
     description:
       - The kubelet's configuration file. Without it, the one that the running kubelet was started with (C(--config)).
+      - Where the kubelet is a part of another program, this or O(kubelet_config_dir) is needed.
     type: path
   kubelet_config_dir:
     description:
@@ -74,10 +75,10 @@ EXAMPLES = r"""
     that: result.in_effect
     fail_msg: "{{ result.problems | map(attribute='message') | join(' ') }}"
 
-- name: Look at a node whose kubelet has another unit and its files elsewhere
+- name: Look at a node whose kubelet is part of another program
   holdfast.kubernetes.graceful_shutdown_info:
-    kubelet_unit: rke2-agent.service
-    kubelet_config_dir: /var/lib/rancher/rke2/agent/etc/kubelet.conf.d
+    kubelet_unit: k3s-agent.service
+    kubelet_config_dir: /var/lib/rancher/k3s/agent/etc/kubelet.conf.d
 """
 
 RETURN = r"""
@@ -188,6 +189,7 @@ problems:
         - V(kubelet_needs_more) than logind gives.
         - V(delay_lock_missing), so that nobody waits for the kubelet.
         - V(kubelet_not_running).
+        - V(kubelet_unknown), because the unit runs another program, and its files were not named.
         - V(restart_needed), because the kubelet's files were changed after it started.
         - V(configuration_refused), because the kubelet does not start with these values, for example both forms at
           once.

@@ -62,6 +62,9 @@ class TestPlaces:
     def test_finds_the_paths(self, words, found):
         assert kubelet_files.places(["kubelet", *words], "/run/x") == found
 
+    def test_flags_of_another_program_are_others(self):
+        assert kubelet_files.places(["/usr/local/bin/k3s", "agent", "--config", "/etc/rancher/k3s/config.yaml"]) == {}
+
     def test_variables_of_a_unit(self):
         command = ["kubelet", "$ARGS", "--root-dir=${ROOT}/kubelet", "$NONE", "${NONE}x", "a$ROOT"]
         environment = {"ARGS": "--config=/a --v=2", "ROOT": "/srv"}
@@ -205,6 +208,31 @@ class TestFindKubelet:
         assert found.active
         assert (found.config, found.config_dir, found.root_dir) == (f"{tmp_path}/conf/x.yaml", "", "/srv/k")
         assert found.started == pytest.approx(time.time() - 100, abs=5)
+
+    def test_below_another_program(self, tmp_path, monkeypatch):
+        for pid, command in ((77, b"rke2 agent\0"), (78, b"containerd\0"), (79, b"/bin/kubelet\0--config=/a\0")):
+            process = tmp_path / str(pid)
+            (process / "task/1").mkdir(parents=True)
+            (process / "cmdline").write_bytes(command)
+            (process / "task/1/children").write_text("78 79 " if pid == 77 else "")
+        since_boot = time.clock_gettime(time.CLOCK_BOOTTIME) - 50
+        ticks = int(since_boot * os.sysconf("SC_CLK_TCK"))
+        (tmp_path / "79/stat").write_text(f"79 (a b) S {'0 ' * 18}{ticks} 0\n")
+        monkeypatch.setattr(kubelet_files, "_PROC", tmp_path)
+
+        found = kubelet_files.find_kubelet(Bus(pid=77, started=time.monotonic()), "rke2-agent.service", {})
+
+        assert (found.pid, found.config, found.known) == (79, "/a", True)
+        assert found.started == pytest.approx(time.time() - 50, abs=5)
+
+    def test_within_another_program(self, tmp_path, monkeypatch):
+        (tmp_path / "77").mkdir()
+        (tmp_path / "77/cmdline").write_bytes(b"k3s agent\0")
+        monkeypatch.setattr(kubelet_files, "_PROC", tmp_path)
+        bus = Bus(pid=77, started=time.monotonic())
+
+        assert not kubelet_files.find_kubelet(bus, "k3s-agent.service", {"root_dir": "/x"}).known
+        assert kubelet_files.find_kubelet(bus, "k3s-agent.service", {"config_dir": "/x"}).known
 
     def test_by_its_unit_where_it_does_not_run(self):
         bus = Bus(command=("kubelet", "$ARGS"), environment={"ARGS": "--config=/a --config-dir=/b"})

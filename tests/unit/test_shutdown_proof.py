@@ -125,6 +125,9 @@ class TestKubelet:
         assert [item.problem for item in found] == [proof.NOT_RUNNING]
         assert not in_effect(kubelet=Kubelet("kubelet.service", config=CONFIG))
 
+    def test_is_part_of_another_program(self):
+        assert codes(OFF, kubelet=dataclasses.replace(GOOD.kubelet, known=False)) == [proof.UNKNOWN]
+
     def test_knows_nothing_of_a_later_change(self):
         changed = dataclasses.replace(GOOD.settings, changed=2001.0)
 
