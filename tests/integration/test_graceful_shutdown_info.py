@@ -67,16 +67,15 @@ class Node:
         self.lab.wait_ready([self.name])
         # What a killed run left is what was before.
         self.ssh(f"[ -d {KEPT} ] || {{ mkdir -p {KEPT} {FOLDER} && cp -a {CONFIG} {FOLDER} {KEPT}/; }}")
-        self.ssh(f"rm -f {FOLDER}/* {OTHERS}")
+        self.ssh(f"rm -f {FOLDER}/* {OTHERS} {STATE}")
         self.configure(shutdownGracePeriod="10s", shutdownGracePeriodCriticalPods="4s")
         self.ssh(f"{SHELL}\nreload 5; restart")
 
     def give_back(self):
         self.lab.wait_ready([self.name])
-        self.ssh(
-            f"rm -rf {OTHERS} {FOLDER} && cp -a {KEPT}/config.yaml {CONFIG} && cp -a {KEPT}/logind.conf.d {FOLDER} && "
-            f"rm -rf {KEPT} && systemctl kill --signal=HUP systemd-logind && {{ {SHELL}\nsleep 0.5; restart; }}"
-        )
+        self.ssh(f"rm -rf {OTHERS} {FOLDER} {STATE}")
+        self.ssh(f"cp -a {KEPT}/config.yaml {CONFIG} && cp -a {KEPT}/logind.conf.d {FOLDER} && rm -rf {KEPT}")
+        self.ssh(f"{SHELL}\nsystemctl kill --signal=HUP systemd-logind; sleep 0.5; restart")
         self.lab.wait_ready([self.name])
 
     def configure(self, **wanted):
@@ -182,8 +181,6 @@ def test_a_shutdown_that_did_not_finish_is_found(node, world):
             }
         ],
     )
-    node.ssh(f"rm -f {STATE}")
-
     node.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 & sleep 0.1")
     until(lambda: "0001-01-01" in node.ssh(f"cat {STATE} 2>/dev/null || true"))
     node.lab.power_off(node.name)
