@@ -14,6 +14,7 @@ from integration.conftest import ready
 from integration.shutdowns import RealNode
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.modules import leftover_pods
 
 pytestmark = pytest.mark.nodes
 
@@ -223,3 +224,67 @@ def test_a_hold_comes_first_and_no_pod_hears_of_the_reboot_that_it_refuses(node,
         assert node.heard(boot=-1)
         assert node.last_shutdown() != state
         finished(node, 8)
+
+
+def owned(world, node, kind, name, spec, **more):
+    """One pod of a controller, which runs; its name."""
+    group = "batch/v1" if kind == "jobs" else "apps/v1"
+    labels = {"app": name}
+    selector = {} if kind == "jobs" else {"selector": {"matchLabels": labels}}
+    # Bound by the scheduler, which leaves a node that shuts down.
+    template = {"metadata": {"labels": labels}, "spec": {"nodeSelector": {"kubernetes.io/hostname": node.name}, **spec}}
+    collection = paths.namespaced(f"apis/{group}", world.namespace, kind)
+    world.cluster.create(collection, {"metadata": {"name": name}, "spec": {**selector, "template": template, **more}})
+    pods = world.record(world.path("pods"), label_selector=f"app={name}")
+    return pods.until(
+        lambda changes: next((item.object["metadata"]["name"] for item in changes if ready(item.object)), None)
+    )
+
+
+def test_what_it_leaves_is_named_and_removed_where_nobody_needs_it(node, world):
+    # As the lab's nodes are.
+    before = node.boot_id
+    fails = {"restartPolicy": "Never", **node.pod("job", 0, status=3)}
+    names = {
+        "completed": owned(world, node, "deployments", "completed", node.pod("completed", 0)),
+        "failed": owned(world, node, "deployments", "failed", node.pod("failed", 0, status=3)),
+        "job": owned(world, node, "jobs", "job", fails, backoffLimit=6),
+    }
+    daemon = owned(world, node, "daemonsets", "daemon", node.pod("daemon", 0))
+    start(world, node, bare=node.pod("bare", 0), broken=node.pod("broken", 0, status=3))
+    try:
+        node.ask_to_reboot()
+        node.wait_for_a_new_boot(before)
+
+        found = {item["name"]: item for item in world.run(leftover_pods, name=node.name, state="reported")["pods"]}
+        # A DaemonSet, as a StatefulSet, removes its own, sooner or later.
+        found.pop(daemon, None)
+        assert {name: (item["phase"], item["reason"]) for name, item in found.items()} == {
+            names["completed"]: ("Succeeded", "TerminationByKubelet"),
+            names["failed"]: ("Failed", "Terminated"),
+            names["job"]: ("Failed", "Terminated"),
+            "bare": ("Succeeded", "TerminationByKubelet"),
+            "broken": ("Failed", "Terminated"),
+        }
+        uids = {item["uid"] for item in found.values()}
+        assert not any(item["removed"] for item in found.values())
+
+        result = world.run(leftover_pods, name=node.name)
+
+        assert result["changed"] is True
+        kept = {item["metadata"]["name"] for item in world.pods(node.name).values() if item["metadata"]["uid"] in uids}
+        assert kept == {names["job"], "bare", "broken"}
+        assert kept == {item["name"] for item in result["pods"] if not item["removed"]}
+        # The others are there again, and the job has counted its own.
+        for kind in ("deployments", "daemonsets"):
+            for item in world.cluster.items(world.path(kind)):
+                world.until(world.path(kind), item["metadata"]["name"], is_whole)
+        jobs = paths.namespaced("apis/batch/v1", world.namespace, "jobs")
+        world.until(jobs, "job", lambda item: item is not None and item["status"].get("failed") == 1)
+    finally:
+        node.ssh(f"rm -rf {node.records}")
+
+
+def is_whole(item):
+    status = (item or {}).get("status") or {}
+    return status.get("readyReplicas", 0) == 1 or status.get("numberReady", 0) >= 1

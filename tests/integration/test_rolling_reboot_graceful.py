@@ -20,7 +20,7 @@ pytestmark = pytest.mark.nodes
 SHORTER = "/etc/systemd/logind.conf.d/zzz-test-shorter.conf"
 DBUS = "/usr/lib/python3/dist-packages/dbus"
 ASKED = "Ask the node whether its shutdown will be graceful"
-WARNED = "WARNING: Pods on node"
+WARNED = "WARNING: Graceful shutdown of node"
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_the_plan_says_so_and_who_does_not_ask_pays_nothing(lab, world, rolling)
             done = rolling.run({name: method}, "--check", **more).good()
             assert done.entry(name)["verdict"] == "now"
             assert ASKED not in done.output
-            assert "WARNING: Pods" not in done.output
+            assert WARNED not in done.output
 
 
 def test_a_node_that_is_well_is_not_warned_of(lab, world, rolling):
@@ -120,7 +120,7 @@ def test_a_node_that_can_not_be_asked_is_warned_of_or_refused(lab, world, rollin
     with member(world, lab, name) as variables, without_dbus(lab, name):
         done = rolling.run({name: variables}, "--check").good()
         assert done.entry(name)["verdict"] == "now"
-        assert "WARNING: Whether pods on node" in done.output
+        assert "WARNING: Whether graceful shutdown of node" in done.output
         assert "python3-dbus" in done.output
 
         done = rolling.run({name: variables}, "--check", graceful_shutdown="require").good()
