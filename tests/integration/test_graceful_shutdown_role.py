@@ -57,7 +57,7 @@ class Node:
         self._count = 0
         self.bare: dict[str, str] = {}
 
-    def play(self, *arguments: str, hosts: dict[str, Any] | None = None, **variables: Any) -> Done:
+    def play(self, *arguments: str, hosts: dict[str, Any] | None = None, entry: str = "", **variables: Any) -> Done:
         self._count += 1
         folder: Path = self.ansible.folder / f"{self.name}-{self._count}"
         folder.mkdir()
@@ -72,9 +72,9 @@ class Node:
         command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml"]
         environment = self.ansible.environment(K8S_AUTH_KUBECONFIG=str(self.lab.kubeconfig), ANSIBLE_NOCOLOR="1")
         # The playbook stops where one host fails.
-        tasks = [{"name": "Role", "ansible.builtin.import_role": {"name": PLAYBOOK}}]
+        tasks = [{"name": "Role", "ansible.builtin.import_role": {"name": PLAYBOOK, "tasks_from": entry or "main"}}]
         (folder / "play.yml").write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
-        playbook = "play.yml" if hosts else PLAYBOOK
+        playbook = "play.yml" if hosts or entry else PLAYBOOK
         run = Run([*command, "-e", "@extra.json", *arguments, playbook], environment, folder)
         try:
             return run.done(PATIENCE)
@@ -208,6 +208,9 @@ def test_set_beaten_held_and_set_back(node):
         found = node.info()
         assert not found["in_effect"]
         assert [item["file"] for item in found["problems"]] == [f"{LOGIND}/zzz-late.conf"]
+        said = failed(node.play(entry="prove"), node.name)
+        assert f"Graceful shutdown is not in effect on {node.name}" in said
+        assert f"{LOGIND}/zzz-late.conf sets InhibitDelayMaxSec to 15 s" in said
         until(lambda: node.locks("blocker"))
         with node.watched("kubelet", "blocker") as seen:
             done = node.play(total=20, critical=5).good()
@@ -227,6 +230,8 @@ def test_set_beaten_held_and_set_back(node):
     until(lambda: node.delay == 10)
     assert node.snapshot() == node.bare
     assert changed(node.play(state="absent").good(), node.name) == 0
+    # The values of the lab's kubelets are in effect, too.
+    node.play(entry="prove").good()
 
 
 def test_what_cannot_work_is_refused_with_nothing_changed(old, world):
