@@ -14,6 +14,9 @@ from ._face import Context, Params, Result
 from ._read_node import read_node
 
 _BY_SHUTDOWN = ("Terminated", "NodeShutdown")
+# Their controllers make such pods again and forget the old ones; others count them, or read why they ended.
+_FORGETFUL_GROUPS = ("", "apps")
+_MIRROR = "kubernetes.io/config.mirror"
 
 
 def leftover_pods(context: Context, params: Params) -> Result:
@@ -21,39 +24,52 @@ def leftover_pods(context: Context, params: Params) -> Result:
     cluster, name = context.cluster, params["name"]
     read_node(cluster, name)
     found = leftovers(cluster, name)
-    gone = params["state"] == "absent" and bool(found)
-    if gone:
-        for item in found:
-            _remove(cluster, item)
+    remove, force = params["state"] == "absent", params.get("force")
+    going = [item for item in found if remove and (force or not item["kept"])]
+    for item in going:
+        _remove(cluster, item)
+    pods = [{**item, "removed": item in going} for item in found]
     return {
-        "changed": gone,
-        "pods": found,
-        "diff": {"before": {"pods": found}, "after": {"pods": [] if gone else found}},
+        "changed": bool(going),
+        "pods": pods,
+        "diff": {"before": {"pods": found}, "after": {"pods": [item for item in found if item not in going]}},
     }
 
 
 def leftovers(cluster: Cluster, node: str) -> list[dict[str, Any]]:
-    """Finished pods of a node that the kubelet's shutdown manager ended, except those of Jobs, which count them."""
+    """Finished pods of a node that the kubelet's shutdown manager ended or refused."""
     items = cluster.items(paths.PODS, field_selector=f"spec.nodeName={node}")
     return [describe(item) for item in items if is_leftover(item)]
 
 
 def is_leftover(pod: Object) -> bool:
-    """Whether the kubelet ended this pod for a shutdown, and nothing else needs the object.
+    """Whether the kubelet ended or refused this pod for a shutdown, and the object is all that is left of it.
 
-    Source: pkg/kubelet/nodeshutdown in Kubernetes 1.36 (reason Terminated, condition DisruptionTarget with reason
-    TerminationByKubelet; a pod refused meanwhile has reason NodeShutdown).
+    Source: pkg/kubelet/nodeshutdown in Kubernetes 1.36 (condition DisruptionTarget with reason TerminationByKubelet, of
+    pods that failed also reason Terminated; a pod refused meanwhile has reason NodeShutdown).
     """
     status = pod.get("status") or {}
     if status.get("phase") not in ("Succeeded", "Failed"):
         return False
-    if any(owner.get("kind") == "Job" for owner in pod["metadata"].get("ownerReferences") or []):
+    # The kubelet itself starts it again, under the same name.
+    if _MIRROR in (pod["metadata"].get("annotations") or {}):
         return False
     conditions = status.get("conditions") or []
     by_kubelet = any(
         item["type"] == "DisruptionTarget" and item.get("reason") == "TerminationByKubelet" for item in conditions
     )
     return by_kubelet or status.get("reason") in _BY_SHUTDOWN
+
+
+def why_kept(pod: Object) -> str | None:
+    """Why somebody may still need the object; none where nobody does."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    owner = next((item for item in owners if item.get("controller")), None)
+    if owner is None:
+        return "it has no owner: nothing makes it again, and its logs would go with it"
+    if owner["apiVersion"].rpartition("/")[0] not in _FORGETFUL_GROUPS:
+        return f"{owner['kind']} {owner['name']} counts its pods, or may"
+    return None
 
 
 def describe(pod: Object) -> dict[str, Any]:
@@ -64,6 +80,7 @@ def describe(pod: Object) -> dict[str, Any]:
         "uid": metadata["uid"],
         "phase": status["phase"],
         "reason": status.get("reason") or "TerminationByKubelet",
+        "kept": why_kept(pod),
     }
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import signal
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,7 @@ _UNIT, _SERVICE = "org.freedesktop.systemd1.Unit", "org.freedesktop.systemd1.Ser
 # Tells our units from those that only have the name.
 _MARK = "holdfast-lock"
 _NOTES = Path("/run/systemd/inhibit")
+_QUOTES = "'\""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -49,6 +53,23 @@ class BusFailure(HoldfastError):
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message, dbus_error=name)
         self.name = name
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service as systemd tells of it.
+
+    Attributes:
+        pid: Its main process; 0 where it does not run.
+        started: When that was started, in seconds of the monotonic clock.
+        command: Its ExecStart, variables and all.
+        environment: Variables of the unit and of its environment files.
+    """
+
+    pid: int = 0
+    started: float = 0.0
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 class NodeBus:
@@ -96,6 +117,10 @@ class NodeBus:
         found = re.search(r"\d+", str(self._get(_SYSTEMD, "Version")))
         return int(found.group()) if found else 0
 
+    def booted(self) -> float:
+        """When this boot's systemd began, in seconds of the monotonic clock, which a container shares with its host."""
+        return int(self._get(_SYSTEMD, "UserspaceTimestampMonotonic")) / 1_000_000
+
     def inhibit_delay_max(self) -> float:
         """Seconds that delay locks may delay."""
         return int(self._get(_LOGIN, "InhibitDelayMaxUSec")) / 1_000_000
@@ -135,6 +160,21 @@ class NodeBus:
         lock = next((item for item in self.logind().inhibitors if pid and item.pid == pid), None)
         return Slot(unit, ours=True, lock=lock, state=state)
 
+    def service(self, unit: str) -> Service:
+        """A service, running or not; one that is not there has neither process nor command."""
+        path = str(self._call(_SYSTEMD, "LoadUnit", "s", unit))
+        found = self._call((_SYSTEMD[0], path, _PROPERTIES), "GetAll", "s", _SERVICE)
+        environment = [str(item) for item in found.get("Environment", [])]
+        for file, _optional in found.get("EnvironmentFiles", []):
+            environment += _assignments(Path(str(file)))
+        commands = found.get("ExecStart", [])
+        return Service(
+            pid=int(found.get("MainPID", 0)),
+            started=int(found.get("ExecMainStartTimestampMonotonic", 0)) / 1_000_000,
+            command=tuple(str(word) for word in commands[-1][1]) if commands else (),
+            environment=dict(item.split("=", 1) for item in environment if "=" in item),
+        )
+
     # -- what is done
 
     def try_lock(self, lock: Lock) -> None:
@@ -172,6 +212,10 @@ class NodeBus:
         pairs = [dbus.Struct((name, value), signature="sv") for name, value in properties.items()]
         self._call(_SYSTEMD, "StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", pairs, [])
 
+    def reload_logind(self) -> None:
+        """Have logind read its files again, as the kubelet has it; it keeps its locks."""
+        self._call(_SYSTEMD, "KillUnit", "ssi", "systemd-logind.service", "main", dbus.Int32(signal.SIGHUP))
+
     def stop(self, unit: str) -> None:
         """Have a unit stopped, and forgotten where it failed."""
         for method, arguments in (("StopUnit", (unit, "replace")), ("ResetFailedUnit", (unit,))):
@@ -180,6 +224,16 @@ class NodeBus:
             except BusFailure as error:
                 if error.name != "org.freedesktop.systemd1.NoSuchUnit":
                     raise
+
+
+def _assignments(file: Path) -> list[str]:
+    """The lines of an environment file, as plainly as they are written in practice."""
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
+    pairs = [line.strip().split("=", 1) for line in lines if "=" in line and not line.lstrip().startswith(("#", ";"))]
+    return [f"{key.strip()}={value.strip().strip(_QUOTES)}" for key, value in pairs]
 
 
 def _since() -> dict[int, str]:

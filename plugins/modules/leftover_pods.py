@@ -11,7 +11,10 @@ short_description: Remove the finished pods that a node's shutdown left behind
 version_added: 0.1.0
 description:
   - A kubelet that ends pods for a shutdown leaves them as Completed or Failed. This module reports them and removes them.
-  - Pods of Jobs are left, because the Job counts them.
+  - Only pods are removed whose controllers make them again and forget the old ones, those of the API groups C(apps) and
+    core. Pods of Jobs and of controllers that are not known here are kept, because these count them, and pods without an
+    owner, because nothing but the object says what became of them. RV(pods) names them, too.
+  - Pods that the kubelet runs from files of the node (static pods) are left out. It starts them again itself.
 options:
   name:
     description:
@@ -24,6 +27,11 @@ options:
     type: str
     choices: [absent, reported]
     default: absent
+  force:
+    description:
+      - Whether the pods are removed, too, that are kept otherwise. Their logs go with them.
+    type: bool
+    default: false
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
@@ -38,11 +46,16 @@ EXAMPLES = r"""
 - name: Sweep up after a reboot
   holdfast.kubernetes.leftover_pods:
     name: node-1
+
+- name: Only look what a shutdown left
+  holdfast.kubernetes.leftover_pods:
+    name: node-1
+    state: reported
 """
 
 RETURN = r"""
 pods:
-  description: The pods found, and removed with O(state=absent).
+  description: The pods found, whether removed or not.
   type: list
   elements: dict
   returned: success
@@ -64,9 +77,19 @@ pods:
       type: str
       sample: Failed
     reason:
-      description: Why.
+      description:
+        - V(Terminated) by the shutdown, V(TerminationByKubelet) where it ended well all the same, or V(NodeShutdown) where
+          it came when the shutdown had begun, and was refused.
       type: str
       sample: Terminated
+    kept:
+      description: Why it is not removed without O(force); null where nothing speaks for keeping it.
+      type: str
+      sample: Job backup-29 counts its pods, or may
+    removed:
+      description: Whether it was removed; in check mode, whether it would be.
+      type: bool
+      sample: true
 error:
   description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
     V(api) or V(api_unreachable).
@@ -88,6 +111,7 @@ SPEC: dict[str, Any] = {
     "argument_spec": {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["absent", "reported"], "default": "absent"},
+        "force": {"type": "bool", "default": False},
         **auth_options(),
     },
     "supports_check_mode": True,

@@ -53,6 +53,7 @@ def test_only_looks(world, node):
     result = world.run(leftover_pods, name=node, state="reported")
 
     assert (result["changed"], names(result["pods"])) == (False, {"ended", "refused"})
+    assert [item["removed"] for item in result["pods"]] == [False, False]
     assert world.snapshot() == before
 
 
@@ -63,6 +64,40 @@ def test_check_mode_changes_nothing(world, node):
 
     assert (result["changed"], names(result["pods"])) == (True, {"ended", "refused"})
     assert world.snapshot() == before
+
+
+def test_pods_that_nobody_makes_again_go_only_by_force(world, node):
+    # Of a group that is neither apps nor core, and with nobody behind it who would look after the pod.
+    made = world.create("poddisruptionbudgets", "import", {"spec": {"selector": {"matchLabels": {"app": "import"}}}})
+    owner = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "name": "import",
+        "controller": True,
+        "uid": made["metadata"]["uid"],
+    }
+    world.pod("bare", node)
+    world.pod("counted", node, metadata={"ownerReferences": [owner]})
+    for pod in ("bare", "counted"):
+        world.cluster.merge(
+            f"{world.path('pods')}/{pod}/status", {"status": {"phase": "Failed", "reason": "Terminated"}}
+        )
+
+    result = world.run(leftover_pods, name=node)
+
+    assert {item["name"]: item["removed"] for item in result["pods"]} == {
+        **dict.fromkeys(("ended", "refused"), True),
+        **dict.fromkeys(("bare", "counted"), False),
+    }
+    kept = {item["name"]: item["kept"] for item in result["pods"] if not item["removed"]}
+    assert "it has no owner" in kept["bare"]
+    assert "PodDisruptionBudget import" in kept["counted"]
+    assert {"bare", "counted"} <= set(world.pods(node))
+    assert world.run(leftover_pods, name=node)["changed"] is False
+
+    assert world.run(leftover_pods, name=node, force=True)["changed"] is True
+    for name in ("bare", "counted"):
+        world.until(world.path("pods"), name, lambda item: item is None)
 
 
 def test_other_nodes_are_left(world, nodes, node):

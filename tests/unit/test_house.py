@@ -15,7 +15,7 @@ import yaml
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGINS = CHECKOUT / "plugins"
 # These work on the node, over D-Bus: no API, no action plugin, not in the group.
-NODE_SIDE = {"inhibitor_lock", "inhibitor_lock_info"}
+NODE_SIDE = {"graceful_shutdown", "graceful_shutdown_info", "inhibitor_lock", "inhibitor_lock_info"}
 
 
 def read_yaml(path: str) -> Any:

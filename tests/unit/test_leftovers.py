@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._leftovers import describe, is_leftover
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._leftovers import describe, is_leftover, why_kept
 
 BY_KUBELET = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
 
 
-def pod(phase="Failed", *, owner="ReplicaSet", reason=None, conditions=()):
-    owners = [{"kind": owner, "controller": True}] if owner else []
+def pod(phase="Failed", *, owner="apps/v1 ReplicaSet", controller=True, reason=None, conditions=(), **annotations):
+    version, _space, kind = (owner or "").partition(" ")
+    owners = [{"apiVersion": version, "kind": kind, "name": "web", "controller": controller}] if owner else []
+    metadata = {"namespace": "shop", "name": "web-0", "uid": "u-1", "ownerReferences": owners}
     return {
-        "metadata": {"namespace": "shop", "name": "web-0", "uid": "u-1", "ownerReferences": owners},
+        "metadata": {**metadata, "annotations": annotations},
         "status": {"phase": phase, "conditions": list(conditions), **({"reason": reason} if reason else {})},
     }
 
@@ -28,7 +30,8 @@ def pod(phase="Failed", *, owner="ReplicaSet", reason=None, conditions=()):
         pytest.param(pod(reason="Terminated"), id="by its reason alone"),
         pytest.param(pod(reason="NodeShutdown"), id="refused during the shutdown"),
         pytest.param(pod(owner=None, reason="Terminated"), id="without an owner"),
-        pytest.param(pod(owner="DaemonSet", reason="Terminated"), id="of a DaemonSet"),
+        pytest.param(pod(owner="apps/v1 DaemonSet", reason="Terminated"), id="of a DaemonSet"),
+        pytest.param(pod(owner="batch/v1 Job", reason="Terminated", conditions=[BY_KUBELET]), id="of a Job"),
     ],
 )
 def test_left_by_a_shutdown(left):
@@ -47,7 +50,10 @@ def test_left_by_a_shutdown(left):
             pod(conditions=[{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]),
             id="evicted by the API",
         ),
-        pytest.param(pod(owner="Job", reason="Terminated", conditions=[BY_KUBELET]), id="counted by its Job"),
+        pytest.param(
+            pod(owner="v1 Node", reason="Terminated", **{"kubernetes.io/config.mirror": "x"}),
+            id="of a file of the node",
+        ),
         pytest.param({"metadata": {"namespace": "shop", "name": "web-0", "uid": "u-1"}}, id="without a status"),
     ],
 )
@@ -55,8 +61,22 @@ def test_others_are_not_ours_to_sweep(other):
     assert not is_leftover(other)
 
 
+@pytest.mark.parametrize(
+    "owner", ["apps/v1 ReplicaSet", "apps/v1 StatefulSet", "apps/v1 DaemonSet", "v1 ReplicationController"]
+)
+def test_pods_that_are_made_again_are_not_kept(owner):
+    assert why_kept(pod(owner=owner)) is None
+
+
+def test_pods_that_somebody_counts_or_nobody_makes_again_are_kept():
+    assert why_kept(pod(owner="batch/v1 Job")) == "Job web counts its pods, or may"
+    assert why_kept(pod(owner="argoproj.io/v1alpha1 Workflow")) == "Workflow web counts its pods, or may"
+    assert "it has no owner" in why_kept(pod(owner=None))
+    assert "it has no owner" in why_kept(pod(controller=False))
+
+
 def test_described_for_people():
     expected = {"namespace": "shop", "name": "web-0", "uid": "u-1", "phase": "Failed", "reason": "Terminated"}
 
-    assert describe(pod(reason="Terminated")) == expected
+    assert describe(pod(reason="Terminated")) == {**expected, "kept": None}
     assert describe(pod("Succeeded", conditions=[BY_KUBELET]))["reason"] == "TerminationByKubelet"

@@ -1,0 +1,213 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: graceful_shutdown_fit
+short_description: Name the pods that a graceful shutdown would cut short
+version_added: 0.1.0
+description:
+  - When a node is shut down, the kubelet divides its time among groups of pods. A pod whose
+    C(terminationGracePeriodSeconds) is longer than the time of its group gets only that, and is killed when it is
+    over.
+  - This module takes the values that you mean to configure, and says which pods that run now would be cut short, and
+    by how much. It changes nothing.
+  - Without O(total) and O(by_priority) the feature is off, and the kubelet gives no pod any time. All pods that want
+    some are listed then.
+notes:
+  - A preStop hook runs within the grace period of its pod, so it needs no time of its own here.
+  - A static pod counts with the priority of its mirror pod. The kubelet itself goes by the C(priority) in the
+    manifest, and takes one that has only a C(priorityClassName) for one of priority 0. Manifests that kubeadm writes
+    have both.
+options:
+  name:
+    description:
+      - Name of one Node. By default all that O(selector) selects.
+    type: str
+  selector:
+    description:
+      - Label selector of the Nodes. By default all.
+    type: str
+  total:
+    description:
+      - Seconds for all pods together, the kubelet's C(shutdownGracePeriod).
+    type: int
+  critical:
+    description:
+      - Seconds of these that are kept for critical pods, of priority 2000000000 and more; the kubelet's
+        C(shutdownGracePeriodCriticalPods). Without it, critical pods get none.
+    type: int
+  by_priority:
+    description:
+      - Groups by priority instead of O(total) and O(critical), the kubelet's C(shutdownGracePeriodByPodPriority). A
+        pod is of the group with the largest priority that is not above its own, or of the lowest group.
+    type: list
+    elements: dict
+    suboptions:
+      priority:
+        description:
+          - The lowest priority of the group.
+        type: int
+        required: true
+      seconds:
+        description:
+          - Seconds of the group.
+        type: int
+        required: true
+seealso:
+  - module: holdfast.kubernetes.graceful_shutdown_info
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.info_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Would a minute, with 20 s of it for critical pods, be enough?
+  holdfast.kubernetes.graceful_shutdown_fit:
+    selector: node-role.kubernetes.io/worker
+    total: 60
+    critical: 20
+  register: result
+
+- name: Name the pods for which it would not
+  ansible.builtin.debug:
+    msg: "{{ item.namespace }}/{{ item.name }} wants {{ item.wants }} s and gets {{ item.gets }} s"
+  loop: "{{ result.nodes | map(attribute='cut_short') | flatten }}"
+
+- name: Three groups
+  holdfast.kubernetes.graceful_shutdown_fit:
+    name: node-1
+    by_priority:
+      - {priority: 0, seconds: 30}
+      - {priority: 10000, seconds: 180}
+      - {priority: 2000000000, seconds: 20}
+"""
+
+RETURN = r"""
+enabled:
+  description: Whether these values switch graceful shutdown on.
+  type: bool
+  returned: success
+groups:
+  description: The groups that the kubelet makes of them, from the lowest priority up.
+  type: list
+  elements: dict
+  returned: success
+  sample: [{priority: 0, seconds: 40}, {priority: 2000000000, seconds: 20}]
+needed:
+  description: Seconds that a shutdown may take, the sum of all groups. logind's InhibitDelayMaxSec must not be less.
+  type: int
+  returned: success
+  sample: 60
+nodes:
+  description: The nodes, by name.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    name:
+      description: Name of the Node.
+      type: str
+      sample: node-1
+    fits:
+      description: Whether no pod is cut short.
+      type: bool
+    pods:
+      description: How many pods a shutdown would end; finished ones don't count.
+      type: int
+      sample: 12
+    longest:
+      description: For each group, the longest grace period of its pods that run here.
+      type: list
+      elements: dict
+      sample: [{priority: 0, seconds: 120}, {priority: 2000000000, seconds: 10}]
+    cut_short:
+      description: Pods that get less than they want, the worst first.
+      type: list
+      elements: dict
+      contains:
+        namespace:
+          description: Namespace of the pod.
+          type: str
+          sample: shop
+        name:
+          description: Name of the pod.
+          type: str
+          sample: web-0
+        priority:
+          description: Its priority.
+          type: int
+          sample: 0
+        wants:
+          description: Seconds of its grace period.
+          type: int
+          sample: 120
+        gets:
+          description: Seconds that its group leaves it.
+          type: int
+          sample: 40
+        short_by:
+          description: By how many seconds it is cut short.
+          type: int
+          sample: 80
+error:
+  description: What kind of failure it was, for example V(not_found), V(invalid_input), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: invalid_input
+options:
+  description: With RV(error=invalid_input), the options that can't be so.
+  type: list
+  elements: str
+  returned: failure
+  sample: [critical, total]
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._graceful_shutdown_fit import graceful_shutdown_fit
+
+OPERATION = graceful_shutdown_fit
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str"},
+        "selector": {"type": "str"},
+        "total": {"type": "int"},
+        "critical": {"type": "int"},
+        "by_priority": {
+            "type": "list",
+            "elements": "dict",
+            "options": {
+                "priority": {"type": "int", "required": True},
+                "seconds": {"type": "int", "required": True},
+            },
+        },
+        **auth_options(),
+    },
+    "mutually_exclusive": [["name", "selector"]],
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Shutdowns of real nodes, as their pods wrote them down themselves, with the real kubelet."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from integration.agent import until
+from integration.conftest import IMAGE
+
+from lab import Lab
+
+CONFIG = "/var/lib/kubelet/config.yaml"
+STATE = "/var/lib/kubelet/graceful_node_shutdown_state"
+# Outlives the pods, and the boot.
+RECORDS = "/var/log/holdfast-test"
+_MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
+
+# Times are those of the machine since it was started, which all nodes of the lab share.
+_LIFE = """
+now() { read -r up _rest < /proc/uptime; }
+say() { now; echo "$up $1" >> "/record/$NAME"; }
+hundredths() { now; echo "${up%.*}${up#*.}"; }
+work() {
+    stop=$(( $(hundredths) + $1 * 100 ))
+    while [ "$(hundredths)" -lt "$stop" ]; do sleep 0.1; say works; done
+}
+"""
+_MAIN = """
+trap 'say told; work "$SECONDS_TO_END"; say ended; exit "$STATUS"' TERM
+say started
+while :; do sleep 3600 & wait; done
+"""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a pod wrote down; in seconds, and none where it did not come to that.
+
+    Attributes:
+        started: It runs.
+        hooked: Its hook before the end began.
+        unhooked: The hook is through.
+        told: It was told to end: SIGTERM.
+        ended: It did, by itself.
+        last: Its last sign of life, every tenth of a second.
+    """
+
+    started: float | None
+    hooked: float | None
+    unhooked: float | None
+    told: float | None
+    ended: float | None
+    last: float
+
+    @classmethod
+    def read(cls, text: str) -> Record:
+        lines = [line.split() for line in text.splitlines()]
+        # The first time counts: systemd itself tells whoever is left once more.
+        words = {word: float(when) for when, word in reversed(lines)}
+        names = ("started", "hooked", "unhooked", "told", "ended")
+        return cls(*(words.get(name) for name in names), last=float(lines[-1][0]))
+
+    @property
+    def begun(self) -> float:
+        """When it was the turn of its group."""
+        found = self.told if self.hooked is None else self.hooked
+        assert found is not None, self
+        return found
+
+    @property
+    def took(self) -> float:
+        """Seconds from SIGTERM to its last sign of life."""
+        assert self.told is not None, self
+        return self.last - self.told
+
+
+class RealNode:
+    """One real node, its kubelet, and what pods write on it."""
+
+    def __init__(self, lab: Lab, ansible: Any, name: str, namespace: str) -> None:
+        self.lab, self.ansible, self.name = lab, ansible, name
+        self.records = f"{RECORDS}/{namespace}"
+
+    def ssh(self, command: str) -> str:
+        return self.lab.ssh(self.name, command)
+
+    @property
+    def boot_id(self) -> str:
+        return self.ssh("cat /proc/sys/kernel/random/boot_id").strip()
+
+    # -- its kubelet
+
+    @contextlib.contextmanager
+    def periods(self, **wanted: Any) -> Iterator[None]:
+        """A node with these grace periods, set by our module; afterwards everything is as it was."""
+        self.lab.wait_ready([self.name])
+        before = self.ssh(f"cat {CONFIG}")
+        try:
+            self._set(**wanted)
+            yield
+        finally:
+            self.lab.wait_ready([self.name])
+            self._set(state="absent")
+            self.ssh(f"rm -rf {self.records}")
+        assert self.ssh(f"cat {CONFIG}") == before
+
+    def _set(self, **wanted: Any) -> None:
+        """Both sides, and no task more than that: what else the role does is tested with the role."""
+        results, output = self.ansible.tasks(
+            [{"holdfast.kubernetes.graceful_shutdown": wanted}], "-i", str(self.lab.inventory), hosts=self.name
+        )
+        assert not results[0].get("failed"), output
+        if results[0]["restart_needed"]:
+            self.ssh("systemctl restart kubelet")
+        until(self.delays, lambda: self.ssh("journalctl --no-pager --unit=kubelet --lines=5"))
+        self.lab.wait_ready([self.name])
+
+    def delays(self) -> bool:
+        """Whether the kubelet that runs has its lock."""
+        pid = int(self.ssh("systemctl show --property=MainPID --value kubelet"))
+        return any(
+            (item[0], item[1], item[3], item[5]) == ("shutdown", "kubelet", "delay", pid)
+            for item in self._busctl(f"call {_MANAGER} ListInhibitors")[0]
+        )
+
+    def preparing(self) -> bool:
+        """Whether logind is about to switch it off."""
+        return bool(self._busctl(f"get-property {_MANAGER} PreparingForShutdown"))
+
+    def _busctl(self, command: str) -> Any:
+        return json.loads(self.ssh(f"busctl --json=short {command}"))["data"]
+
+    def last_shutdown(self) -> str:
+        """What the kubelet remembers of it."""
+        return self.ssh(f"cat {STATE} 2>/dev/null || true")
+
+    def heard(self, boot: int = 0) -> bool:
+        """Whether the kubelet says in its journal that the node shuts down; in this boot, or an earlier one (-1)."""
+        return "node is shutting down" in self.ssh(f"journalctl --boot={boot} --no-pager --unit=kubelet")
+
+    def delay(self) -> float:
+        """Seconds that the last shutdown was delayed."""
+        command = "journalctl --boot=-1 --no-pager --unit=systemd-logind --output=short-unix"
+        told = r"^([\d.]+) .*: (?:The system will reboot now!|System is rebooting\.)"
+        # It says so of those that it goes on to refuse, too.
+        begun, done = re.findall(told, self.ssh(command), re.MULTILINE)[-2:]
+        return float(done) - float(begun)
+
+    def ask_to_reboot(self) -> None:
+        # The connection ends before the command does.
+        self.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 & sleep 0.1")
+
+    def wait_for_a_new_boot(self, before: str) -> None:
+        until(lambda: self.lab.node(self.name).wait_boot_id() != before)
+        self.lab.wait_ready([self.name])
+
+    # -- pods on it
+
+    def pod(self, name: str, seconds: int, *, hook: int = 0, status: int = 0, **more: Any) -> dict[str, Any]:
+        """The spec of a pod that takes so many seconds to end, after a hook that takes its own."""
+        environment = {"NAME": name, "SECONDS_TO_END": str(seconds), "STATUS": str(status)}
+        container: dict[str, Any] = {
+            "name": "app",
+            "image": IMAGE,
+            "imagePullPolicy": "Never",
+            "command": ["sh", "-c", _LIFE + _MAIN],
+            "env": [{"name": key, "value": value} for key, value in environment.items()],
+            "volumeMounts": [{"name": "record", "mountPath": "/record"}],
+        }
+        if hook:
+            script = f"{_LIFE}\nsay hooked; work {hook}; say unhooked"
+            container["lifecycle"] = {"preStop": {"exec": {"command": ["sh", "-c", script]}}}
+        return {
+            "containers": [container],
+            "volumes": [{"name": "record", "hostPath": {"path": self.records, "type": "DirectoryOrCreate"}}],
+            "terminationGracePeriodSeconds": 60,
+            **more,
+        }
+
+    def written(self) -> dict[str, Record]:
+        """What each pod wrote down, by its name."""
+        text = self.ssh(f'cd {shlex.quote(self.records)} && for name in *; do echo "= $name"; cat $name; done')
+        parts = [part.partition("\n") for part in re.split(r"^= ", text, flags=re.MULTILINE)[1:]]
+        return {name: Record.read(content) for name, _line, content in parts}
