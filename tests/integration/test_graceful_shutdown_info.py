@@ -38,7 +38,7 @@ limited() {{ [ "$(busctl get-property {OBJECT} InhibitDelayMaxUSec)" = "t ${{1}}
 reload() {{ systemctl kill --signal=HUP systemd-logind; until_ limited "$1"; }}
 pid() {{ systemctl show --property=MainPID --value kubelet; }}
 locked() {{ busctl call {OBJECT} ListInhibitors | grep -q "\"kubelet\" .*\"delay\" 0 $(pid)\b"; }}
-restart() {{ systemctl restart kubelet; until_ locked; }}
+restart() {{ systemctl reset-failed kubelet || :; systemctl restart kubelet; until_ locked; }}
 said() {{ journalctl --no-pager --unit=kubelet --since="$1" | grep -q "$2"; }}
 """
 
@@ -72,7 +72,9 @@ class Node:
         self.ssh(f"{SHELL}\nreload 5; restart")
 
     def give_back(self):
-        self.lab.wait_ready([self.name])
+        # A test that failed may have left it off, or with a kubelet that does not start.
+        self.lab.power_on(self.name)
+        self.lab.node(self.name).wait_boot_id()
         self.ssh(f"rm -rf {OTHERS} {FOLDER} {STATE}")
         self.ssh(f"cp -a {KEPT}/config.yaml {CONFIG} && cp -a {KEPT}/logind.conf.d {FOLDER} && rm -rf {KEPT}")
         self.ssh(f"{SHELL}\nsystemctl kill --signal=HUP systemd-logind; sleep 0.5; restart")

@@ -187,7 +187,8 @@ def test_the_report_names_what_the_shutdown_left(lab, world, rolling, tmp_path, 
         "delegate_to": "localhost",
     }
     with member(world, lab, name) as variables:
-        done = rolling.run({name: variables}, sweep=sweep, before_reboot_tasks=rolling.tasks("late", late)).good()
+        run = rolling.start({name: variables}, sweep=sweep, before_reboot_tasks=rolling.tasks("late", late))
+        done = run.done(400).good()
 
         found = {item["name"].split("-")[0]: item for item in done.entry(name)["leftovers"]}
         assert {key: (item["phase"], item["removed"]) for key, item in found.items()} == {
