@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
 from . import kwok, network, supervisor
 from .cluster import Lab
@@ -36,6 +37,10 @@ def parser() -> argparse.ArgumentParser:
     simulate.add_argument("--label", action="append", default=[], type=_label, metavar="KEY=VALUE")
     unsimulate = commands.add_parser("unsimulate", help="remove simulated nodes")
     unsimulate.add_argument("--prefix", help="only those that were made with it (default: all)")
+    metal3 = commands.add_parser("metal3", help="play metal3's part for the BareMetalHosts of a namespace")
+    metal3.add_argument("--namespace", required=True)
+    metal3.add_argument("--settings", required=True, type=Path, help="directory with the settings of each host")
+    metal3.add_argument("--kubeconfig", type=Path, help="of the cluster with the BareMetalHosts (default: the lab's)")
     supervise = commands.add_parser("supervise", help="run one node's machine (started by the lab itself)")
     supervise.add_argument("node")
     return top
@@ -80,6 +85,10 @@ def _run(options: argparse.Namespace) -> int:
             lab.simulate(kwok.names(options.count, options.prefix), dict(options.label))
     elif options.command == "unsimulate":
         lab.unsimulate(prefix=options.prefix)
+    elif options.command == "metal3":
+        from .metal3 import commands
+
+        commands.metal3(lab, options.namespace, options.settings, options.kubeconfig)
     else:
         return supervisor.supervise(lab.node(options.node))
     return 0

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from . import kwok
 from .certificates import Authority, kubeconfig, signing_keys, write_private
 from .cgroups import Cgroup
 from .commands import direct_environment
@@ -184,6 +185,7 @@ class ControlPlane:
             f"--kubeconfig={self._kubeconfig('kwok')}",
             *(f"--config={path}" for path in sorted((PACKAGE / "stages").iterdir())),
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+            f"--manage-nodes-with-label-selector={kwok.POWER}!={kwok.OFF}",
             # Renewed each quarter of this time, which must stay well below the grace period.
             f"--node-lease-duration-seconds={2 * NODE_GRACE}",
             "--cidr=10.215.0.0/16",

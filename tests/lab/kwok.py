@@ -12,6 +12,8 @@ from typing import Any
 
 LABEL = "type=kwok"
 PREFIX = "kwok"
+# A node with this value is off: kwok forgets it, with its Lease and its pods. Without the label it is on.
+POWER, OFF = "lab.holdfast.dev/power", "off"
 
 
 def names(count: int, prefix: str = PREFIX) -> list[str]:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from lab.metal3 import annotations, ironic, rules
-from lab.metal3.annotations import DETACHED, PAUSED, REBOOT
+from lab.metal3 import ironic, reboot_keys, rules
 from lab.metal3.provisioner import Provisioner
+from lab.metal3.reboot_keys import DETACHED, PAUSED, REBOOT
 from lab.metal3.settings import Faults, Settings, Times, load
 
 KEY = f"{REBOOT}/failover"
@@ -157,7 +157,7 @@ class Bench:
     ],
 )
 def test_a_key_matches_exactly_or_with_a_suffix_after_a_slash(key: str, expected: bool) -> None:
-    assert annotations.is_reboot(key) is expected
+    assert reboot_keys.is_reboot(key) is expected
 
 
 # -- values
@@ -197,7 +197,7 @@ def test_a_key_matches_exactly_or_with_a_suffix_after_a_slash(key: str, expected
     ],
 )
 def test_a_value_is_read_as_far_as_it_can_be(value: str, mode: str, force: bool, valid: bool) -> None:
-    assert annotations.parse(value) == annotations.Arguments(mode, force, valid)
+    assert reboot_keys.parse(value) == reboot_keys.Arguments(mode, force, valid)
 
 
 @pytest.mark.parametrize("value", ['{"mode":"HARD"}', '{"mode":"cold"}', '{"mode":""}', "", "{}"])

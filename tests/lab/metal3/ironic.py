@@ -86,7 +86,8 @@ class Node:
             if now < self.accepted + faults.slow:
                 return None
             return self._command(faults)
-        if busy:
+        if busy and self.target in (REBOOT, SOFT_REBOOT):
+            # It is on before and after.
             return None
         if reading is not None and reading == (OFF if self.target in (OFF, SOFT_OFF) else ON):
             self.power_state, self.target = reading, ""

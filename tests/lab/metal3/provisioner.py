@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .annotations import SOFT
 from .ironic import OFF, ON, REBOOT, SOFT_OFF, SOFT_REBOOT, Answer, Node
+from .reboot_keys import SOFT
 from .settings import Faults, Times
 
 _EVENTS = {

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from . import conditions
-from .annotations import DETACHED, HARD, PAUSED, REBOOT, SOFT, request
 from .provisioner import Provisioner
+from .reboot_keys import DETACHED, HARD, PAUSED, REBOOT, SOFT, request
 
 Host = dict[str, Any]
 Events = list[tuple[str, str]]
