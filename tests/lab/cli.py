@@ -41,6 +41,10 @@ def parser() -> argparse.ArgumentParser:
     metal3.add_argument("--namespace", required=True)
     metal3.add_argument("--settings", required=True, type=Path, help="directory with the settings of each host")
     metal3.add_argument("--kubeconfig", type=Path, help="of the cluster with the BareMetalHosts (default: the lab's)")
+    attacher = commands.add_parser("attacher", help="attach and detach volumes as a storage driver does")
+    attacher.add_argument("--driver", required=True, help="name of the driver, as VolumeAttachments have it")
+    attacher.add_argument("--namespace", required=True, help="of its claims and pods")
+    attacher.add_argument("--delays", required=True, type=Path, help='file such as {"attach": 0, "detach": null}')
     supervise = commands.add_parser("supervise", help="run one node's machine (started by the lab itself)")
     supervise.add_argument("node")
     return top
@@ -85,10 +89,13 @@ def _run(options: argparse.Namespace) -> int:
             lab.simulate(kwok.names(options.count, options.prefix), dict(options.label))
     elif options.command == "unsimulate":
         lab.unsimulate(prefix=options.prefix)
-    elif options.command == "metal3":
+    elif options.command in ("metal3", "attacher"):
         from .metal3 import commands
 
-        commands.metal3(lab, options.namespace, options.settings, options.kubeconfig)
+        if options.command == "metal3":
+            commands.metal3(lab, options.namespace, options.settings, options.kubeconfig)
+        else:
+            commands.attacher(lab, options.driver, options.namespace, options.delays)
     else:
         return supervisor.supervise(lab.node(options.node))
     return 0
