@@ -22,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster impor
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, retry_conflicts, wait_for
 from lab import Lab
+from lab.management import Management
 from lab.metal3.controller import hosts_path
 from lab.metal3.settings import Settings, Times, path_of
 from lab.metal3.switches import Switch, switch
@@ -56,6 +57,24 @@ def machines(lab: Lab, cluster: Cluster) -> Iterator[None]:
             name = "machines.cluster.x-k8s.io"
             cluster.delete(paths.one(_CRDS, name))
             assert wait_for(cluster, _CRDS, name, lambda item: item is None, Deadline(PATIENCE)) is None
+
+
+@contextlib.contextmanager
+def management(lab: Lab, world: Any) -> Iterator[tuple[Cluster, Path]]:
+    """A cluster of its own for hosts and Machines, for one test at a time; it has the namespace of the world.
+
+    Nobody collects anything there, so what is made in it stays until the lab goes.
+    """
+    with turn(lab, "management"):
+        plane = Management(lab)
+        plane.start()
+        try:
+            cluster = Cluster({"kubeconfig": str(plane.kubeconfig)})
+            cluster.create("/api/v1/namespaces", {"metadata": {"name": world.namespace}})
+            install(cluster, "baremetalhosts", "metal3machines", "machines")
+            yield cluster, plane.kubeconfig
+        finally:
+            plane.stop()
 
 
 class Host:

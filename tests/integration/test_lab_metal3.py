@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from integration.metal3 import bound, machines, wait
+import yaml
+from integration.metal3 import bound, machines, management, wait
 from integration.realnodes import boot_id
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -188,6 +189,26 @@ def test_a_node_leads_to_its_host(hosts, host, lab, world):
         )
         assert machine["status"]["nodeRef"]["name"] == host.node
         assert machine["spec"]["infrastructureRef"]["kind"] == "Metal3Machine"
+
+
+def test_hosts_in_a_cluster_of_their_own(world, lab, nodes, tmp_path):
+    (node,) = nodes()
+    with (
+        management(lab, world) as (cluster, kubeconfig),
+        bound(world, lab, tmp_path, (cluster, kubeconfig)) as hosts,
+    ):
+        host = hosts.add(node)
+        hosts.chain(host)
+        hosts.start()
+        host.annotate({KEY: HARD})
+        host.until_told(on=False)
+        assert host.powered is False
+        assert cluster.find(paths.node(node)) is None
+        assert world.cluster.find(host.path) is None
+        # The two don't trust each other's users.
+        assert (
+            yaml.safe_load(kubeconfig.read_text())["clusters"] != yaml.safe_load(lab.kubeconfig.read_text())["clusters"]
+        )
 
 
 @pytest.mark.nodes

@@ -5,21 +5,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import argparse
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 
 from ..cluster import Lab
+from . import redfish
 from .attacher import Attacher
 from .controller import Controller
 
 
-def metal3(lab: Lab, namespace: str, settings: Path, kubeconfig: Path | None) -> None:
+def run(lab: Lab, options: argparse.Namespace) -> None:
     """Until the process ends."""
-    cluster = Cluster({"kubeconfig": str(kubeconfig or lab.kubeconfig)})
-    Controller(lab, cluster, Cluster({"kubeconfig": str(lab.kubeconfig)}), namespace, settings).run()
-
-
-def attacher(lab: Lab, driver: str, namespace: str, delays: Path) -> None:
-    """Until the process ends."""
-    Attacher(Cluster({"kubeconfig": str(lab.kubeconfig)}), driver, namespace, delays).run()
+    workload = {"kubeconfig": str(lab.kubeconfig)}
+    if options.command == "metal3":
+        hosts = Cluster({"kubeconfig": str(options.kubeconfig or lab.kubeconfig)})
+        Controller(lab, hosts, Cluster(workload), options.namespace, options.settings).run()
+    elif options.command == "attacher":
+        Attacher(Cluster(workload), options.driver, options.namespace, options.delays).run()
+    else:
+        redfish.serve(
+            lab, options.settings, options.address, options.port, auth_file=options.auth_file, pki=options.pki
+        )
