@@ -17,18 +17,19 @@ from ._face import Context, Params, Result
 
 def bare_metal_host_info(context: Context, params: Params) -> Result:
     """Describe one host, that of a node, those of a namespace, or all; what is not there is not described."""
-    found = _hosts(context, params)
+    context, named = _metal3.asked_for(context, params)
+    found = _hosts(context, params, named)
     nodes = _metal3.nodes_of(context.cluster, context.management, found)
-    if params.get("node") and not params.get("host"):
+    if params.get("node") and not named:
         nodes.update({host["metadata"]["uid"]: params["node"] for host in found})
     described = [_describe(host, nodes.get(host["metadata"]["uid"])) for host in found]
     return {"changed": False, "hosts": sorted(described, key=lambda host: (host["namespace"], host["name"]))}
 
 
-def _hosts(context: Context, params: Params) -> list[Object]:
+def _hosts(context: Context, params: Params, named: str) -> list[Object]:
     namespace = params.get("namespace") or ""
-    if params.get("host"):
-        found = _metal3.named(context.management, params["host"], namespace)
+    if named:
+        found = _metal3.named(context.management, named, namespace)
     elif params.get("node"):
         return _of_node(context, params["node"], namespace)
     else:

@@ -10,21 +10,26 @@ refused: the wrong host would be switched off.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from . import _bare_metal_host as rules
 from . import _machine, _node
 from . import _paths as paths
 from ._cluster import Cluster, Object
-from ._errors import NotFound, Refused
+from ._errors import InvalidInput, NotFound, Refused
+from ._face import Context, Params
 
 GROUP = "metal3.io"
-_VERSION = f"apis/{GROUP}/v1alpha1"
-ALL_HOSTS = f"/{_VERSION}/baremetalhosts"
+_HOSTS = f"apis/{GROUP}/v1alpha1"
+ALL_HOSTS = f"/{_HOSTS}/baremetalhosts"
 
 _INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
-_INFRASTRUCTURE_VERSIONS = ("v1beta2", "v1beta1")
+# Of Cluster API and of its metal3 provider alike. One that is not served has no objects.
+_VERSIONS = ["v1beta2", "v1beta1"]
 _KIND = "Metal3Machine"
 HOST_OF_MACHINE = "metal3.io/BareMetalHost"
 _PROVIDER = "metal3://"
@@ -32,7 +37,7 @@ _PROVIDER = "metal3://"
 
 def hosts(namespace: str) -> str:
     """Path of the BareMetalHosts of a namespace; of all where it is empty."""
-    return paths.namespaced(_VERSION, namespace, "baremetalhosts") if namespace else ALL_HOSTS
+    return paths.namespaced(_HOSTS, namespace, "baremetalhosts") if namespace else ALL_HOSTS
 
 
 def path_of(host: Object) -> str:
@@ -81,6 +86,27 @@ def listed(management: Cluster, namespace: str = "", field_selector: str = "") -
         return []
 
 
+def asked_for(context: Context, params: Params) -> tuple[Context, str]:
+    """The name of the BareMetalHost that a task gives, if it does, and how to reach the clusters.
+
+    The common option ``host`` is the URL of the API server. What is no URL there is the name of a host.
+
+    Raises:
+        InvalidInput: It is given twice, and differs.
+    """
+    name, host = params.get("bare_metal_host") or "", params.get("host") or ""
+    if not host or "://" in host:
+        return context, name
+    if name and name != host:
+        raise InvalidInput(
+            f"bare_metal_host is {name}, but host is {host}. Give one; the API server is given as a URL."
+        )
+    if context.params.get("host"):
+        # It has hidden what the environment says of the API server.
+        context = replace(context, params={**context.params, "host": os.environ.get("K8S_AUTH_HOST")})
+    return context, host
+
+
 # -- from a Node to its host ------------------------------------------------------------------------------------------
 
 
@@ -120,10 +146,7 @@ def host_of(management: Cluster, node: Object, namespace: str = "") -> Object:
 
 
 def _by_machine(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
-    versions = _machine.served_versions(management)
-    if not versions:
-        return None, f"the API {_machine.GROUP} is not installed in the management cluster"
-    machine, why = _machine_of(management, versions, node, namespace)
+    machine, why = _machine_of(management, node, namespace)
     if machine is None:
         return None, why
     full_name = _full(machine)
@@ -152,12 +175,12 @@ def _by_machine(management: Cluster, node: Object, namespace: str) -> tuple[Obje
     return host, ""
 
 
-def _machine_of(management: Cluster, versions: list[str], node: Object, namespace: str) -> tuple[Object | None, str]:
+def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
     """The Machine that the Node names, else the one that names the Node."""
     name, known = _node.name(node), _machine.name_of(node)
     if known is None:
-        return _machine_naming(management, versions[0], node, namespace)
-    machine = _machine.find(management, versions, *known)
+        return _machine_naming(management, node, namespace)
+    machine = _machine.find(management, _VERSIONS, *known)
     if machine is None:
         return None, f"there is no Machine {'/'.join(known)}"
     reference = _node_reference(machine.object)
@@ -172,12 +195,10 @@ def _machine_of(management: Cluster, versions: list[str], node: Object, namespac
     return machine.object, ""
 
 
-def _machine_naming(management: Cluster, version: str, node: Object, namespace: str) -> tuple[Object | None, str]:
+def _machine_naming(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
     name, uid = _node.name(node), node["metadata"].get("uid")
-    api = f"apis/{_machine.GROUP}/{version}"
-    path = paths.namespaced(api, namespace, "machines") if namespace else f"/{api}/machines"
     found = []
-    for machine in management.items(path):
+    for machine in _machines(management, namespace):
         reference = _node_reference(machine)
         if reference.get("name") == name and reference.get("uid") in (None, "", uid):
             found.append(machine)
@@ -190,6 +211,16 @@ def _machine_naming(management: Cluster, version: str, node: Object, namespace: 
             candidates=names,
         )
     return (found[0], "") if found else (None, f"no Machine says that it is node {name}")
+
+
+def _machines(management: Cluster, namespace: str) -> list[Object]:
+    """The Machines of a namespace, or all; none where Cluster API is not installed."""
+    for version in _VERSIONS:
+        api = f"apis/{_machine.GROUP}/{version}"
+        path = paths.namespaced(api, namespace, "machines") if namespace else f"/{api}/machines"
+        with suppress(NotFound):
+            return list(management.items(path))
+    return []
 
 
 def _by_provider_id(management: Cluster, node: Object) -> tuple[Object | None, str]:
@@ -233,7 +264,7 @@ def _by_consumer(management: Cluster, host: Object) -> str:
     owner = next((item for item in owners if item.get("kind") == "Machine"), None)
     if owner is None:
         return ""
-    machine = _machine.find(management, _machine.served_versions(management), place, owner["name"])
+    machine = _machine.find(management, _VERSIONS, place, owner["name"])
     return str(_node_reference(machine.object).get("name") or "") if machine else ""
 
 
@@ -249,13 +280,10 @@ def _providers(cluster: Cluster) -> dict[str, str]:
 
 
 def _metal3_machine(management: Cluster, namespace: str, name: str) -> Object | None:
-    group = management.find(f"/apis/{_INFRASTRUCTURE}") or {}
-    served = {item["version"] for item in group.get("versions") or []}
-    for version in _INFRASTRUCTURE_VERSIONS:
-        if version in served:
-            collection = paths.namespaced(f"apis/{_INFRASTRUCTURE}/{version}", namespace, "metal3machines")
-            if found := management.find(paths.one(collection, name)):
-                return found
+    for version in _VERSIONS:
+        collection = paths.namespaced(f"apis/{_INFRASTRUCTURE}/{version}", namespace, "metal3machines")
+        if found := management.find(paths.one(collection, name)):
+            return found
     return None
 
 

@@ -45,7 +45,8 @@ def reboot_annotation(context: Context, params: Params) -> Result:
     """Set or remove one reboot annotation; see the module of the same name."""
     if params.get("key") is not None:
         _reboot_key.check_key(params["key"])
-    work = _Work(context, params)
+    context, host = _metal3.asked_for(context, params)
+    work = _Work(context, params, host)
     with _run.heartbeat(context.cluster, params.get("run") or ""):
         return work.put() if params["state"] == "present" else work.remove()
 
@@ -65,7 +66,7 @@ class _Change:
 class _Work:
     """One annotation of one host."""
 
-    def __init__(self, context: Context, params: Params) -> None:
+    def __init__(self, context: Context, params: Params, named: str) -> None:
         self._context = context
         self._management = context.management
         self._params = params
@@ -73,7 +74,7 @@ class _Work:
         self._mode: str = params["mode"]
         self._run: str = params.get("run") or ""
         self._deadline = Deadline(params["wait_timeout"])
-        host, self._node = self._resolve()
+        host, self._node = self._resolve(named)
         self._namespace: str = host["metadata"]["namespace"]
         self._name: str = host["metadata"]["name"]
         self._collection = _metal3.hosts(self._namespace)
@@ -81,19 +82,21 @@ class _Work:
 
     # -- which host, which node
 
-    def _resolve(self) -> tuple[Object, str]:
+    def _resolve(self, named: str) -> tuple[Object, str]:
         """The host, and the Node that it is; empty where that is not known."""
         params = self._params
         name, namespace = params.get("node") or "", params.get("namespace") or ""
-        if not name and not params.get("host"):
-            raise InvalidInput("Give host, the name of the BareMetalHost, or node, the name of the Node that it is.")
-        if not params.get("host"):
+        if not name and not named:
+            raise InvalidInput(
+                "Give bare_metal_host, the name of the BareMetalHost, or node, the name of the Node that it is."
+            )
+        if not named:
             return _metal3.host_of(self._management, read_node(self._context.cluster, name), namespace), name
-        host = _metal3.find(self._management, params["host"], namespace)
+        host = _metal3.find(self._management, named, namespace)
         known = _metal3.nodes_of(self._context.cluster, self._management, [host]).get(host["metadata"]["uid"], "")
         if name and known and name != known:
             raise Refused(
-                f"BareMetalHost {rules.full_name(host)} is node {known}, not {name}. Leave out host or node, or give "
+                f"BareMetalHost {rules.full_name(host)} is node {known}, not {name}. Leave out one of them, or give "
                 "the right one.",
                 node=known,
                 host=rules.full_name(host),

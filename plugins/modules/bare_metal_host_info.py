@@ -15,13 +15,18 @@ description:
   - A host is that of a Node by the Node's Machine and Metal3Machine, or by the Node's provider ID.
   - What does not exist is not in the result. That is no failure, nor is a management cluster without metal3.
 options:
-  host:
+  bare_metal_host:
     description:
       - Name of the BareMetalHost. Without it and without O(node), all are described.
     type: str
   node:
     description:
       - Name of the Node whose host is described.
+    type: str
+  host:
+    description:
+      - The URL of the API server, as in all modules. What is no URL is taken for O(bare_metal_host).
+      - Falls back on the environment variable E(K8S_AUTH_HOST).
     type: str
   namespace:
     description:
@@ -176,7 +181,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import e
 OPERATION = bare_metal_host_info
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "host": {"type": "str"},
+        "bare_metal_host": {"type": "str"},
         "node": {"type": "str"},
         "namespace": {"type": "str"},
         **auth_options(),

@@ -20,15 +20,20 @@ description:
     provisioned, being deleted, or have C(online) false or C(disablePowerOff) true.
   - Annotations of others are left byte for byte. As long as one of them with a key is there, the host stays off.
 options:
-  host:
+  bare_metal_host:
     description:
-      - Name of the BareMetalHost. With O(node), too, it is not searched for; that both are the same is checked as far as the
+      - Name of the BareMetalHost. This or O(node) is needed. With O(node), too, it is not searched for; that both are the same is checked as far as the
         objects tell.
     type: str
   node:
     description:
       - Name of the Node. Its host is found by its Machine and Metal3Machine, or by its provider ID.
-      - Where only O(host) is given, the Node is searched for in the same way, because its holds and its claim matter.
+      - Where only O(bare_metal_host) is given, the Node is searched for in the same way, because its holds and its claim matter.
+    type: str
+  host:
+    description:
+      - The URL of the API server, as in all modules. What is no URL is taken for O(bare_metal_host).
+      - Falls back on the environment variable E(K8S_AUTH_HOST).
     type: str
   namespace:
     description:
@@ -274,7 +279,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_annota
 OPERATION = reboot_annotation
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "host": {"type": "str"},
+        "bare_metal_host": {"type": "str"},
         "node": {"type": "str"},
         "namespace": {"type": "str"},
         "key": {"type": "str", "no_log": False},
@@ -287,7 +292,6 @@ SPEC: dict[str, Any] = {
         **auth_options(),
         **management_option(),
     },
-    "required_one_of": [("host", "node")],
     "supports_check_mode": True,
 }
 
