@@ -26,6 +26,7 @@ from lab.management import Management
 from lab.metal3.controller import hosts_path
 from lab.metal3.settings import Settings, Times, path_of
 from lab.metal3.switches import Switch, switch
+from lab.metal3.webhook import configuration, serving
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE = 60
@@ -75,6 +76,19 @@ def management(lab: Lab, world: Any) -> Iterator[tuple[Cluster, Path]]:
             yield cluster, plane.kubeconfig
         finally:
             plane.stop()
+
+
+@contextlib.contextmanager
+def webhook(hosts: Hosts, folder: Path) -> Iterator[None]:
+    """metal3's validating webhook, for the hosts of one namespace."""
+    collection = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    pki = hosts.lab.paths.pki
+    with serving(pki, folder) as port:
+        made = hosts.cluster.create(collection, configuration(hosts.namespace, port, (pki / "ca.crt").read_bytes()))
+        try:
+            yield
+        finally:
+            hosts.cluster.delete(paths.one(collection, made["metadata"]["name"]))
 
 
 class Host:

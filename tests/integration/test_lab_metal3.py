@@ -9,7 +9,7 @@ import time
 
 import pytest
 import yaml
-from integration.metal3 import bound, machines, management, wait
+from integration.metal3 import bound, machines, management, wait, webhook
 from integration.realnodes import boot_id
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -173,6 +173,27 @@ def test_where_power_off_is_disabled_a_reboot_is_one_and_off_is_never_seen(host,
     assert all(change.object["status"]["poweredOn"] for change in told.changes)
 
 
+def test_where_there_is_a_webhook_a_bad_value_is_rejected_and_an_old_one_blocks_every_edit(hosts, nodes, tmp_path):
+    (node,) = nodes()
+    host = hosts.add(node, annotations={OTHER: "hard"})
+    with webhook(hosts, tmp_path):
+        wait(lambda: refusal(host, {KEY: SOFT}), "the webhook to be asked")
+        assert "failed to unmarshal the data from the reboot.metal3.io annotation" in refusal(host, {"any": "thing"})
+        host.annotate({OTHER: None})
+        host.annotate({KEY: SOFT})
+        assert "invalid mode" in refusal(host, {KEY: '{"mode": "HARD"}'})
+    assert host.annotations == {KEY: SOFT}
+
+
+def refusal(host, annotations):
+    try:
+        host.annotate(annotations)
+    except ApiFailure as error:
+        return str(error)
+    host.annotate(dict.fromkeys(annotations))
+    return ""
+
+
 def test_a_change_from_outside_is_noticed(host):
     host.until(lambda item: item["status"].get("conditions"))
     host.cut()
@@ -211,6 +232,7 @@ def test_hosts_in_a_cluster_of_their_own(world, lab, nodes, tmp_path):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.nodes
 @pytest.mark.parametrize("name", ["node-1", "node-2"])
 @pytest.mark.parametrize("value", [HARD, SOFT])

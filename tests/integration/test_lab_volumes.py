@@ -71,6 +71,7 @@ def test_attaching_takes_its_time(volumes, world, nodes):
     assert time.monotonic() > before + 3
 
 
+@pytest.mark.slow
 def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, nodes):
     dead, other = nodes(2)
     volumes.statefulset("db", 4, tolerations=AT_ONCE)
@@ -88,6 +89,7 @@ def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, no
     volumes.until_ready("db", 4)
 
 
+@pytest.mark.slow
 def test_a_driver_that_never_detaches(volumes, world, nodes):
     dead, other = nodes(2)
     volumes.statefulset("db", 2, tolerations=AT_ONCE)

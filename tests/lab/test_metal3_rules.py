@@ -10,8 +10,10 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lab.metal3 import ironic, reboot_keys, rules
+from lab.metal3 import ironic, reboot_keys, rules, webhook
 from lab.metal3.provisioner import Provisioner
 from lab.metal3.reboot_keys import DETACHED, PAUSED, REBOOT
 from lab.metal3.settings import Faults, Settings, Times, load
@@ -112,7 +114,7 @@ class Bench:
         return outcome
 
     def run(self, seconds: float) -> Bench:
-        """Look again whenever that is due; the conductor works each second."""
+        """Look again whenever that is due; while something is under way the conductor works each second."""
         end = self.now + seconds
         looks = 0
         while self.now <= end:
@@ -121,7 +123,8 @@ class Bench:
                 self.due = None if after is None else self.now + after
                 looks += 1
                 assert looks < 20 * (seconds + 5), "never content"
-            self.now += 1
+            quiet = not self.node.target and self.ends_at is None
+            self.now = max(self.now + 1, min(end, self.due or end) if quiet else 0)
             self.conduct()
         return self
 
@@ -240,6 +243,27 @@ def test_keys_with_a_suffix_are_never_removed_and_the_host_is_off_until_the_last
     assert bench.powered is False
     bench.drop(OTHER).run(5)
     assert (bench.powered, bench.status["poweredOn"]) == (True, True)
+
+
+# -- the webhook
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ("", ""),
+        ('{"mode":""}', ""),
+        ('{"mode":"hard","force":true}', ""),
+        ("hard", "failed to unmarshal the data from the reboot.metal3.io annotation"),
+        ('{"mode":"HARD"}', 'invalid mode in the reboot.metal3.io annotation, allowed are "hard", "soft" or ""'),
+    ],
+)
+def test_the_webhook_rejects_what_the_controller_would_take(value: str, complaint: str) -> None:
+    found = webhook.review(
+        {"uid": "1", "object": {"metadata": {"annotations": {KEY: HARD, OTHER: value, "x": "hard"}}}}
+    )
+    assert found.get("status", {}).get("message", "").startswith(complaint)
+    assert found["allowed"] is (complaint == "")
 
 
 # -- order of steps
@@ -579,6 +603,55 @@ def test_where_ironic_had_nothing_to_do_the_power_told_is_that_of_the_specificat
     outcome = rules.look(bench.host, Late(ironic.Node(power_state=ironic.OFF), 0.0))
     assert outcome.status is not None
     assert (outcome.status["poweredOn"], outcome.status["errorCount"], outcome.after) == (True, 0, 60)
+
+
+# -- whatever happens
+
+VALUES = st.sampled_from(["", HARD, SOFT, "hard", '{"mode":"hard","force":true}', '{"mode":"cold"}', "null"])
+STATES = st.sampled_from(
+    ["provisioned", "externally provisioned", "available", "inspecting", "provisioning", "preparing"]
+)
+FAULTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "refused": st.sampled_from([True, False]),
+        "flaky": st.integers(0, 3),
+        "slow": st.integers(0, 30),
+        "stale": st.booleans(),
+        "soft_ignored": st.booleans(),
+        "soft_unsupported": st.booleans(),
+        "unreachable": st.booleans(),
+        "locked": st.integers(0, 2),
+    },
+)
+
+
+@given(STATES, st.dictionaries(st.sampled_from([KEY, OTHER, REBOOT, "of.others/key"]), VALUES), FAULTS, st.booleans())
+def test_no_key_but_the_one_without_a_suffix_is_ever_touched(
+    state: str, keys: dict[str, str], faults: dict[str, Any], on: bool
+) -> None:
+    bench = Bench(state, on=on).fails(**faults)
+    for key, value in keys.items():
+        bench.put(key, value)
+    bench.run(400)
+    left = bench.host["metadata"]["annotations"]
+    assert {key: value for key, value in keys.items() if key != REBOOT}.items() <= left.items()
+    assert left.items() <= keys.items()
+
+
+@given(st.dictionaries(st.sampled_from([KEY, OTHER, REBOOT]), VALUES, min_size=1), FAULTS)
+def test_a_host_that_is_asked_off_is_off_once_nothing_is_wrong_any_more(
+    keys: dict[str, str], faults: dict[str, Any]
+) -> None:
+    bench = Bench().fails(**faults)
+    for key, value in {**keys, KEY: HARD}.items():
+        bench.put(key, value)
+    bench.run(100).fails(**{name: type(value)() for name, value in faults.items()}).run(2000)
+    assert (bench.powered, bench.status["poweredOn"]) == (False, False)
+    for key in bench.keys:
+        bench.drop(key)
+    bench.run(2000)
+    assert (bench.powered, bench.status["poweredOn"]) == (True, True)
 
 
 # -- settings

@@ -90,7 +90,9 @@ class Controller:
                     self._heard(self._news.get_nowait())
             for name in list(self._known):
                 if self._known[name].node.target or self._known[name].busy:
-                    self._conduct(name)
+                    # Where a machine's power can't be read for a moment, it is read again.
+                    with contextlib.suppress(ApiFailure, Unreachable):
+                        self._conduct(name)
             now = time.monotonic()
             for name, known in list(self._known.items()):
                 if known.due is not None and known.due <= now:
@@ -131,6 +133,11 @@ class Controller:
         if settings is None:
             del self._known[name]
             return None
+        failed = known.act.exception() if known.act and known.act.done() else None
+        if failed:
+            known.act = None
+            say(f"metal3: {name}: {failed}")
+            known.node.fail(str(failed))
         command = known.node.advance(
             time.monotonic(), known.switch.powered(), settings.faults, settings.times, busy=known.busy
         )

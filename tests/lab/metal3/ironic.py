@@ -92,21 +92,22 @@ class Node:
         if reading is not None and reading == (OFF if self.target in (OFF, SOFT_OFF) else ON):
             self.power_state, self.target = reading, ""
         elif self.target in (SOFT_OFF, SOFT_REBOOT) and now >= self.accepted + times.soft_timeout:
-            self._fail(f"timed out after {times.soft_timeout:g} secs waiting for the machine to end")
+            self.fail(f"timed out after {times.soft_timeout:g} secs waiting for the machine to end")
         return None
 
     def _command(self, faults: Faults) -> Command | None:
         refused = self.target in faults.refused
         if faults.unreachable or refused or self.failures < faults.flaky:
             self.failures += not (refused or faults.unreachable)
-            self._fail("the BMC does not answer" if faults.unreachable else "the BMC refused")
+            self.fail("the BMC does not answer" if faults.unreachable else "the BMC refused")
             return None
         self.commanded = True
         if faults.soft_ignored and self.target in (SOFT_OFF, SOFT_REBOOT):
             return Command.NOTHING
         return _COMMANDS[self.target]
 
-    def _fail(self, why: str) -> None:
+    def fail(self, why: str) -> None:
+        """The change under way does not come about."""
         self.last_error = f"Failed to change power state to '{self.target}'. Error: {why}"
         self.target = ""
 

@@ -76,6 +76,20 @@ def request(annotations: Mapping[str, str], *, expect_force: bool) -> Request:
     return Request(bool(asked), mode, tuple(invalid))
 
 
+def complaints(annotations: Mapping[str, str]) -> list[str]:
+    """What the validating webhook, where there is one, has against them."""
+    found = []
+    for key, value in annotations.items():
+        if not is_reboot(key):
+            continue
+        arguments = parse(value)
+        if not arguments.valid:
+            found.append(f"failed to unmarshal the data from the {REBOOT} annotation: {value}")
+        elif arguments.mode not in (HARD, SOFT, ""):
+            found.append(f'invalid mode in the {REBOOT} annotation, allowed are "hard", "soft" or ""')
+    return found
+
+
 class _Pairs:
     """A JSON object that keeps keys which occur twice: the last one counts, whatever its case."""
 
