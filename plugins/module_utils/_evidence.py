@@ -55,8 +55,8 @@ def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime
     for names in _NEEDED[kind]:
         if not any(evidence.get(name) for name in names):
             raise InvalidInput(
-                f"evidence of kind {kind} needs {' or '.join(names)}. Without it there is nothing that could be looked "
-                "at again, or nobody who vouches for it.",
+                f"Evidence of kind {kind} for node {node} needs {' or '.join(names)}. Without it there is nothing "
+                "that could be looked at again, or nobody who vouches for it.",
                 node=node,
             )
     if evidence.get("node") and evidence["node"] != node:
@@ -76,7 +76,9 @@ def _check_age(node: str, at: str, now: datetime) -> None:
     try:
         age = seconds_between(from_text(at), now)
     except ValueError as error:
-        raise InvalidInput(f'evidence.at "{at}" is no time; write it as 2026-11-21T09:00:00Z.', node=node) from error
+        raise InvalidInput(
+            f'evidence.at "{at}" for node {node} is no time; write it as 2026-11-21T09:00:00Z.', node=node
+        ) from error
     if age > FRESH:
         raise _refused(
             node, f"it is {age:.0f} s old, and at most {FRESH:.0f} s is fresh", "Prove again that it is off.", "old"

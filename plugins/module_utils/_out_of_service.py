@@ -123,10 +123,10 @@ class _Contents:
 def _put_on(context: Context, params: Params) -> Result:
     deadline = Deadline(params["wait_timeout"])
     change: _Change = retry_conflicts(lambda: _try_to_put_on(context, params), seconds=_PATIENCE)
+    contents = _look(context.cluster, params["name"], params["value"])
     if not params["wait"] or context.check_mode:
-        contents = _look(context.cluster, params["name"], params["value"])
         return _result(change, contents, deadline)
-    contents = _watch(context.cluster, params["name"], params["value"], deadline)
+    _watch(context.cluster, params["name"], params["value"], deadline, contents)
     node = context.cluster.find(paths.node(params["name"]))
     back = _came_back(node, change.after)
     if contents.blockers:
@@ -272,12 +272,13 @@ def _forced(node: Object, record: Mapping[str, Any] | None, contents: _Contents)
 
 def _look(cluster: Cluster, name: str, value: str) -> _Contents:
     """What the node has now."""
-    return _watch(cluster, name, value, Deadline(0))
-
-
-def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline) -> _Contents:
-    """Watch until nothing is left that has to go, or until the deadline; both are looked at once at least."""
     contents = _Contents()
+    _watch(cluster, name, value, Deadline(0), contents)
+    return contents
+
+
+def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline, contents: _Contents) -> None:
+    """Watch until nothing is left that has to go, or until the deadline; each is looked at once at least."""
     for news in Follower(
         cluster,
         paths.PODS,
@@ -303,7 +304,6 @@ def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline) -> _Cont
             contents.saw_attachment(news.object, deleted=news.deleted)
         if not contents.attachments_left:
             break
-    return contents
 
 
 def _write(
