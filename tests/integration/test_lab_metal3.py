@@ -14,6 +14,7 @@ from integration.realnodes import boot_id
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
+from lab.metal3.settings import Times
 
 KEY = "reboot.metal3.io/failover"
 OTHER = "reboot.metal3.io/somebody-else"
@@ -230,6 +231,27 @@ def test_hosts_in_a_cluster_of_their_own(world, lab, nodes, tmp_path):
         assert (
             yaml.safe_load(kubeconfig.read_text())["clusters"] != yaml.safe_load(lab.kubeconfig.read_text())["clusters"]
         )
+
+
+@pytest.mark.long
+def test_metal3s_own_times(hosts, nodes):
+    """Three minutes for the machine to end by itself, one or two until the next try, a minute until on is noticed."""
+    (node,) = nodes()
+    host = hosts.add(node, times=Times())
+    host.faults(soft_ignored=True)
+    hosts.start()
+    host.annotate({KEY: SOFT})
+    start = time.monotonic()
+    host.until(lambda item: item["status"]["errorCount"] == 1, 300)
+    assert time.monotonic() - start >= 180
+    start = time.monotonic()
+    host.until_told(on=False, seconds=300)
+    assert time.monotonic() - start >= 60
+    assert host.commands == ["nothing", "off"]
+    host.switch_on()
+    host.until_told(on=True, seconds=90)
+    host.until_told(on=False)
+    assert host.commands == ["nothing", "off", "off"]
 
 
 @pytest.mark.slow
