@@ -170,7 +170,7 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     )
     if seen.overridden:
         facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
-    if taint:
+    if taint and (record is None or record.get("taint") == "found"):
         # Whoever put it there takes it off again.
         return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}))
     return _Change(node, _write(cluster, node, rules.with_taint(node, params["value"], cluster.now()), facts))

@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from . import _bare_metal_host as rules
-from . import _claim, _evidence, _gate, _metal3, _node, _reboot_key, _run
+from . import _evidence, _metal3, _node, _reboot_key, _run
 from ._bare_metal_host import Off, Written
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
-from ._errors import HoldfastError, InvalidInput, NotFound, Refused, TimedOut
+from ._errors import HoldfastError, Refused, TimedOut
 from ._face import Context, Params, Result
+from ._fence_target import resolve
 from ._hold import entry
 from ._names import REBOOT_KEYS
-from ._read_node import read_node
 from ._reboot_key import HARD, SOFT, Request
 from ._reboot_watch import wait_for_reboot
 from ._watch import Deadline, retry_conflicts, wait_for
@@ -74,59 +75,7 @@ class _Work:
         self._mode: str = params["mode"]
         self._run: str = params.get("run") or ""
         self._deadline = Deadline(params["wait_timeout"])
-        host, self._node = self._resolve(named)
-        self._namespace: str = host["metadata"]["namespace"]
-        self._name: str = host["metadata"]["name"]
-        self._collection = _metal3.hosts(self._namespace)
-        self._path = _metal3.path_of(host)
-
-    # -- which host, which node
-
-    def _resolve(self, named: str) -> tuple[Object, str]:
-        """The host, and the Node that it is; empty where that is not known."""
-        params = self._params
-        name, namespace = params.get("node") or "", params.get("namespace") or ""
-        if not name and not named:
-            raise InvalidInput(
-                "Give bare_metal_host, the name of the BareMetalHost, or node, the name of the Node that it is."
-            )
-        if not named:
-            return _metal3.host_of(self._management, read_node(self._context.cluster, name), namespace), name
-        host = _metal3.find(self._management, named, namespace)
-        known = _metal3.nodes_of(self._context.cluster, self._management, [host]).get(host["metadata"]["uid"], "")
-        if name and known and name != known:
-            raise Refused(
-                f"BareMetalHost {rules.full_name(host)} is node {known}, not {name}. Leave out one of them, or give "
-                "the right one.",
-                node=known,
-                host=rules.full_name(host),
-            )
-        node = name or known
-        if self._run and not node:
-            raise InvalidInput(
-                f"Which Node BareMetalHost {rules.full_name(host)} is can't be found out, so run {self._run} can't "
-                "have claimed it. Give node.",
-                host=rules.full_name(host),
-            )
-        return host, node
-
-    def _pass_gate(self) -> _gate.Pass:
-        """No hold, and the claim is ours, directly before the host is told to go off."""
-        override = self._params["override_holds"]
-        if self._node:
-            return _gate.look(self._context.cluster, self._node, override_holds=override, run=self._run)
-        if not override:
-            raise Refused(
-                f"Which Node BareMetalHost {self._full_name} is can't be found out, so nobody can say whether it is "
-                "held. Give node, or set override_holds where it is none.",
-                host=self._full_name,
-                why="node_unknown",
-            )
-        return _gate.Pass("")
-
-    @property
-    def _full_name(self) -> str:
-        return f"{self._namespace}/{self._name}"
+        self._target = resolve(context, params, named)
 
     # -- present
 
@@ -135,31 +84,35 @@ class _Work:
         if not self._params["wait"] or self._context.check_mode:
             return self._result(change, change.after)
         try:
-            host = self._wait_until_off() if self._key else self._wait_until_rebooted(change)
+            host = self._wait_until_off(change.after) if self._key else self._wait_until_rebooted(change)
         except HoldfastError as error:
-            seen = self._management.find(self._path)
-            error.fields.update(self._facts(seen) if seen else {}, changed=change.changed)
+            with suppress(HoldfastError):
+                seen = self._management.find(self._target.path)
+                error.fields.update(self._facts(seen) if seen else {})
+            error.fields["changed"] = change.changed
             raise
         return self._result(change, host)
 
     def _try_to_put(self) -> _Change:
-        host = self._read()
+        host = self._target.read()
         if why := rules.why_not(host):
             raise self._refused(host, why, "inert")
         request, written = rules.request_of(host, self._key), rules.written_of(host, self._key)
         value = _reboot_key.value_of(self._mode)
         if request and written and request.value == value:
+            self._target.check_claim(self._run)
             return _Change(host, host)
         if not self._key and (self._asked_by_others(host, request, written) or self._under_way(request, written)):
+            self._target.check_claim(self._run)
             return _Change(host, host)
         if not self._key and not request and (why := rules.why_no_reboot(host)):
             raise self._refused(host, why, "no_reboot")
-        seen = self._pass_gate()
+        seen = self._target.pass_gate(self._run, override_holds=self._params["override_holds"])
         if request is None or written is None:
             written = rules.write(
                 host,
                 since=to_text(self._management.now()),
-                node=self._node,
+                node=self._target.node,
                 boot_id=seen.boot_id,
                 run=self._run,
                 overridden=tuple(entry(hold["namespace"], hold["holder"]) for hold in seen.overridden),
@@ -181,14 +134,13 @@ class _Work:
 
     def _under_way(self, request: Request | None, written: Written | None) -> bool:
         """Whether a run before asked for this reboot, the annotation is gone, and the node has not booted since."""
-        if request is not None or written is None or not self._node or not written.boot_id:
+        if request is not None or written is None or not self._target.node or not written.boot_id:
             return False
         age = seconds_between(from_text(written.since), self._management.now())
-        node = read_node(self._context.cluster, self._node)
+        node = self._target.read_node()
         return age < _UNDER_WAY and _node.boot_id(node) == written.boot_id
 
-    def _wait_until_off(self) -> Object:
-        host = self._read()
+    def _wait_until_off(self, host: Object) -> Object:
         while True:
             off = rules.off(host, self._key)
             if off.believed or self._in_vain(host):
@@ -209,9 +161,9 @@ class _Work:
             off = rules.off(item, self._key)
             return off.believed or off.datable != now.datable
 
-        host = wait_for(self._management, self._collection, self._name, until, patience)
+        host = wait_for(self._management, self._target.collection, self._target.name, until, patience)
         if host is None:
-            raise self._host_is_gone()
+            raise self._target.gone()
         return host
 
     def _in_vain(self, host: Object) -> bool:
@@ -222,16 +174,16 @@ class _Work:
         if off.believed:
             return host
         if self._in_vain(host):
-            raise NotOff(f"BareMetalHost {self._full_name} does not go off: {off.why}.", why="inert")
+            raise NotOff(f"BareMetalHost {self._target.full_name} does not go off: {off.why}.", why="inert")
         if not off.datable:
             raise NotDatable(
-                f"BareMetalHost {self._full_name} is off, but that proves nothing: {off.why}. The key stays and keeps "
-                "it off. Use another kind of evidence: Redfish, a verify command, or a person who has looked.",
+                f"BareMetalHost {self._target.full_name} is off, but that proves nothing: {off.why}. The key stays and "
+                "keeps it off. Use another kind of evidence: Redfish, a verify command, or a person who has looked.",
                 why="not_datable",
             )
         sick = rules.trouble(host)
         raise TimedOut(
-            f"BareMetalHost {self._full_name} is not off after {self._params['wait_timeout']} s: {off.why}"
+            f"BareMetalHost {self._target.full_name} is not off after {self._params['wait_timeout']} s: {off.why}"
             f"{f' ({sick})' if sick and sick not in off.why else ''}. The key stays. "
             f"{_WAY_OUT[self._mode]}",
             why="timed_out",
@@ -240,15 +192,15 @@ class _Work:
     def _wait_until_rebooted(self, change: _Change) -> Object:
         written = rules.written_of(change.after, self._key)
         boot_id = written.boot_id if written else ""
-        if not boot_id and self._node:
-            boot_id = _node.boot_id(read_node(self._context.cluster, self._node))
+        if not boot_id and self._target.node:
+            boot_id = _node.boot_id(self._target.read_node())
         outcome = wait_for_reboot(
-            (self._management, self._collection, self._name),
-            (self._context.cluster, self._node, boot_id) if self._node and boot_id else None,
+            (self._management, self._target.collection, self._target.name),
+            (self._context.cluster, self._target.node, boot_id) if self._target.node and boot_id else None,
             self._deadline,
         )
         if outcome.host is None:
-            raise self._host_is_gone()
+            raise self._target.gone()
         gone = rules.request_of(outcome.host, self._key) is None
         if outcome.rebooted or gone:
             # The record of one that is not under way any more would have the next run wait for it.
@@ -256,15 +208,15 @@ class _Work:
         if not outcome.rebooted:
             about = "The annotation is gone, which is no reboot" if gone else "The annotation is still there"
             raise TimedOut(
-                f"BareMetalHost {self._full_name} was not seen to reboot within {self._params['wait_timeout']} s: "
-                f"{outcome.why}. {about}. Look at its BMC and console, and that metal3 runs.",
+                f"BareMetalHost {self._target.full_name} was not seen to reboot within {self._params['wait_timeout']} "
+                f"s: {outcome.why}. {about}. Look at its BMC and console, and that metal3 runs.",
                 why="timed_out",
             )
         return outcome.host
 
     def _forget(self) -> None:
         def attempt() -> None:
-            host = self._management.find(self._path)
+            host = self._management.find(self._target.path)
             if host is not None and rules.written_of(host, self._key):
                 self._merge(host, {REBOOT_KEYS: rules.records_with(host, self._key, None)})
 
@@ -280,18 +232,17 @@ class _Work:
         return self._result(change, host)
 
     def _try_to_remove(self) -> _Change:
-        host = self._read()
+        host = self._target.read()
         request, written = rules.request_of(host, self._key), rules.written_of(host, self._key)
         if not self._key and request and not written:
             self._context.warn(
-                f"{request.annotation} of BareMetalHost {self._full_name} stays: somebody else wrote it, so it is "
-                "theirs to take away."
+                f"{request.annotation} of BareMetalHost {self._target.full_name} stays: somebody else wrote it, so it "
+                "is theirs to take away."
             )
             return _Change(host, host)
         if request is None and written is None:
             return _Change(host, host)
-        if self._node:
-            _claim.check(read_node(self._context.cluster, self._node), self._run)
+        self._target.check_claim(self._run)
         return _Change(host, self._write(host, None, None))
 
     def _wait_until_on(self, change: _Change) -> Object:
@@ -301,18 +252,18 @@ class _Work:
         if rules.powered_on(host):
             return host
         if why:
-            self._context.warn(f"BareMetalHost {self._full_name} stays off: {why}.")
+            self._context.warn(f"BareMetalHost {self._target.full_name} stays off: {why}.")
             return host
 
         def until(item: Object | None) -> bool:
             return item is None or rules.powered_on(item) is True
 
-        found = wait_for(self._management, self._collection, self._name, until, self._deadline)
+        found = wait_for(self._management, self._target.collection, self._target.name, until, self._deadline)
         if found is None:
-            raise self._host_is_gone()
+            raise self._target.gone()
         if not until(found):
             raise TimedOut(
-                f"BareMetalHost {self._full_name} is not on after {self._params['wait_timeout']} s"
+                f"BareMetalHost {self._target.full_name} is not on after {self._params['wait_timeout']} s"
                 f"{f' ({rules.trouble(found)})' if rules.trouble(found) else ''}. {_WAY_OUT[HARD]}",
                 **self._facts(found),
                 changed=change.changed,
@@ -320,12 +271,6 @@ class _Work:
         return found
 
     # -- both
-
-    def _read(self) -> Object:
-        host = self._management.find(self._path)
-        if host is None:
-            raise self._host_is_gone()
-        return host
 
     def _write(self, host: Object, value: str | None, written: Written | None) -> Object:
         changes = {
@@ -336,15 +281,12 @@ class _Work:
 
     def _merge(self, host: Object, annotations: dict[str, str | None]) -> Object:
         metadata = {"resourceVersion": host["metadata"]["resourceVersion"], "annotations": annotations}
-        return self._management.merge(self._path, {"metadata": metadata})
-
-    def _host_is_gone(self) -> NotFound:
-        return NotFound(f"BareMetalHost {self._full_name} does not exist any more.", host=self._full_name)
+        return self._management.merge(self._target.path, {"metadata": metadata})
 
     def _refused(self, host: Object, why: str, code: str) -> Refused:
         return Refused(
-            f"BareMetalHost {self._full_name} would not be {'kept off' if self._key else 'rebooted'}: {why}. Nothing "
-            "was changed. Mend that, or switch the node off in another way.",
+            f"BareMetalHost {self._target.full_name} would not be {'kept off' if self._key else 'rebooted'}: {why}. "
+            "Nothing was changed. Mend that, or switch the node off in another way.",
             **self._facts(host),
             why=code,
         )
@@ -352,9 +294,9 @@ class _Work:
     def _facts(self, host: Object) -> Result:
         requests = rules.requests_of(host)
         return {
-            "host": self._name,
-            "namespace": self._namespace,
-            "node": self._node or None,
+            "host": self._target.name,
+            "namespace": self._target.namespace,
+            "node": self._target.node or None,
             "powered_on": rules.powered_on(host),
             "keys": [request.to_data() for request in requests],
             "effective_mode": _reboot_key.effective_mode(requests, rules.error_count(host)) if requests else None,
@@ -379,10 +321,10 @@ class _Work:
         return {
             "kind": _evidence.BARE_METAL_HOST,
             "at": to_text(self._context.cluster.now()),
-            "node": self._node,
+            "node": self._target.node,
             "boot_id": written.boot_id,
-            "host": self._name,
-            "namespace": self._namespace,
+            "host": self._target.name,
+            "namespace": self._target.namespace,
             "uid": host["metadata"]["uid"],
             "key": self._key,
             "since": written.since,

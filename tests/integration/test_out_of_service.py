@@ -16,9 +16,11 @@ from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from integration.conftest import ready
 from integration.metal3 import bound
 from integration.test_reboot_annotation import Fenced
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _out_of_service as operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
@@ -26,6 +28,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     lease_hold,
     node_claim,
     out_of_service,
+    reboot_annotation,
     reboot_slot,
 )
 from lab import kwok
@@ -62,8 +65,11 @@ class Down:
             self.world.cluster.delete(paths.one(LEASES, self.name))
         self.world.set_condition(self.name, "Ready", "Unknown", "NodeStatusUnknown")
 
-    def boot(self, boot_id="another"):
+    def report_boot(self, boot_id):
         self.world.cluster.merge(f"{paths.node(self.name)}/status", {"status": {"nodeInfo": {"bootID": boot_id}}})
+
+    def boot(self, boot_id="another"):
+        self.report_boot(boot_id)
         self.world.set_condition(self.name, "Ready", "True", "KubeletReady")
         self.power(on=True)
 
@@ -337,9 +343,17 @@ def test_evidence_that_proves_nothing(down, more, why):
     refused(down, why, evidence=attested(**more))
 
 
-def test_a_kubelet_that_still_renews_its_lease(up):
-    up.world.set_condition(up.name, "Ready", "False", "KubeletNotReady")
-    refused(up, "alive")
+def test_a_kubelet_that_still_renews_its_lease(down):
+    lease = paths.one(LEASES, down.name)
+    times = [f"2026-01-01T00:00:0{second}.000000Z" for second in range(2)]
+    spec = {"holderIdentity": down.name, "leaseDurationSeconds": 40, "renewTime": times[0]}
+    down.world.cluster.create(LEASES, {"metadata": {"name": down.name}, "spec": spec})
+    # Times in managed fields have whole seconds.
+    renewal = threading.Timer(2, lambda: down.world.cluster.merge(lease, {"spec": {"renewTime": times[1]}}))
+    renewal.start()
+    refused(down, "alive")
+    renewal.join()
+    assert down.put()["waited"] > 0
 
 
 @pytest.mark.parametrize("sign", ["ready", "boot"])
@@ -348,12 +362,15 @@ def test_a_node_that_comes_back_between_the_look_and_the_taint(down, monkeypatch
 
     def meddle(*arguments):
         seen = look(*arguments)
-        down.boot("another") if sign == "boot" else down.world.set_condition(down.name, "Ready", "True", "x")
+        if sign == "ready":
+            down.world.set_condition(down.name, "Ready", "True", "KubeletReady")
+        else:
+            down.report_boot("another")
         return seen
 
     evidence = attested(boot_id=down.boot_id)
     monkeypatch.setattr(operation._second_look, "look", meddle)
-    refused(down, "alive" if sign == "boot" else "ready", evidence=evidence)
+    refused(down, "ready" if sign == "ready" else "new_boot", evidence=evidence)
 
 
 def test_down_again_after_a_boot(down):
@@ -560,6 +577,18 @@ def test_a_taint_of_somebody_else(down):
     assert down.taint is None
 
 
+def test_down_again_before_the_taint_was_off_it_is_still_ours(down):
+    down.put()
+    down.boot("second")
+    down.die()
+    assert down.run("present")["why"] == "no_evidence"
+    assert down.put()["changed"]
+    assert (down.evidence["boot_id"], "taint" in down.evidence) == ("second", False)
+    down.boot("third")
+    assert down.run("absent")["changed"]
+    assert down.untouched
+
+
 def test_claimed_it_stays(down):
     down.put()
     down.boot()
@@ -597,3 +626,42 @@ def test_in_a_play(down, bmc, ansible):
     assert stays["why"] == "not_ready"
     shown = json.dumps(done)
     assert "hush" not in shown
+
+
+# -- a real node ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.nodes
+@pytest.mark.slow
+def test_a_real_node_is_fenced_and_comes_back(world, lab, tmp_path):
+    with bound(world, lab, tmp_path) as hosts:
+        host = hosts.add("node-3")
+        hosts.start()
+        node = Down.__new__(Down)
+        node.world, node.name = world, "node-3"
+        before = node.boot_id
+        named = {"bare_metal_host": host.name, "namespace": world.namespace, "node": "node-3", "key": "ours"}
+        world.owned("goes", "node-3")
+        fenced = world.run(reboot_annotation, **named, mode="hard")
+        assert not fenced.get("failed"), fenced["msg"]
+        assert not host.powered
+
+        evidence = {**fenced["evidence"]}
+        failed = node.put(evidence)
+        # Nobody has noticed yet.
+        assert failed["why"] == "ready"
+        world.until(paths.NODES, "node-3", lambda item: not ready(item))
+        try:
+            done = node.put(evidence)
+            assert not done.get("failed"), done["msg"]
+            assert "gone" in {pod["state"] for pod in done["pods"] if pod["name"] == "goes"}
+
+            back = world.run(reboot_annotation, **named, state="absent")
+            assert (back["powered_on"], host.powered) == (True, True)
+            world.until(paths.NODES, "node-3", lambda item: ready(item) and _node.boot_id(item) != before)
+        finally:
+            host.switch_on()
+            world.until(paths.NODES, "node-3", ready)
+            off = node.run("absent", force=True)
+        assert (off["changed"], off["warnings"]) == (True, [])
+        assert node.untouched

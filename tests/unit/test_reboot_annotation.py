@@ -232,6 +232,23 @@ class TestGate:
         with pytest.raises(Held):
             server.run(node=None, host="h", namespace="metal")
 
+    def test_a_claim_that_was_lost_while_the_key_is_there(self):
+        server = Server()
+        server.run()
+        server.claim("theirs")
+        with pytest.raises(Claimed):
+            server.run()
+        with pytest.raises(ClaimLost):
+            server.run(run="mine")
+
+    def test_another_host(self):
+        server = Server()
+        wrong = HOST.replace("/h", "/g")
+        server.objects[wrong] = copy.deepcopy(server.objects[HOST])
+        server.objects[wrong]["metadata"].update(name="g", uid="another")
+        with pytest.raises(Refused, match="is BareMetalHost metal/h, not metal/g"):
+            server.run(host="g", namespace="metal")
+
     def test_another_node(self):
         with pytest.raises(Refused, match="is node n, not m"):
             Server().run(node="m", host="h", namespace="metal")
