@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import importlib
 import json
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -20,6 +23,7 @@ from typing import Any
 from integration.metal3 import environment
 
 from lab import Lab
+from lab.certificates import Authority
 from lab.metal3.redfish import system_id
 from lab.metal3.settings import Settings
 from lab.metal3.switches import Switch, switch
@@ -43,7 +47,12 @@ def redfish(world: Any, lab: Lab, folder: Path, *nodes: str) -> Iterator[Bmcs]:
 
 
 class Bmcs:
-    """One Redfish service, at ``url``, with a system for each node."""
+    """One Redfish service, at ``url``, with a system for each node.
+
+    It serves HTTPS with a certificate of the lab's authority (``ca``), to one user, as BMCs do.
+    """
+
+    USER, PASSWORD = "admin", "let-me-in"
 
     def __init__(self, world: Any, lab: Lab, folder: Path, nodes: tuple[str, ...]) -> None:
         self.lab = lab
@@ -56,10 +65,21 @@ class Bmcs:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self._port}"
+        self.url = f"https://127.0.0.1:{self._port}"
+        self.ca = lab.paths.pki / "ca.crt"
+        Authority(lab.paths.pki).server("bmc", [], ["127.0.0.1"]).write(self._folder, "tls")
+        # Comes with sushy-tools.
+        bcrypt = importlib.import_module("bcrypt")
+        digest = bcrypt.hashpw(self.PASSWORD.encode(), bcrypt.gensalt(rounds=4)).decode()
+        (self._folder / "users").write_text(f"{self.USER}:{digest}\n")
         self._process: subprocess.Popen[bytes] | None = None
         # The machine's proxy, if it has one, can't reach it.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}),
+            urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(self.ca))),
+        )
+        token = base64.b64encode(f"{self.USER}:{self.PASSWORD}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {token}", "Content-Type": "application/json"}
 
     def faults(self, node: str, **faults: Any) -> None:
         """Let things go wrong from now on, or not any more: see ``lab.metal3.settings.Faults``."""
@@ -83,10 +103,11 @@ class Bmcs:
     def start(self) -> None:
         if self._process:
             return
-        words = ["--settings", str(self._folder), "--port", str(self._port)]
+        words = ["--settings", self._folder, "--port", self._port, "--pki", self._folder]
+        words += ["--auth-file", self._folder / "users"]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", "lab", "redfish", *words],
+                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", "lab", "redfish", *map(str, words)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -112,16 +133,20 @@ class Bmcs:
 
     def get(self, node: str) -> dict[str, Any]:
         """A node's system, as the service describes it."""
-        with self._opener.open(f"{self.url}/redfish/v1/Systems/{self.system(node)}", timeout=10) as answer:
+        request = urllib.request.Request(self._path(node), headers=self._headers)
+        with self._opener.open(request, timeout=10) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 
     def reset(self, node: str, kind: str) -> None:
         """Ask for a change of power."""
         request = urllib.request.Request(
-            f"{self.url}/redfish/v1/Systems/{self.system(node)}/Actions/ComputerSystem.Reset",
+            f"{self._path(node)}/Actions/ComputerSystem.Reset",
             data=json.dumps({"ResetType": kind}).encode(),
-            headers={"Content-Type": "application/json"},
+            headers=self._headers,
         )
         with self._opener.open(request, timeout=10):
             pass
+
+    def _path(self, node: str) -> str:
+        return f"{self.url}/redfish/v1/Systems/{self.system(node)}"

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import ssl
 import urllib.error
+import urllib.request
 
 import pytest
 from integration.bmcs import redfish
@@ -71,6 +73,14 @@ def test_what_goes_wrong_in_silence(bmc):
     bmc.stop()
     with pytest.raises(OSError, match="refused"):
         power(bmc)
+
+
+def test_only_its_user_is_let_in(bmc):
+    context = ssl.create_default_context(cafile=str(bmc.ca))
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    with pytest.raises(urllib.error.HTTPError) as error:
+        opener.open(f"{bmc.url}/redfish/v1/Systems", timeout=10)
+    assert error.value.code == 401
 
 
 @pytest.mark.nodes

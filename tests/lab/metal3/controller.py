@@ -137,7 +137,8 @@ class Controller:
         if failed:
             known.act = None
             say(f"metal3: {name}: {failed}")
-            known.node.fail(str(failed))
+            if known.node.target:
+                known.node.fail(str(failed))
         command = known.node.advance(
             time.monotonic(), known.switch.powered(), settings.faults, settings.times, busy=known.busy
         )

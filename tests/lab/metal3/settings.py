@@ -40,7 +40,7 @@ class Faults:
 
     # The BMC refuses changes to these: "power on", "power off", "soft power off", "rebooting", "soft rebooting".
     refused: tuple[str, ...] = ()
-    # So many changes fail, then they work.
+    # So many changes fail in all, then they work.
     flaky: int = 0
     # Seconds from the request to the BMC's act.
     slow: float = 0.0
