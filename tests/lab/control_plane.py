@@ -190,7 +190,7 @@ class ControlPlane:
             f"--kubeconfig={self._kubeconfig('kwok')}",
             *(f"--config={path}" for path in sorted((PACKAGE / "stages").iterdir())),
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
-            f"--manage-nodes-with-label-selector={kwok.POWER}!={kwok.OFF}",
+            f"--manage-nodes-with-label-selector={kwok.POWER} notin ({kwok.OFF},{kwok.HUNG})",
             # Renewed each quarter of this time, which must stay well below the grace period.
             f"--node-lease-duration-seconds={2 * NODE_GRACE}",
             "--cidr=10.215.0.0/16",

@@ -183,7 +183,7 @@ class Attacher:
 
         def attempt() -> None:
             node = self._cluster.find(paths.node(name))
-            if node is None or (node["metadata"].get("labels") or {}).get(kwok.POWER) == kwok.OFF:
+            if node is None or (node["metadata"].get("labels") or {}).get(kwok.POWER) in (kwok.OFF, kwok.HUNG):
                 self._mounted.setdefault(name, set())
                 return
             ours = volume_name(self._driver, "")

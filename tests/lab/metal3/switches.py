@@ -97,7 +97,7 @@ class SimulatedSwitch:
         self._mark(kwok.OFF)
 
     def press(self) -> None:
-        if self.powered():
+        if self.powered() and not self._hangs():
             self._report("False", "KubeletNotReady", "node is shutting down")
             time.sleep(self.SECONDS)
             self.off()
@@ -105,6 +105,10 @@ class SimulatedSwitch:
     def restart(self) -> None:
         self.press()
         self.on()
+
+    def _hangs(self) -> bool:
+        node = self._cluster.find(paths.node(self._name))
+        return node is not None and (node["metadata"].get("labels") or {}).get(kwok.POWER) == kwok.HUNG
 
     def _mark(self, power: str | None) -> None:
         with contextlib.suppress(NotFound):
