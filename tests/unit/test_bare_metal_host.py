@@ -6,17 +6,17 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _bare_metal_host as rules
 
 KEY = "reboot.metal3.io/holdfast"
 RECORDS = "holdfast.dev/reboot-keys"
-BEFORE, SINCE, AFTER = "2026-05-04T09:59:00Z", "2026-05-04T10:00:00.700000Z", "2026-05-04T10:00:00Z"
+OLDER, BEFORE = "2026-05-04T09:00:00Z", "2026-05-04T09:59:00Z"
+SINCE, AFTER = "2026-05-04T10:00:00.700000Z", "2026-05-04T10:00:00Z"
 
 
 def host(*, powered_on=True, last_updated=BEFORE, annotations=None, spec=None, **status):
@@ -161,11 +161,9 @@ class TestOff:
         found["spec"]["online"] = False
         assert off(found).believed
 
-    @given(
-        before=st.tuples(st.booleans(), st.sampled_from([BEFORE, None])),
-        now=st.tuples(st.booleans(), st.sampled_from([BEFORE, None, "2026-05-04T09:00:00Z", AFTER])),
-        signs=st.tuples(st.booleans(), st.booleans(), st.booleans(), st.booleans()),
-    )
+    @pytest.mark.parametrize("signs", list(itertools.product([True, False], repeat=4)), ids=str)
+    @pytest.mark.parametrize("now", list(itertools.product([True, False], [BEFORE, None, OLDER, AFTER])), ids=str)
+    @pytest.mark.parametrize("before", list(itertools.product([True, False], [BEFORE, None])), ids=str)
     def test_never_without_all_of_it(self, before, now, signs):
         key, paused, error, provisioned = signs
         found = keyed(host(powered_on=before[0], last_updated=before[1]), poweredOn=now[0], lastUpdated=now[1])
