@@ -19,6 +19,7 @@ from integration.playbooks import Done, Run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import retry_conflicts
 from lab import kwok
 
 FAILOVER, RECOVER = "holdfast.kubernetes.failover", "holdfast.kubernetes.recover"
