@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -241,12 +242,14 @@ class Hosts:
         """Make the host that a node is, as metal3 would have left it; faults come later, by ``Host.faults``.
 
         Args:
-            times: How long metal3 takes; by default as little as it can.
+            times: How long metal3 takes; by default little, but a real machine has a minute to end by itself.
             status: Instead of what the state and the machine's power say.
             spec: ``online``, ``disablePowerOff`` and so on.
         """
         name = name or f"host-{node}"
-        settings = Settings(node, times or Times.quick())
+        # A real machine takes its time to end, a busy one more of it.
+        quick = replace(Times.quick(), soft_timeout=60.0) if node in self.lab.nodes else Times.quick()
+        settings = Settings(node, times or quick)
         path = paths.one(hosts_path(self.namespace), name)
         host = Host(
             self.cluster,

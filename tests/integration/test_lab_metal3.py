@@ -265,7 +265,7 @@ def test_a_real_node(hosts, lab, world, name, value):
     host = hosts.add(name)
     hosts.start()
     host.annotate({KEY: value})
-    host.until_told(on=False)
+    host.until_told(on=False, seconds=90)
     assert (host.powered, lab.powered(name), host.commands) == (False, False, [command])
     world.until(paths.NODES, name, lambda node: not ready(node, "True"))
 
@@ -281,7 +281,7 @@ def test_a_real_node_that_somebody_holds_ignores_the_button_but_not_the_plug(hos
     lab.wait_ready(["node-1"])
     lock = "systemd-inhibit --what=shutdown --mode=block --who=test --why=test sleep 120"
     lab.ssh("node-1", f"systemd-run --unit=held {lock}")
-    host = hosts.add("node-1")
+    host = hosts.add("node-1", times=Times.quick())
     hosts.start()
     host.annotate({KEY: SOFT})
     host.until(lambda item: item["status"]["errorCount"] == 1)
