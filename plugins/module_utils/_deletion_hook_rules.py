@@ -156,7 +156,7 @@ def phase(machine: Object | None) -> str:
     # The controller's word counts; "Deleting" and "InternalError" say nothing of where it is.
     if reason in STAGES[2:]:
         return reason
-    return max("Deleting", *_begun(machine), *_old_stages(machine), key=STAGES.index)
+    return max(["Deleting", *_begun(machine), *_old_stages(machine)], key=STAGES.index)
 
 
 def waits_at(machine: Object | None) -> str | None:
@@ -185,7 +185,7 @@ def waiting_since(machine: Object | None) -> str | None:
     known = _deletion(machine).get(_STARTED[point])
     # The status follows the condition a moment later.
     conditions = (_deleting(machine), _old_conditions(machine).get(_OLD_CONDITION[point]))
-    since = known or next((item["lastTransitionTime"] for item in conditions if item), None)
+    since = known or next((item.get("lastTransitionTime") for item in conditions if item), None)
     return str(since) if since else None
 
 
