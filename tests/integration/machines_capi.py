@@ -24,7 +24,12 @@ PATIENCE = 300
 NAME = "capi"
 PRE_DRAIN = f"pre-drain.delete.hook.machine.{GROUP}"
 PRE_TERMINATE = f"pre-terminate.delete.hook.machine.{GROUP}"
-_GROUPS = {"labmachines": f"{INFRASTRUCTURE}/v1", "labmachinetemplates": f"{INFRASTRUCTURE}/v1", "secrets": "v1"}
+_GROUPS = {
+    "labmachines": f"{INFRASTRUCTURE}/v1",
+    "labmachinetemplates": f"{INFRASTRUCTURE}/v1",
+    "kubeadmcontrolplanes": f"controlplane.{GROUP}/v1beta2",
+    "secrets": "v1",
+}
 
 
 @contextlib.contextmanager
@@ -140,6 +145,16 @@ class Fleet:
 
     def delete(self, name: str) -> None:
         self.cluster.delete(paths.one(self.path("machines"), name))
+
+    def control_plane(self, **metadata: Any) -> str:
+        """Have the Cluster's control plane made by an object, which nobody acts upon; its path."""
+        body = machines.control_plane(NAME)
+        body["metadata"] |= metadata
+        self._create("kubeadmcontrolplanes", body)
+        reference = {"apiGroup": f"controlplane.{GROUP}", "kind": body["kind"], "name": NAME}
+        path = paths.one(self.path("clusters"), NAME)
+        self.cluster.merge(path, {"spec": {"controlPlaneRef": reference}})
+        return paths.one(self.path("kubeadmcontrolplanes"), NAME)
 
     def delete_cluster(self) -> None:
         self.cluster.delete(paths.one(self.path("clusters"), NAME))

@@ -365,6 +365,20 @@ class TestInVain:
         assert hooked.wait(point="pre-terminate")["phase"] == "WaitingForPreTerminateHook", "as was said"
         assert OURS in hooked.fleet.hooks(hooked.name)
 
+    def test_the_control_plane_is_being_deleted(self, hooked):
+        path = hooked.fleet.control_plane(finalizers=["holdfast.dev/test"])
+        try:
+            hooked.run(hook="early")
+            hooked.fleet.cluster.delete(path)
+            refused = hooked.run()
+            assert (refused["error"], refused["why"]) == ("cannot_hold", "control_plane_deleting")
+            hooked.run(point="pre-terminate")
+            hooked.fleet.delete(hooked.name)
+            assert hooked.wait(point="pre-terminate")["phase"] == "WaitingForPreTerminateHook", "as was said"
+            assert set(hooked.fleet.hooks(hooked.name)) == {f"{PRE_DRAIN}/early", f"{PRE_TERMINATE}/backup"}
+        finally:
+            hooked.fleet.cluster.merge(path, {"metadata": {"finalizers": None}})
+
     def test_the_cluster_goes_meanwhile(self, hooked):
         hooked.run(point="pre-terminate")
         waiting = hooked.start(wait_for="deletion", wait_timeout=PATIENCE)
@@ -424,14 +438,21 @@ class TestTemplates:
         metadata = fleet.cluster.get(path)["spec"]["template"]["metadata"]
         assert metadata["annotations"] == {**FOREIGN, "a": "b"}
 
+    def test_the_control_plane(self, fleet):
+        path = fleet.control_plane()
+        template = Hooked(fleet, NAME)
+        assert template.run(kind="KubeadmControlPlane")["changed"]
+        metadata = fleet.cluster.get(path)["spec"]["machineTemplate"]["metadata"]
+        assert metadata == {"annotations": {OURS: "team"}}
+        assert template.run(kind="KubeadmControlPlane")["changed"] is False
+        assert template.remove(kind="KubeadmControlPlane")["changed"]
+        assert template.remove(kind="KubeadmControlPlane")["hooks"] == []
+
     def test_no_such_template(self, fleet):
         template = Hooked(fleet, "nobody")
         assert template.run(kind="MachineDeployment")["error"] == "not_found"
         assert template.remove(kind="MachineDeployment")["changed"] is False
-        # The kubeadm control plane is a provider of its own, which is not there.
-        missing = template.run(kind="KubeadmControlPlane")
-        assert missing["error"] == "not_found"
-        assert "management" in missing["msg"]
+        assert template.remove(kind="KubeadmControlPlane")["changed"] is False
 
 
 def wait_for_one_going(fleet, names):

@@ -35,6 +35,11 @@ NAME = "cluster-api"
 CONTROL_PLANE = f"{GROUP}/control-plane"
 PATIENCE = 120.0
 _MODULE = "sigs.k8s.io/cluster-api"
+# The kubeadm control plane is a kind alone here: its controller is another program.
+_KINDS = (
+    "core/config/crd/bases/*.yaml",
+    f"controlplane/kubeadm/config/crd/bases/controlplane.{GROUP}_kubeadmcontrolplanes.yaml",
+)
 # A label by which all that was installed is found again.
 _OURS = "holdfast.dev/lab=cluster-api"
 
@@ -123,15 +128,15 @@ class ClusterApi:
         definitions = [yaml.safe_load(path.read_text()) for path in kinds]
         authority = base64.b64encode((self._paths.pki / "ca.crt").read_bytes()).decode()
         for definition in definitions:
-            if len(definition["spec"]["versions"]) > 1:
+            # What Cluster API's own manifests say of its kinds: which version speaks which contract.
+            contracts = {f"{GROUP}/v1beta1": "v1beta1", f"{GROUP}/v1beta2": "v1beta2"}
+            definition["metadata"].setdefault("labels", {}).update(contracts)
+            if definition["spec"]["group"] == GROUP:
                 definition["spec"]["conversion"] = _conversion(port, authority)
         definitions += infrastructure()
         label, _equals, value = _OURS.partition("=")
         for definition in definitions:
-            definition["metadata"].setdefault("labels", {})[label] = value
-            # What Cluster API's own manifests say of its kinds: which version speaks which contract.
-            if definition["spec"]["group"] == GROUP:
-                definition["metadata"]["labels"] |= {f"{GROUP}/v1beta1": "v1beta1", f"{GROUP}/v1beta2": "v1beta2"}
+            definition["metadata"]["labels"][label] = value
         manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": definitions})
         self._lab.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=manifest)
         names = [definition["metadata"]["name"] for definition in definitions]
@@ -207,8 +212,9 @@ def _keep_kinds(folder: Path) -> None:
     temporary = folder.with_name(".kinds")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    for path in sorted(Path(found["Dir"], "core/config/crd/bases").glob("*.yaml")):
-        (temporary / path.name).write_bytes(path.read_bytes())
+    for pattern in _KINDS:
+        for path in Path(found["Dir"]).glob(pattern):
+            (temporary / path.name).write_bytes(path.read_bytes())
     temporary.rename(folder)
 
 

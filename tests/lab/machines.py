@@ -97,6 +97,21 @@ def workers(kind: str, name: str, cluster_name: str, replicas: int) -> dict[str,
     }
 
 
+def control_plane(name: str) -> dict[str, Any]:
+    """A KubeadmControlPlane, which nobody acts upon."""
+    reference = {"apiGroup": INFRASTRUCTURE, "kind": TEMPLATE_KIND, "name": name}
+    return {
+        "apiVersion": f"controlplane.{GROUP}/v1beta2",
+        "kind": "KubeadmControlPlane",
+        "metadata": {"name": name},
+        "spec": {
+            "version": "v1.36.3",
+            "machineTemplate": {"spec": {"infrastructureRef": reference}},
+            "kubeadmConfigSpec": {"format": "cloud-config"},
+        },
+    }
+
+
 def _machine_spec(cluster_name: str, kind: str, name: str) -> dict[str, Any]:
     return {
         "clusterName": cluster_name,
