@@ -190,6 +190,7 @@ class TestWaitsFor:
     def test_of_an_older_cluster_api_which_names_none(self):
         item = old(PreDrainDeleteHookSucceeded="False", hooks=OURS.values())
         assert rules.waits_for(item, "pre-drain", OURS["pre-drain"])
+        assert not rules.waits_for(item, "pre-terminate", OURS["pre-terminate"]), "it waits at another point"
         assert rules.waiting_since(item) == THEN
 
     def test_nobody_deletes_it(self):
