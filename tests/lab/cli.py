@@ -12,6 +12,7 @@ from typing import Any
 
 from . import kwok, network, supervisor
 from .cluster import Lab
+from .cluster_api import ClusterApi
 from .control_plane import ControlPlane
 from .errors import LabError
 from .management import Management
@@ -36,6 +37,8 @@ def parser() -> argparse.ArgumentParser:
     power.add_argument("node")
     apiserver = commands.add_parser("apiserver", help="an outage of the API")
     apiserver.add_argument("action", choices=["start", "stop"])
+    cluster_api = commands.add_parser("cluster-api", help="Cluster API's core controller and its kinds")
+    cluster_api.add_argument("action", choices=["up", "down"])
     simulate = commands.add_parser("simulate", help="make simulated nodes")
     simulate.add_argument("count", type=_count)
     simulate.add_argument("--prefix", default=kwok.PREFIX)
@@ -104,6 +107,12 @@ def _run(options: argparse.Namespace) -> int:
             lab.stop_apiserver()
         else:
             lab.start_apiserver()
+    elif options.command == "cluster-api":
+        cluster_api = ClusterApi(lab)
+        if options.action == "up":
+            cluster_api.up()
+        else:
+            cluster_api.down()
     elif options.command == "simulate":
         with step(f"{options.count} simulated nodes"):
             lab.simulate(kwok.names(options.count, options.prefix), dict(options.label))
