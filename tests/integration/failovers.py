@@ -207,6 +207,14 @@ class Failovers:
     def recover(self, *nodes: str, **more: Any) -> Done:
         return self.run(*nodes, playbook=RECOVER, **{"ready_timeout": 60, **more})
 
+    def until_ready(self, app: str, replicas: int) -> None:
+        """All pods of a StatefulSet."""
+
+        def full(item: Object | None) -> bool:
+            return item is not None and item["status"].get("readyReplicas", 0) == replicas
+
+        self.world.until(self.world.path("statefulsets"), app, full)
+
     def audit(self) -> dict[str, Any]:
         """What is kept of failovers, by operation."""
         found = self.world.cluster.find(AUDIT)

@@ -64,6 +64,9 @@ class Fleet:
     def close(self) -> None:
         """Let everything go that a test may have left waiting; the rest goes with the namespace."""
         self._infrastructure.stop()
+        # First what would make Machines anew, or put the hooks of its template on them again.
+        for resource in ("machinedeployments", "machinesets", "machines"):
+            self.cluster.delete(self.path(resource))
         for item in list(self.cluster.items(self.path("machines"))):
             for key in item["metadata"].get("annotations") or {}:
                 if key.startswith((PRE_DRAIN, PRE_TERMINATE)):

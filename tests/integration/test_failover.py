@@ -142,7 +142,7 @@ def test_by_metal3_there_and_back(failovers, victim, host, volumes):
 
 
 def test_soft_becomes_hard_by_the_deadline(failovers, victim, hosts):
-    host = hosts.add(victim.name, times=replace(Times.quick(), soft_timeout=600.0))
+    host = hosts.add(victim.name, times=replace(Times.quick(), soft_timeout=12.0))
     host.faults(soft_ignored=True)
     hosts.start()
     victim.hang()
@@ -230,7 +230,7 @@ def test_refused_by_what_the_cluster_says(failovers, victim, leases):
     assert (quorum["why"], "failover_quorum_command" in quorum["msg"]) == ("quorum", True)
 
     assert victim.untouched
-    assert f"run.r-{victim.name}" not in leases.names
+    assert leases.left() == []
 
 
 def test_hosts_that_metal3_would_not_switch_off(failovers, hosts, nodes):
