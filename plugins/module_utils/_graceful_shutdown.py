@@ -161,11 +161,8 @@ def _wish(node: _Node, divided: Groups, by_priority: bool) -> Wanted:
 
 def _kubelet_drop_in(folder: str) -> str:
     if os.path.islink(folder) or not os.path.isdir(folder):
-        raise Refused(
-            f"{folder}, from which the kubelet is told to read drop-ins, is no directory but "
-            f"{'a link, which it does not follow' if os.path.islink(folder) else 'not there'}. Mend it first.",
-            path=folder,
-        )
+        why = "is a link, which it does not follow" if os.path.islink(folder) else "is no directory"
+        raise Refused(f"{folder}, from which the kubelet is told to read drop-ins, {why}. Mend it first.", path=folder)
     entries = [entry for entry in os.scandir(folder) if not _logind_files.is_ours(entry.name)]
     names = names_to_beat((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
     return os.path.join(folder, _logind_files.winning_name(names))

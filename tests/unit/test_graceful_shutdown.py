@@ -236,7 +236,7 @@ class TestDropIns:
         node.drop_ins.rmdir()
         node.drop_ins.symlink_to(node.config.parent)
 
-        assert "a link, which it does not follow" in node.run(total=30)["msg"]
+        assert "is a link, which it does not follow" in node.run(total=30)["msg"]
 
 
 class TestLogind:
