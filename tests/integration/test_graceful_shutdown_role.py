@@ -335,10 +335,13 @@ def test_a_drop_in_beats_what_all_other_files_say(old):
 def test_a_kubelet_that_does_not_come_back_gets_its_old_configuration_back(old):
     text = old.ssh(f"cat {CONFIG}") + "\n"
     off = re.sub(r"(shutdownGracePeriod\w*): .*", r"\1: 0s", text)
-    off += "featureGates: {GracefulNodeShutdown: false, GracefulNodeShutdownBasedOnPodPriority: false} # not here\n"
+    off += "featureGates: # not here\n"
+    off += "  GracefulNodeShutdown: false\n  GracefulNodeShutdownBasedOnPodPriority: false\n"
+    off += "  WindowsGracefulNodeShutdown: false\n"
     try:
         old.write(CONFIG, off)
         old.restart_kubelet()
+        assert old.ssh("systemctl is-active kubelet") == "active"
         before = old.snapshot()
 
         done = old.play(total=20, critical=5, ready_timeout=15)
