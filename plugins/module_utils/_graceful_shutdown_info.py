@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,10 @@ from ._shutdown_proof import UNTOLD, LastShutdown, Picture, Problem, in_effect, 
 
 _STATE = "graceful_node_shutdown_state"
 _ENDLESS = 2**63 / 1_000_000
+# A kubelet takes its lock once it has spoken to the container runtime. So long after its start one without is not late
+# any more. logind tells nobody that a lock was taken, so it is asked.
+_LOCK_SECONDS = 30.0
+_LOOK_EVERY = 0.5
 
 
 def graceful_shutdown_info(context: Context, params: Params) -> Result:
@@ -36,6 +40,7 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
         logind=bus.logind(),
         last=last,
     )
+    picture = _with_lock(bus, picture)
     found = problems(picture) + trouble
     return {
         "changed": False,
@@ -62,6 +67,15 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
         "last_shutdown": last.to_data() if last else None,
         "problems": [asdict(item) for item in found],
     }
+
+
+def _with_lock(bus: NodeBus, picture: Picture) -> Picture:
+    """The picture with the lock of a kubelet that has just started, if it takes one."""
+    started = picture.kubelet.started
+    while picture.lock_missing and started is not None and -_LOOK_EVERY <= time.time() - started < _LOCK_SECONDS:
+        time.sleep(_LOOK_EVERY)
+        picture = replace(picture, logind=bus.logind())
+    return picture
 
 
 def _effective(bus: NodeBus) -> float:

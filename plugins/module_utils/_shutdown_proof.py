@@ -108,6 +108,12 @@ class Picture:
         """The lock of the kubelet that runs now; that of an earlier process would be none."""
         return next((lock for lock in self.logind.inhibitors if self._is_its(lock)), None)
 
+    @property
+    def lock_missing(self) -> bool:
+        """In a shutdown the kubelet lets its lock go when it is done."""
+        wanted = self.enabled and self.kubelet.active and not self.logind.preparing_for_shutdown
+        return wanted and not self.delay_lock
+
     def _is_its(self, lock: Inhibitor) -> bool:
         delays = lock.mode == "delay" and "shutdown" in lock.what.split(":")
         return delays and self.kubelet.active and lock.pid == self.kubelet.pid
@@ -164,7 +170,7 @@ def _of_files(picture: Picture) -> Iterator[Problem]:
 
 
 def _of_kubelet(picture: Picture) -> Iterator[Problem]:
-    kubelet, enabled = picture.kubelet, picture.enabled
+    kubelet = picture.kubelet
     if not kubelet.active:
         yield Problem(
             NOT_RUNNING,
@@ -185,8 +191,7 @@ def _of_kubelet(picture: Picture) -> Iterator[Problem]:
             f"started at {moment(kubelet.started or 0)}, which knows nothing of it. Restart {kubelet.unit}.",
             picture.settings.changed_file,
         )
-    # In a shutdown the kubelet lets its lock go when it is done.
-    if enabled and kubelet.active and not picture.delay_lock and not picture.logind.preparing_for_shutdown:
+    if picture.lock_missing:
         yield Problem(
             LOCK_MISSING,
             f"{kubelet.unit} (process {kubelet.pid}) holds no delay lock on shutdown, so it will not be waited for and "

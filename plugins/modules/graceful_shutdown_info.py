@@ -19,6 +19,7 @@ description:
 notes:
   - Runs on the host itself and needs no Kubernetes API. It is no part of the action group of the other modules.
   - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
+  - A kubelet takes its lock some seconds after its start. Where it started less than 30 seconds ago, its lock is waited for.
   - Feature gates are not read. A kubelet whose gate GracefulNodeShutdown is off has no delay lock, and that is found.
 requirements:
   - systemd 239 or later with systemd-logind, on the host

@@ -8,7 +8,18 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 # Each changes real nodes as a whole: installs an agent, takes locks, reboots. Their tests build on each other.
-REAL = ("test_agent_", "test_inhibitor_lock", "test_late_hold", "test_node_agent_role", "test_reboot.py")
+REAL = (
+    "test_agent_",
+    "test_failover_real",
+    "test_graceful_shutdown.py",
+    "test_graceful_shutdown_info",
+    "test_graceful_shutdown_role",
+    "test_inhibitor_lock",
+    "test_late_hold",
+    "test_node_agent_role",
+    "test_reboot.py",
+    "test_rolling_reboot_graceful",
+)
 # They share Cluster API's controller, of which there is one: it is started once for all tests of a file.
 MACHINES = ("test_lab_capi", "test_deletion_hook", "test_machine_guard")
 

@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _graceful_shutdown_info, _logind_files
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._grace_periods import TOTAL
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._graceful_shutdown_info import graceful_shutdown_info
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._inhibitors import Logind
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._inhibitors import Inhibitor, Logind
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._kubelet_files import Kubelet, Settings
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_bus import Service
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown_proof import Picture
 
 STATE = "graceful_node_shutdown_state"
 
@@ -90,3 +95,52 @@ def test_a_record_that_is_broken_is_a_problem_and_no_failure(node):
     assert found["last_shutdown"] is None
     (problem,) = [item for item in found["problems"] if item["problem"] == "last_shutdown_unreadable"]
     assert problem["file"] == str(node.folder / STATE)
+
+
+class TestLock:
+    """A kubelet takes it some seconds after its start."""
+
+    LOCK = Inhibitor("shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay", 0, 77)
+
+    def waited(self, monkeypatch, age, *, taken_after=None, seconds="60s"):
+        """Seconds that were waited for the lock, and whether it is there then."""
+        clock = [1000.0]
+
+        class LateBus(Bus):
+            def logind(self):
+                taken = taken_after is not None and clock[0] >= 1000.0 + taken_after
+                return Logind("boot", False, (TestLock.LOCK,) if taken else ())
+
+        def sleep(pause):
+            clock[0] += pause
+
+        monkeypatch.setattr(_graceful_shutdown_info.time, "sleep", sleep)
+        monkeypatch.setattr(_graceful_shutdown_info.time, "time", lambda: clock[0])
+        picture = Picture(
+            kubelet=Kubelet("kubelet.service", 77, 1000.0 - age),
+            settings=Settings({TOTAL: seconds}),
+            effective=60.0,
+            files=_logind_files.LogindFiles(),
+            logind=LateBus().logind(),
+        )
+        found = _graceful_shutdown_info._with_lock(LateBus(), picture)
+        assert dataclasses.replace(found, logind=picture.logind) == picture
+        return clock[0] - 1000.0, found.delay_lock is not None
+
+    def test_that_is_there_is_not_waited_for(self, monkeypatch):
+        assert self.waited(monkeypatch, 1.0, taken_after=0) == (0.0, True)
+
+    def test_of_a_kubelet_that_has_just_started_is_waited_for(self, monkeypatch):
+        assert self.waited(monkeypatch, 1.0, taken_after=4) == (4.0, True)
+
+    def test_that_does_not_come_is_waited_for_no_longer_than_it_takes(self, monkeypatch):
+        seconds, there = self.waited(monkeypatch, 10.0)
+
+        assert 20.0 <= seconds <= 21.0
+        assert not there
+
+    def test_of_an_old_kubelet_is_not_waited_for(self, monkeypatch):
+        assert self.waited(monkeypatch, 31.0) == (0.0, False)
+
+    def test_of_one_that_needs_none_is_not_waited_for(self, monkeypatch):
+        assert self.waited(monkeypatch, 1.0, seconds="0s") == (0.0, False)
