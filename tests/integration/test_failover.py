@@ -352,7 +352,7 @@ def test_two_at_once(failovers, victim, tmp_path):
 
 def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     lies = failovers.by_command() | {"fence_command": failovers.command("lie", "true")}
-    lies["verify_command"] = failovers.command("off", "echo off")
+    lies |= {"verify_command": failovers.command("off", "echo off"), "power_on_command": ""}
     victim.hang()
     failovers.run(victim.name, **lies).good()
     victim.wake()
@@ -366,3 +366,13 @@ def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     assert failovers.audit()[back.report["nodes"][0]["operation"]]["forced"] is True
     assert victim.taint is None
     assert not victim.world.cordoned(victim.name)
+
+
+def test_a_node_that_others_had_cordoned_stays_so(failovers, victim):
+    variables = failovers.by_command()
+    victim.world.cluster.merge(paths.node(victim.name), {"spec": {"unschedulable": True}})
+    victim.hang()
+    failovers.run(victim.name, **variables).good()
+    assert failovers.recover(victim.name, **variables).good().results == {victim.name: "recovered"}
+    assert victim.world.cordoned(victim.name)
+    assert (victim.marks, victim.taint) == ({}, None)
