@@ -85,7 +85,6 @@ class Victim:
 
     def wake(self, boot_id: str | None = None) -> None:
         """It was not dead at all, or has booted by itself."""
-        self._mark(None)
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
         def attempt() -> None:
@@ -100,6 +99,8 @@ class Victim:
             self.world.cluster.merge(f"{paths.node(self.name)}/status", body)
 
         retry_conflicts(attempt)
+        # Only then: kwok gives a node that is not Ready a boot of its own.
+        self._mark(None)
 
     def _mark(self, power: str | None) -> None:
         self.world.cluster.merge(paths.node(self.name), {"metadata": {"labels": {kwok.POWER: power}}})
@@ -157,8 +158,8 @@ class Failovers:
         patch = patch.replace("NOW", "'$(date -u +%Y-%m-%dT%H:%M:%SZ)'")
         patch = patch.replace("BOOT", "'$(cat /proc/sys/kernel/random/uuid)'")
         on = (
-            f"echo on >> $log; $kubectl label node $HOLDFAST_NODE {kwok.POWER}-; $kubectl patch node $HOLDFAST_NODE "
-            f"--subresource=status --type=strategic --patch '{{\"status\": {patch}}}'"
+            "echo on >> $log; $kubectl patch node $HOLDFAST_NODE --subresource=status --type=strategic "
+            f"--patch '{{\"status\": {patch}}}'; $kubectl label node $HOLDFAST_NODE {kwok.POWER}-"
         )
         query = "$kubectl get node $HOLDFAST_NODE -o jsonpath='{.metadata.labels.lab\\.holdfast\\.dev/power}'"
         ask = f'power=$({query}); echo "Chassis Power is $([ "$power" = off ] && echo off || echo on)"'

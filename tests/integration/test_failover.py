@@ -264,7 +264,7 @@ def test_a_verify_command_that_says_on(failovers, victim):
     variables = failovers.by_command() | {"verify_command": failovers.command("always-on", "echo on")}
     victim.hang()
 
-    done = failovers.run(victim.name, fence_timeout=5, **variables)
+    done = failovers.run(victim.name, fence_timeout=40, **variables)
 
     assert done.results == {victim.name: "failed"}
     assert 'said "on"' in done.detail(victim.name)
@@ -337,7 +337,7 @@ def test_the_deadline_names_each_volume(failovers, victim, volumes):
 
 def test_two_at_once(failovers, victim, tmp_path):
     halt = Halt(tmp_path / "halt")
-    variables = failovers.by_command(fence=halt.command)
+    variables = failovers.by_command(fence=f"({halt.command})")
     victim.hang()
     first = failovers.start(victim.name, run="first", **variables)
     first.until(lambda: halt.reached, "the fence command runs")
@@ -352,12 +352,12 @@ def test_two_at_once(failovers, victim, tmp_path):
 
 def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     lies = failovers.by_command() | {"fence_command": failovers.command("lie", "true")}
-    lies["verify_command"] = failovers.command("off", "echo off")
+    lies |= {"verify_command": failovers.command("off", "echo off"), "power_on_command": ""}
     victim.hang()
     failovers.run(victim.name, **lies).good()
     victim.wake()
 
-    refused = failovers.recover(victim.name, ready_timeout=5, **lies)
+    refused = failovers.recover(victim.name, ready_timeout=30, **lies)
     assert refused.results == {victim.name: "failed"}
     assert "boot ID is still" in refused.detail(victim.name)
     assert victim.taint == "nodeshutdown"
@@ -366,3 +366,13 @@ def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     assert failovers.audit()[back.report["nodes"][0]["operation"]]["forced"] is True
     assert victim.taint is None
     assert not victim.world.cordoned(victim.name)
+
+
+def test_a_node_that_others_had_cordoned_stays_so(failovers, victim):
+    variables = failovers.by_command()
+    victim.world.cluster.merge(paths.node(victim.name), {"spec": {"unschedulable": True}})
+    victim.hang()
+    failovers.run(victim.name, **variables).good()
+    assert failovers.recover(victim.name, **variables).good().results == {victim.name: "recovered"}
+    assert victim.world.cordoned(victim.name)
+    assert (victim.marks, victim.taint) == ({}, None)
