@@ -410,6 +410,9 @@ def molecule(_options: argparse.Namespace) -> Result:
         ANSIBLE_HOST_PATTERN_MISMATCH="error",
         XDG_CACHE_HOME=str(BUILD / "cache"),
     )
+    # What a scenario that failed had prepared counts as prepared still, whatever became of the nodes since.
+    for left in (BUILD / "cache/ansible/tmp").glob("molecule.*"):
+        shutil.rmtree(left)
     # From where galaxy.yml lies, or it does not read extensions/molecule/config.yml.
     result.status = run(["molecule", "test", "--all"], log_of("molecule"), env=env, show=True)
     if result.status:
