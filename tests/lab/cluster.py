@@ -207,14 +207,9 @@ class Lab:
             found = [remembered] if remembered.free else []
         return found
 
-    @contextlib.contextmanager
-    def building(self) -> Iterator[None]:
-        """Nobody else builds meanwhile: several labs may share a cache."""
-        with _locked(self.paths.cache / "lab.lock"):
-            yield
-
     def _setup(self) -> None:
-        with self.building():
+        # Several labs may share a cache.
+        with _locked(self.paths.cache / "lab.lock"):
             self._build()
 
     def _build(self) -> None:
