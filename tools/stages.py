@@ -36,9 +36,9 @@ BIN = Path(sys.executable).parent
 # What the integration tests and the scenarios are written for.
 NODES = 3
 SIMULATED = 20
-# The lab has rules of its own.
 # Processes that share the integration tests.
 AT_ONCE = 3
+# The lab has rules of its own.
 UNIT_TESTS = ["tests/unit", "tests/lab"]
 
 

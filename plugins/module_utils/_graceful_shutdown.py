@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 from . import _logind_files, _whole_file
@@ -45,7 +44,6 @@ _MEMORY = "/var/lib/holdfast/graceful_shutdown.json"
 _PREVIOUS = "/run/holdfast-graceful-shutdown.json"
 _PATIENCE = 15.0
 _LOOK_EVERY = 0.05
-_ENDLESS = 2**63 / 1_000_000
 
 
 @dataclass(frozen=True)
@@ -185,8 +183,7 @@ def _made_by_us(path: str) -> bool:
 
 
 def _effective(bus: NodeBus) -> float:
-    seconds = bus.inhibit_delay_max()
-    return inf if seconds > _ENDLESS else seconds
+    return _logind_files.effective(bus.inhibit_delay_max())
 
 
 # -- what is to be

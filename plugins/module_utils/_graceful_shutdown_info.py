@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, replace
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from ._node_face import Context, Params, Result
 from ._shutdown_proof import UNTOLD, LastShutdown, Picture, Problem, in_effect, problems, read_state
 
 _STATE = "graceful_node_shutdown_state"
-_ENDLESS = 2**63 / 1_000_000
 # A kubelet takes its lock once it has spoken to the container runtime. So long after its start one without is not late
 # any more. logind tells nobody that a lock was taken, so it is asked.
 _LOCK_SECONDS = 30.0
@@ -35,7 +33,7 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
     picture = Picture(
         kubelet=kubelet,
         settings=read_settings(kubelet.config, kubelet.config_dir),
-        effective=_effective(bus),
+        effective=_logind_files.effective(bus.inhibit_delay_max()),
         files=_logind_files.read(bus.systemd_version()),
         logind=bus.logind(),
         last=last,
@@ -76,11 +74,6 @@ def _with_lock(bus: NodeBus, picture: Picture) -> Picture:
         time.sleep(_LOOK_EVERY)
         picture = replace(picture, logind=bus.logind())
     return picture
-
-
-def _effective(bus: NodeBus) -> float:
-    seconds = bus.inhibit_delay_max()
-    return inf if seconds > _ENDLESS else seconds
 
 
 def _lock(picture: Picture) -> dict[str, Any] | None:

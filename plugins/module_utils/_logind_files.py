@@ -28,6 +28,8 @@ _SECTION, _KEY = "Login", "InhibitDelayMaxSec"
 # Since then the main file is looked for in all of the directories.
 _MAIN_ANYWHERE = 256
 _LONGEST_NAME = 255
+# D-Bus has a number for what has no end, the largest of 64 bits, in microseconds.
+_ENDLESS = 2**63 / 1_000_000
 # Sorts after the dot of the suffix, so that "NAME_x.conf" comes after "NAME.conf".
 _OUR_END = "_holdfast.conf"
 
@@ -82,6 +84,11 @@ class LogindFiles:
 def finite(seconds: float) -> float | None:
     """Seconds as a result can hold them: JSON knows no infinity, which becomes null."""
     return None if seconds == inf else seconds
+
+
+def effective(seconds: float) -> float:
+    """The seconds that D-Bus tells (InhibitDelayMaxUSec), with infinity for what has no end."""
+    return inf if seconds > _ENDLESS else seconds
 
 
 def read(version: int, root: str | Path = "/") -> LogindFiles:
