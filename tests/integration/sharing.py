@@ -10,6 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 # Each changes real nodes as a whole: installs an agent, takes locks, reboots. Their tests build on each other.
 REAL = (
     "test_agent_",
+    "test_failover_real",
     "test_graceful_shutdown.py",
     "test_graceful_shutdown_info",
     "test_graceful_shutdown_role",
@@ -19,11 +20,15 @@ REAL = (
     "test_reboot.py",
     "test_rolling_reboot_graceful",
 )
+# They share Cluster API's controller, of which there is one: it is started once for all tests of a file.
+MACHINES = ("test_lab_capi", "test_deletion_hook", "test_machine_guard")
 
 
 class Sharing(LoadScopeScheduling):
-    """One process has all tests of real nodes, in their order; any other test goes to whoever is free."""
+    """One process has all tests of real nodes, in their order, one those of Machines; others go to whoever is free."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.partition("::")[0].rpartition("/")[2]
+        if module.startswith(MACHINES):
+            return "machines"
         return "real nodes" if module.startswith(REAL) else nodeid

@@ -12,6 +12,9 @@ from typing import Any
 
 LABEL = "type=kwok"
 PREFIX = "kwok"
+# A node with this value is off: kwok forgets it, with its Lease and its pods. Without the label it is on. One that
+# hangs is on, too, but its kubelet is heard of no more.
+POWER, OFF, HUNG = "lab.holdfast.dev/power", "off", "hung"
 
 
 def names(count: int, prefix: str = PREFIX) -> list[str]:

@@ -1,0 +1,125 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is kept of failovers: who, when, why, on which evidence, and how long each step took.
+
+The ConfigMap ``failovers`` in the namespace ``holdfast`` has an entry for each of the last ones. Rules first, then the
+operations.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from . import _paths as paths
+from ._clock import to_text
+from ._cluster import Cluster, Object
+from ._failover import RECOVERED, STOPPED
+from ._ledger_store import ensure_namespace
+from ._names import MANAGED_BY, NAMESPACE
+from ._watch import retry_conflicts
+
+NAME = "failovers"
+# An object of etcd has at most 1.5 MiB.
+KEEP, KEEP_STEPS, KEEP_ITEMS, KEEP_BYTES = 50, 60, 100, 900_000
+_LISTS = ("pods", "volume_attachments", "overridden_holds")
+
+
+def entry_after(
+    entry: Mapping[str, Any] | None, node: str, record: Mapping[str, Any], versions: Mapping[str, str], now: str
+) -> dict[str, Any]:
+    """The entry of a failover, after its record on the Node became this one."""
+    known = entry or {}
+    facts = dict(record.get("facts") or {})
+    step = {
+        "at": now,
+        "run": record["run"],
+        "step": record["result"] or record["phase"],
+        "resource_versions": dict(versions),
+        **({"detail": record["detail"]} if record["detail"] else {}),
+    }
+    steps = [*known.get("steps", []), step]
+    runs = known.get("runs", [])
+    return {
+        "operation": record["id"],
+        "node": node,
+        "by": record["holder"],
+        "runs": runs if record["run"] in runs else [*runs, record["run"]],
+        "reason": record["reason"],
+        "boot_id": record["boot_id"],
+        "started": record["started"],
+        "ended": now if record["result"] else "",
+        "result": record["result"],
+        "detail": record["detail"],
+        "seconds": dict(record["phases"]),
+        **{key: value[:KEEP_ITEMS] if key in _LISTS else value for key, value in facts.items()},
+        "steps": [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]],
+    }
+
+
+def bounded(data: Mapping[str, str], newest: str) -> dict[str, str]:
+    """As many entries as there is room for: those that are over go first, and the oldest of them."""
+
+    def place(operation: str) -> tuple[bool, bool, str]:
+        entry = _entry(data[operation])
+        return (operation == newest, entry.get("result") not in (RECOVERED, STOPPED), str(entry.get("started") or ""))
+
+    kept = sorted(data, key=place)[-KEEP:]
+    while len(kept) > 1 and sum(len(data[operation]) for operation in kept) > KEEP_BYTES:
+        kept = kept[1:]
+    return {operation: data[operation] for operation in sorted(kept)}
+
+
+def last_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
+    """The last entry of a node."""
+    entries = [entry for entry in map(_entry, data.values()) if entry.get("node") == node]
+    return max(entries, key=lambda entry: str(entry.get("started") or ""), default=None)
+
+
+def _entry(text: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except ValueError:
+        # Somebody broke it; it goes first.
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+# -- operations -------------------------------------------------------------------------------------------------------
+
+
+def read(cluster: Cluster) -> dict[str, str]:
+    return dict((_load(cluster) or {}).get("data") or {})
+
+
+def note(cluster: Cluster, node: str, record: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
+    """Write down what the record on a Node became; the entry. A dry run leaves none."""
+
+    def attempt() -> dict[str, Any]:
+        config_map = _load(cluster)
+        data = dict((config_map or {}).get("data") or {})
+        known = _entry(data.get(record["id"], "{}"))
+        entry = entry_after(known, node, record, versions, to_text(cluster.now()))
+        if not cluster.dry_run:
+            data[record["id"]] = json.dumps(entry, sort_keys=True)
+            _store(cluster, config_map, bounded(data, record["id"]))
+        return entry
+
+    found: dict[str, Any] = retry_conflicts(attempt)
+    return found
+
+
+def _load(cluster: Cluster) -> Object | None:
+    return cluster.find(paths.one(paths.config_maps(NAMESPACE), NAME))
+
+
+def _store(cluster: Cluster, before: Object | None, data: Mapping[str, str]) -> None:
+    if before is not None:
+        cluster.replace(paths.one(paths.config_maps(NAMESPACE), NAME), {**before, "data": dict(data)})
+        return
+    ensure_namespace(cluster)
+    metadata = {"name": NAME, "namespace": NAMESPACE, "labels": {MANAGED_BY: "holdfast.kubernetes"}}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+    cluster.create(paths.config_maps(NAMESPACE), body)

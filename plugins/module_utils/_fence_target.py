@@ -1,0 +1,115 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The BareMetalHost that a task is about, the Node that it is, and who may switch it off."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from . import _bare_metal_host as rules
+from . import _claim, _gate, _metal3
+from ._cluster import Cluster, Object
+from ._errors import InvalidInput, NotFound, Refused
+from ._face import Context, Params
+from ._read_node import read_node
+
+
+class Target:
+    """One host, by the objects that were found when the task began.
+
+    Attributes:
+        node: Name of the Node; empty where that is not known.
+    """
+
+    def __init__(self, cluster: Cluster, management: Cluster, host: Object, node: str) -> None:
+        self._cluster = cluster
+        self._management = management
+        self.node = node
+        self.name: str = host["metadata"]["name"]
+        self.namespace: str = host["metadata"]["namespace"]
+        self.full_name = rules.full_name(host)
+        self.collection = _metal3.hosts(self.namespace)
+        self.path = _metal3.path_of(host)
+
+    def read(self) -> Object:
+        """The host as it is now.
+
+        Raises:
+            NotFound: It is gone.
+        """
+        host = self._management.find(self.path)
+        if host is None:
+            raise self.gone()
+        return host
+
+    def gone(self) -> NotFound:
+        return NotFound(f"BareMetalHost {self.full_name} does not exist any more.", host=self.full_name)
+
+    def read_node(self) -> Object:
+        return read_node(self._cluster, self.node)
+
+    def check_claim(self, run: str) -> None:
+        """The claim is ours, or nobody's when used alone, where nothing is switched off."""
+        if self.node:
+            _claim.check(self.read_node(), run)
+
+    def pass_gate(self, run: str, *, override_holds: bool) -> _gate.Pass:
+        """No hold, and the claim is ours, directly before the host is told to go off."""
+        if self.node:
+            return _gate.look(self._cluster, self.node, override_holds=override_holds, run=run)
+        if not override_holds:
+            raise Refused(
+                f"Which Node BareMetalHost {self.full_name} is can't be found out, so nobody can say whether it is "
+                "held. Give node, or set override_holds where it is none.",
+                host=self.full_name,
+                why="node_unknown",
+            )
+        return _gate.Pass("")
+
+
+def resolve(context: Context, params: Params, named: str) -> Target:
+    """The host by its name, or by the Node that it is.
+
+    Raises:
+        InvalidInput: Neither is given; or a run is, and which Node it should have claimed is not known.
+        NotFound: There is none.
+        Refused: There are several, or host and node are given and not the same machine.
+    """
+    cluster, management = context.cluster, context.management
+    node, namespace = params.get("node") or "", params.get("namespace") or ""
+    if not node and not named:
+        raise InvalidInput("Give bare_metal_host, the name of the BareMetalHost, or node, the name of the Node.")
+    if not named:
+        return Target(cluster, management, _metal3.host_of(management, read_node(cluster, node), namespace), node)
+    host = _metal3.find(management, named, namespace)
+    known = _metal3.nodes_of(cluster, management, [host]).get(host["metadata"]["uid"], "")
+    if node and known and node != known:
+        raise Refused(
+            f"BareMetalHost {rules.full_name(host)} is node {known}, not {node}. Leave out one of them, or give the "
+            "right one.",
+            node=known,
+            host=rules.full_name(host),
+        )
+    if node:
+        _check_whose(cluster, management, host, node)
+    if params.get("run") and not node and not known:
+        raise InvalidInput(
+            f"Which Node BareMetalHost {rules.full_name(host)} is can't be found out, so run {params['run']} can't "
+            "have claimed it. Give node.",
+            host=rules.full_name(host),
+        )
+    return Target(cluster, management, host, node or known)
+
+
+def _check_whose(cluster: Cluster, management: Cluster, host: Object, node: str) -> None:
+    """That a host given together with a node is not another one's, as far as the node's objects tell."""
+    with suppress(NotFound):
+        found = _metal3.host_of(management, read_node(cluster, node))
+        if found["metadata"]["uid"] != host["metadata"]["uid"]:
+            raise Refused(
+                f"Node {node} is BareMetalHost {rules.full_name(found)}, not {rules.full_name(host)}. Leave out one of "
+                "them, or give the right one.",
+                node=node,
+                host=rules.full_name(found),
+            )
