@@ -217,8 +217,10 @@ def _came_back(node: Object | None, tainted: Object) -> str:
 
 
 def _take_off(context: Context, params: Params) -> Result:
-    deadline = Deadline(0)
+    deadline = Deadline(params["wait_timeout"])
     contents = _Contents()
+    if params["wait"] and not params["force"] and not context.check_mode:
+        _await_empty(context, params, deadline)
 
     def attempt() -> _Change:
         nonlocal contents
@@ -233,6 +235,17 @@ def _take_off(context: Context, params: Params) -> Result:
 
     change: _Change = retry_conflicts(attempt)
     return _result(change, contents, deadline)
+
+
+def _await_empty(context: Context, params: Params, deadline: Deadline) -> None:
+    """Until what the node had is gone; a kubelet that is back ends its old pods. At once where that would not help."""
+    node = read_node(context.cluster, params["name"])
+    taint = rules.taint_of(node)
+    if taint is None:
+        return
+    _claim.check(node, params.get("run") or "")
+    rules.check_back(node, [], force=False)
+    _watch(context.cluster, params["name"], str(taint.get("value") or ""), deadline, _Contents())
 
 
 def _put_back(context: Context, params: Params, node: Object, contents: _Contents) -> Object:

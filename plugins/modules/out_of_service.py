@@ -145,12 +145,14 @@ options:
     description:
       - Whether to wait until every pod that does not tolerate the taint is gone, and every VolumeAttachment of the node is
         absent, unless a pod that stays needs it.
-      - With O(state=absent) nothing is waited for.
+      - With O(state=absent), whether to wait until what the node had is gone. Its kubelet ends the old pods once it is back.
+        Without O(wait), or with O(force), what is left is looked at once.
     type: bool
     default: true
   wait_timeout:
     description:
-      - Seconds to wait at most. When they have passed the task fails with what is left, and the taint stays.
+      - Seconds to wait at most. When they have passed the task fails with what is left, and the taint stays, whichever
+        O(state) was wanted.
     type: int
     default: 600
   force:

@@ -217,18 +217,39 @@ def test_the_deadline_names_what_is_left(down):
     assert down.taint == "nodeshutdown", "the taint stays"
 
     down.boot()
-    refused = down.run("absent")
+    refused = down.run("absent", wait=False)
     assert (refused["why"], len(refused["blockers"])) == ("left", 2)
     assert down.taint == "nodeshutdown"
     world.cluster.delete(volume)
-    refused = down.run("absent")
-    assert [item["kind"] for item in refused["blockers"]] == ["Pod"]
+    refused = down.run("absent", wait_timeout=1)
+    assert (refused["why"], [item["kind"] for item in refused["blockers"]]) == ("left", ["Pod"])
+    assert down.taint == "nodeshutdown"
     world.cluster.merge(paths.pod(world.namespace, "kept"), {"metadata": {"finalizers": None}})
     with contextlib.suppress(NotFound):
         world.cluster.delete(paths.pod(world.namespace, "kept"), {"gracePeriodSeconds": 0})
     world.until(world.path("pods"), "kept", lambda pod: pod is None)
     assert down.run("absent")["changed"]
     assert down.untouched
+
+
+def test_what_is_left_is_waited_for_before_the_taint_goes(down, monkeypatch):
+    volume = down.attachment("volume")
+    assert down.put(wait=False)["changed"]
+    down.boot()
+    watch, waits = operation._watch, threading.Event()
+
+    def watched(cluster, name, value, deadline, contents):
+        if deadline.left:
+            waits.set()
+        watch(cluster, name, value, deadline, contents)
+
+    monkeypatch.setattr(operation, "_watch", watched)
+    taken_off = down.world.start(out_of_service, name=down.name, state="absent")
+    assert waits.wait(60)
+    assert down.taint == "nodeshutdown"
+    down.world.cluster.delete(volume)
+    done = taken_off.result(timeout=60)
+    assert (done["changed"], down.taint) == (True, None), done
 
 
 def test_a_volume_of_a_pod_that_stays_stays_too(up):
