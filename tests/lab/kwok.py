@@ -27,6 +27,12 @@ def belongs(name: str, prefix: str) -> bool:
     return head == prefix and number.isdigit()
 
 
+def simulated(labels: Mapping[str, str]) -> bool:
+    """Whether a node with these labels is one of them."""
+    key, _equals, value = LABEL.partition("=")
+    return labels.get(key) == value
+
+
 def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
     return {
         "apiVersion": "v1",

@@ -1,0 +1,134 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A real node loses its power under a StatefulSet with volumes: one command moves its pods, another brings it back.
+
+By Redfish, which needs sushy-tools and the community.general of the benchmarks' peers, by commands, and by metal3.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Any
+
+import pytest
+from integration.bmcs import peers, redfish
+from integration.failovers import Failovers, Victim
+from integration.group import until
+from integration.realnodes import boot_id, member
+from integration.volumes import Volumes, attached, driver
+
+from lab import Lab
+from lab.inventory import PACKAGE
+
+DEAD, OTHER = "node-3", "node-1"
+
+pytestmark = [pytest.mark.long, pytest.mark.nodes]
+
+
+@pytest.fixture
+def failovers(world, ansible):
+    found = Failovers(world, ansible)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def volumes(world, lab, tmp_path):
+    with member(world, lab, DEAD), member(world, lab, OTHER), driver(world, lab, tmp_path, DEAD, OTHER) as found:
+        yield found
+
+
+class Loss:
+    """A StatefulSet on two nodes, one of which loses its power."""
+
+    def __init__(self, world: Any, lab: Lab, volumes: Volumes) -> None:
+        self.world, self.lab, self.volumes = world, lab, volumes
+        self.victim = Victim(world, DEAD)
+        self.boot_id = boot_id(lab, DEAD)
+        volumes.statefulset("db", 2, terminationGracePeriodSeconds=2)
+        self.pods = [name for name, pod in world.pods().items() if pod["spec"]["nodeName"] == DEAD]
+        assert self.pods, "no pod to move"
+        assert volumes.attachments(DEAD)
+
+    def cut(self) -> None:
+        self.lab.power_off(DEAD)
+        until(lambda: not self.victim.ready, "the node to be given up")
+
+    def check_moved(self, entry: dict[str, Any]) -> None:
+        assert entry["result"] == "moved", entry
+        assert {item["name"] for item in entry["pods"] if item["state"] == "gone"} >= set(self.pods)
+        assert {item["state"] for item in entry["volume_attachments"]} == {"gone"}
+        # From the moment on that success is said.
+        assert self.volumes.attachments(DEAD) == []
+        self.volumes.until_ready("db", 2)
+        assert all(pod["spec"]["nodeName"] == OTHER for pod in self.world.pods().values())
+        assert all(map(attached, self.volumes.attachments(OTHER)))
+        assert self.victim.taint == "nodeshutdown"
+        assert self.world.cordoned(DEAD)
+
+    def check_back(self, entry: dict[str, Any]) -> None:
+        assert entry["result"] == "recovered", entry
+        assert entry["boot_id_before"] == self.boot_id
+        assert entry["boot_id_after"] == boot_id(self.lab, DEAD) != self.boot_id
+        assert self.victim.ready
+        assert self.victim.untouched
+
+
+@pytest.fixture
+def loss(world, lab, volumes):
+    return Loss(world, lab, volumes)
+
+
+@pytest.fixture(params=["redfish", "command"])
+def way(request, world, lab, tmp_path, failovers):
+    """Variables of one way to fence."""
+    if request.param == "command":
+        yield commands(lab, failovers)
+        return
+    pytest.importorskip("sushy_tools")
+    collections = peers(tmp_path)
+    with redfish(world, lab, tmp_path, DEAD) as bmcs:
+        yield {
+            "fence": "redfish",
+            "redfish_uri": f"{bmcs.url}/redfish/v1/Systems/{bmcs.system(DEAD)}",
+            "redfish_username": bmcs.USER,
+            "redfish_password": bmcs.PASSWORD,
+            "redfish_ca_cert": str(bmcs.ca),
+            "environment": {"ANSIBLE_COLLECTIONS_PATH": collections, "no_proxy": "127.0.0.1"},
+        }
+
+
+def commands(lab: Lab, failovers: Failovers) -> dict[str, Any]:
+    """What ipmitool would be for a machine with a BMC."""
+    known = {
+        "HOLDFAST_LAB": lab.paths.root,
+        "HOLDFAST_LAB_CACHE": lab.paths.cache,
+        "PYTHONPATH": PACKAGE.parent,
+        "PYTHONDONTWRITEBYTECODE": 1,
+    }
+    settings = "\n".join(f"export {name}={shlex.quote(str(value))}" for name, value in known.items())
+    ask = (
+        "import os; from lab import Lab; "
+        "print('Chassis Power is', 'on' if Lab.default().powered(os.environ['HOLDFAST_NODE']) else 'off')"
+    )
+    power = f"{settings}\n{sys.executable} -m lab power"
+    return {
+        "fence": "command",
+        "fence_command": failovers.command("fence", f'{power} off "$HOLDFAST_NODE"'),
+        "verify_command": failovers.command("verify", f"{settings}\n{sys.executable} -c {shlex.quote(ask)}"),
+        "power_on_command": failovers.command("power-on", f'{power} on "$HOLDFAST_NODE"'),
+    }
+
+
+def test_there_and_back(loss, failovers, way):
+    loss.cut()
+    try:
+        (moved,) = failovers.run(DEAD, **way).good().report["nodes"]
+        loss.check_moved(moved)
+    finally:
+        back = failovers.recover(DEAD, ready_timeout=180, **way)
+    (entry,) = back.good().report["nodes"]
+    loss.check_back(entry)
+    print(f"\nseconds: {moved['seconds']}, and back: {entry['seconds']}")
