@@ -16,13 +16,16 @@ import pytest
 from integration.bmcs import peers, redfish
 from integration.failovers import Failovers, Victim
 from integration.group import until
+from integration.metal3 import bound
 from integration.realnodes import boot_id, member
 from integration.volumes import Volumes, attached, driver
 
 from lab import Lab
 from lab.inventory import PACKAGE
+from lab.metal3.settings import Times
 
 DEAD, OTHER = "node-3", "node-1"
+KEY = "reboot.metal3.io/holdfast-failover"
 
 pytestmark = [pytest.mark.long, pytest.mark.nodes]
 
@@ -132,3 +135,57 @@ def test_there_and_back(loss, failovers, way):
     (entry,) = back.good().report["nodes"]
     loss.check_back(entry)
     print(f"\nseconds: {moved['seconds']}, and back: {entry['seconds']}")
+
+
+@pytest.fixture
+def host(world, lab, tmp_path, loss):
+    """The host of the node that dies, known to metal3 as on. metal3 looks again when it changes, and not by itself."""
+    with bound(world, lab, tmp_path) as hosts:
+        found = hosts.add(DEAD, times=Times(requeue=3600.0))
+        hosts.start()
+        found.until(lambda item: item["status"].get("conditions"))
+        yield found
+
+
+def test_metal3_hears_of_it_by_our_key(loss, host, failovers):
+    loss.cut()
+    try:
+        (moved,) = failovers.run(DEAD, bare_metal_host=host.name, soft_timeout=0).good().report["nodes"]
+        loss.check_moved(moved)
+        assert moved["evidence"]["kind"] == "BareMetalHost"
+        # There was nothing to switch off.
+        assert host.commands == []
+    finally:
+        back = failovers.recover(DEAD, ready_timeout=180)
+    (entry,) = back.good().report["nodes"]
+    loss.check_back(entry)
+    assert host.commands == ["on"]
+
+
+def test_metal3_knew_it_before(loss, host, failovers, lab):
+    host.faults(refused=["power on"])
+    loss.cut()
+    # metal3 looks at what changes, finds it off, and can't switch it on.
+    host.annotate({"somebody": "was here"})
+    host.until_told(on=False)
+    try:
+        refused = failovers.run(DEAD, bare_metal_host=host.name, soft_timeout=0).report["nodes"]
+        assert [item["result"] for item in refused] == ["failed"]
+        assert "is off, but that proves nothing: it was off before the key was written" in refused[0]["detail"]
+        assert "Use another kind of evidence" in refused[0]["detail"]
+        assert loss.victim.taint is None
+        assert loss.volumes.attachments(DEAD)
+
+        by_command = commands(lab, failovers)
+        (moved,) = failovers.run(DEAD, **by_command).good().report["nodes"]
+        loss.check_moved(moved)
+        assert (moved["resumed"], moved["evidence"]["kind"]) == (True, "Command")
+        assert KEY in host.annotations, "it stays until the recovery"
+    finally:
+        host.faults(refused=False)
+        back = failovers.recover(DEAD, ready_timeout=180)
+    (entry,) = back.good().report["nodes"]
+    loss.check_back(entry)
+    assert list(host.annotations) == ["somebody"]
+    # metal3 does it.
+    assert "Switch node" not in back.output

@@ -183,9 +183,8 @@ class Attacher:
 
         def attempt() -> None:
             node = self._cluster.find(paths.node(name))
-            labels = (node or {"metadata": {}})["metadata"].get("labels") or {}
             # A real kubelet reports by itself.
-            if not kwok.simulated(labels) or labels.get(kwok.POWER) in (kwok.OFF, kwok.HUNG):
+            if node is None or not kwok.simulated(node) or kwok.power(node) in (kwok.OFF, kwok.HUNG):
                 self._mounted.setdefault(name, set())
                 return
             ours = volume_name(self._driver, "")
