@@ -8,8 +8,6 @@ By Redfish, which needs sushy-tools and the community.general of the benchmarks'
 
 from __future__ import annotations
 
-import shlex
-import sys
 from typing import Any
 
 import pytest
@@ -17,11 +15,10 @@ from integration.bmcs import peers, redfish
 from integration.failovers import Failovers, Victim
 from integration.group import until
 from integration.metal3 import bound
-from integration.realnodes import boot_id, member
+from integration.realnodes import boot_id, member, power_commands
 from integration.volumes import Volumes, attached, driver
 
 from lab import Lab
-from lab.inventory import PACKAGE
 from lab.metal3.settings import Times
 
 DEAD, OTHER = "node-3", "node-1"
@@ -88,7 +85,7 @@ def loss(world, lab, volumes):
 def way(request, world, lab, tmp_path, failovers):
     """Variables of one way to fence."""
     if request.param == "command":
-        yield commands(lab, failovers)
+        yield power_commands(lab, tmp_path)
         return
     pytest.importorskip("sushy_tools")
     collections = peers(tmp_path)
@@ -101,28 +98,6 @@ def way(request, world, lab, tmp_path, failovers):
             "redfish_ca_cert": str(bmcs.ca),
             "environment": {"ANSIBLE_COLLECTIONS_PATH": collections, "no_proxy": "127.0.0.1"},
         }
-
-
-def commands(lab: Lab, failovers: Failovers) -> dict[str, Any]:
-    """What ipmitool would be for a machine with a BMC."""
-    known = {
-        "HOLDFAST_LAB": lab.paths.root,
-        "HOLDFAST_LAB_CACHE": lab.paths.cache,
-        "PYTHONPATH": PACKAGE.parent,
-        "PYTHONDONTWRITEBYTECODE": 1,
-    }
-    settings = "\n".join(f"export {name}={shlex.quote(str(value))}" for name, value in known.items())
-    ask = (
-        "import os; from lab import Lab; "
-        "print('Chassis Power is', 'on' if Lab.default().powered(os.environ['HOLDFAST_NODE']) else 'off')"
-    )
-    power = f"{settings}\n{sys.executable} -m lab power"
-    return {
-        "fence": "command",
-        "fence_command": failovers.command("fence", f'{power} off "$HOLDFAST_NODE"'),
-        "verify_command": failovers.command("verify", f"{settings}\n{sys.executable} -c {shlex.quote(ask)}"),
-        "power_on_command": failovers.command("power-on", f'{power} on "$HOLDFAST_NODE"'),
-    }
 
 
 def test_there_and_back(loss, failovers, way):
@@ -162,7 +137,7 @@ def test_metal3_hears_of_it_by_our_key(loss, host, failovers):
     assert host.commands == ["on"]
 
 
-def test_metal3_knew_it_before(loss, host, failovers, lab):
+def test_metal3_knew_it_before(loss, host, failovers, lab, tmp_path):
     host.faults(refused=["power on"])
     loss.cut()
     # metal3 looks at what changes, finds it off, and can't switch it on.
@@ -176,7 +151,7 @@ def test_metal3_knew_it_before(loss, host, failovers, lab):
         assert loss.victim.taint is None
         assert loss.volumes.attachments(DEAD)
 
-        by_command = commands(lab, failovers)
+        by_command = power_commands(lab, tmp_path)
         (moved,) = failovers.run(DEAD, **by_command).good().report["nodes"]
         loss.check_moved(moved)
         assert (moved["resumed"], moved["evidence"]["kind"]) == (True, "Command")
