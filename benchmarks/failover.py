@@ -63,6 +63,7 @@ DEAD, OTHER = "node-3", "node-1"
 APP = "db"
 PATIENCE = 180.0
 
+# In the order of ours; Kubernetes tells the pod to end when its patience is over, whoever works on the node.
 NOT_READY = "node seen not Ready"
 FENCING, FENCED = "fence: begun", "fence: done"
 PROVEN, TAINTED = "proof that it is off", "taint out-of-service"
@@ -70,7 +71,7 @@ TOLD, GONE = "pod told to end", "pod gone"
 DETACHED, ATTACHED = "volume detached", "volume attached elsewhere"
 POD_READY = "pod Ready elsewhere"
 SAID = "whole: the command has ended"
-THERE = (NOT_READY, FENCING, FENCED, PROVEN, TAINTED, TOLD, GONE, DETACHED, ATTACHED, POD_READY, SAID)
+THERE = (NOT_READY, TOLD, FENCING, FENCED, PROVEN, TAINTED, GONE, DETACHED, ATTACHED, POD_READY, SAID)
 BOOTED, UNTAINTED, OPEN = "node Ready, new boot ID", "taint gone", "uncordoned"
 STARTED_AGAIN = "pod Ready again"
 BACK = (BOOTED, STARTED_AGAIN, UNTAINTED, OPEN, SAID)
@@ -277,19 +278,17 @@ def _cut(lab: Lab, observer: Observer) -> float:
 def table(mine: Mapping[str, Any], others: Mapping[str, Any], bound: float) -> str:
     lines = [f"{'seconds after the power was cut':<34} {'ours':>8}  {'Kubernetes alone':>18}"]
     lines += _rows(THERE, mine["there"], others["there"], f"not in {bound:.0f}")
-    lines += ["", f"{'seconds after it was to come back':<34} {'recover':>8}  {'switched on':>18}"]
+    lines += [f"\n{'seconds after it was to come back':<34} {'recover':>8}  {'switched on':>18}"]
     lines += _rows(BACK, mine["back"], others["back"], "not seen")
     return "\n".join(lines)
 
 
-def _rows(
-    way: str, steps: tuple[str, ...], mine: Mapping[str, Any], others: Mapping[str, Any], never: str
-) -> list[str]:
+def _rows(steps: tuple[str, ...], mine: Mapping[str, float], others: Mapping[str, float], never: str) -> list[str]:
     found = []
     for step in steps:
-        left = f"{mine[way][step]:.1f}" if step in mine[way] else "-"
+        left = f"{mine[step]:.1f}" if step in mine else "-"
         missing = "-" if step in OURS_ALONE else never
-        right = f"{others[way][step]:.1f}" if step in others[way] and step not in OURS_ALONE else missing
+        right = f"{others[step]:.1f}" if step in others and step not in OURS_ALONE else missing
         found.append(f"{step:<34} {left:>8}  {right:>18}")
     return found
 
@@ -303,7 +302,7 @@ def run(patience: int, bound: float) -> None:
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     settings = {"patience": patience, "bound": bound}
     OUTPUT.write_text(json.dumps({**settings, "ours": mine, "kubernetes": others}, indent=1) + "\n")
-    print(f"\nA node loses its power under a StatefulSet's pod; {patience} s of patience on both sides.")
+    print(f"\nfailover: a node loses its power under a StatefulSet's pod; {patience} s of patience on both sides.")
     print(table(mine, others, bound))
     phases = ", ".join(f"{name} {seconds}" for name, seconds in mine["phases"].items())
     print(f"\nSeconds of each phase, by the report of the failover: {phases}")
