@@ -116,7 +116,7 @@ def test_there_and_back(loss, failovers, way):
 def host(world, lab, tmp_path, loss):
     """The host of the node that dies, known to metal3 as on. metal3 looks again when it changes, and not by itself."""
     with bound(world, lab, tmp_path) as hosts:
-        found = hosts.add(DEAD, times=Times(requeue=3600.0))
+        found = hosts.add(DEAD, times=Times(requeue=3600.0, backoff=2.0))
         hosts.start()
         found.until(lambda item: item["status"].get("conditions"))
         yield found
