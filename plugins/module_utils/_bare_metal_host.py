@@ -158,19 +158,19 @@ def off(host: Object, key: str) -> Off:
         return Off(False, f"metal3 does not act on it: {idle}")
     if powered_on(host) is not False:
         return Off(False, "its status says poweredOn" if powered_on(host) else "its status does not tell poweredOn")
-    if sick := trouble(host):
-        return Off(False, f"poweredOn may be old, because its status shows an error ({sick})")
     if written is None:
         return Off(False, "nobody recorded what it was when the key was written", datable=False)
-    if written.powered_on:
-        return Off(True, FELL)
-    if _saved_since(host, written):
-        return Off(True, SAVED)
-    return Off(
-        False,
-        "it was off before the key was written, and its status was not written since, so nothing says when that was",
-        datable=False,
-    )
+    sick = trouble(host)
+    if not written.powered_on and not _saved_since(host, written):
+        # With an error, too: metal3 may have tried to switch it on, and has nothing to do since our key is there.
+        shown = f"; it shows an error ({sick})" if sick else ""
+        why = (
+            "it was off before the key was written, and its status was not written since, so nothing says when that was"
+        )
+        return Off(False, f"{why}{shown}", datable=False)
+    if sick:
+        return Off(False, f"poweredOn may be old, because its status shows an error ({sick})")
+    return Off(True, FELL if written.powered_on else SAVED)
 
 
 def _saved_since(host: Object, written: Written) -> bool:

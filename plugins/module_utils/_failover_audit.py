@@ -16,6 +16,7 @@ from typing import Any
 from . import _paths as paths
 from ._clock import to_text
 from ._cluster import Cluster, Object
+from ._errors import NotFound
 from ._failover import RECOVERED, STOPPED
 from ._ledger_store import ensure_namespace
 from ._names import MANAGED_BY, NAMESPACE
@@ -56,6 +57,23 @@ def entry_after(
         "seconds": dict(record["phases"]),
         **{key: value[:KEEP_ITEMS] if key in _LISTS else value for key, value in facts.items()},
         "steps": [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]],
+    }
+
+
+def entry_closed(
+    entry: Mapping[str, Any], *, run: str, result: str, detail: str, facts: Mapping[str, Any], now: str
+) -> dict[str, Any]:
+    """The entry of a failover that ends after its Node, and the record on it, was deleted."""
+    step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
+    runs = entry.get("runs", [])
+    return {
+        **entry,
+        "runs": runs if run in runs else [*runs, run],
+        "ended": now,
+        "result": result,
+        "detail": detail,
+        **facts,
+        "steps": [*entry.get("steps", []), step],
     }
 
 
@@ -108,6 +126,36 @@ def note(cluster: Cluster, node: str, record: Mapping[str, Any], versions: Mappi
         return entry
 
     found: dict[str, Any] = retry_conflicts(attempt)
+    return found
+
+
+def close(
+    cluster: Cluster, operation: str, *, run: str, result: str, detail: str, facts: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write down how a failover ended whose Node was deleted; the entry before and after. A dry run leaves none.
+
+    Raises:
+        NotFound: There is no such failover.
+    """
+
+    def attempt() -> tuple[dict[str, Any], dict[str, Any]]:
+        config_map = _load(cluster)
+        data = dict((config_map or {}).get("data") or {})
+        if operation not in data:
+            raise NotFound(
+                f"The ConfigMap {NAMESPACE}/{NAME} has no failover {operation}: it keeps the last {KEEP}, or somebody "
+                "has removed it.",
+                operation=operation,
+            )
+        before = _entry(data[operation])
+        now = to_text(cluster.now())
+        after = entry_closed(before, run=run, result=result, detail=detail, facts=facts, now=now)
+        if not cluster.dry_run:
+            data[operation] = json.dumps(after, sort_keys=True)
+            _store(cluster, config_map, bounded(data, operation))
+        return before, after
+
+    found: tuple[dict[str, Any], dict[str, Any]] = retry_conflicts(attempt)
     return found
 
 

@@ -30,6 +30,8 @@ def failover_record(context: Context, params: Params) -> Result:
     """Write down a phase or a result; see the module of the same name."""
     if not params.get("phase") and not params.get("result"):
         raise InvalidInput("failover_record needs phase, result or both: what is to be written down.")
+    if params["deleted"]:
+        return _of_a_deleted_node(context, params)
     cluster, name, run = context.cluster, params["name"], params["run"]
     with _run.heartbeat(cluster, run):
         if params["look"]:
@@ -52,6 +54,26 @@ def failover_record(context: Context, params: Params) -> Result:
         "record": record,
         "entry": entry,
         "diff": {"before": _shown(before), "after": _shown(after)},
+    }
+
+
+def _of_a_deleted_node(context: Context, params: Params) -> Result:
+    """The record went with the Node; there is the entry alone."""
+    if not params.get("result"):
+        raise InvalidInput("deleted is for a result alone: the Node that could have a phase is not there any more.")
+    before, after = _failover_audit.close(
+        context.cluster,
+        params["operation"],
+        run=params["run"],
+        result=params["result"],
+        detail=params.get("detail") or "",
+        facts=params.get("facts") or {},
+    )
+    return {
+        "changed": True,
+        "record": None,
+        "entry": after,
+        "diff": {"before": {"entry": before}, "after": {"entry": after}},
     }
 
 

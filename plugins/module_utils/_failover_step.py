@@ -144,13 +144,16 @@ class _Work:
     def _of_a_deleted_node(self) -> Result:
         """What there is to do for a Node that was deleted after its failover: its host may still be kept off."""
         entry = _failover_audit.last_of(_failover_audit.read(self._cluster), self._name)
-        if entry is None or entry.get("result") == rules.RECOVERED:
+        if entry is None:
             raise NotFound(
                 f"There is no Node {self._name}, and no failover of it is known. Check the name.", node=self._name
             )
+        if entry.get("result") in (rules.RECOVERED, rules.STOPPED):
+            return {**self._nothing(), "exists": False, "operation": entry["operation"]}
         facts = {key: entry[key] for key in ("fence", "host", "namespace", "key") if key in entry}
         return {
             **self._nothing(),
+            "changed": True,
             "step": rules.POWER_ON,
             "exists": False,
             "operation": entry["operation"],

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from . import _bare_metal_host as rules
 from . import _claim, _gate, _metal3
+from . import _paths as paths
 from ._cluster import Cluster, Object
 from ._errors import InvalidInput, NotFound, Refused
 from ._face import Context, Params
@@ -51,8 +52,9 @@ class Target:
 
     def check_claim(self, run: str) -> None:
         """The claim is ours, or nobody's when used alone, where nothing is switched off."""
-        if self.node:
-            _claim.check(self.read_node(), run)
+        # Of a Node that was deleted nobody has a claim.
+        if self.node and (node := self._cluster.find(paths.node(self.node))):
+            _claim.check(node, run)
 
     def pass_gate(self, run: str, *, override_holds: bool) -> _gate.Pass:
         """No hold, and the claim is ours, directly before the host is told to go off."""

@@ -185,7 +185,7 @@ class _Work:
         raise TimedOut(
             f"BareMetalHost {self._target.full_name} is not off after {self._params['wait_timeout']} s: {off.why}"
             f"{f' ({sick})' if sick and sick not in off.why else ''}. The key stays. "
-            f"{_WAY_OUT[self._mode]}",
+            f"{_WAY_OUT[self._mode]}{' Or use another kind of evidence.' if self._mode == HARD else ''}",
             why="timed_out",
         )
 

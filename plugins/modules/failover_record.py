@@ -78,6 +78,11 @@ options:
       - Deletes the Node once all is written down, if it is still the one that was looked at.
     type: bool
     default: false
+  deleted:
+    description:
+      - The Node was deleted after its failover, and the record went with it. Only O(result) is written down, in the ConfigMap.
+    type: bool
+    default: false
 seealso:
   - module: holdfast.kubernetes.failover_step
 author:
@@ -103,7 +108,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 record:
-  description: The record.
+  description: The record; null with O(deleted).
   type: dict
   returned: success
   contains:
@@ -191,6 +196,7 @@ SPEC: dict[str, Any] = {
         "override_holds": {"type": "bool", "default": False},
         "wait_timeout": {"type": "int", "default": 120},
         "delete_node": {"type": "bool", "default": False},
+        "deleted": {"type": "bool", "default": False},
         **auth_options(),
     },
     "supports_check_mode": True,

@@ -9,6 +9,7 @@ import base64
 import contextlib
 import importlib
 import json
+import os
 import socket
 import ssl
 import subprocess
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from integration.metal3 import environment
 
 from lab import Lab
@@ -28,7 +30,21 @@ from lab.metal3.redfish import system_id
 from lab.metal3.settings import Settings
 from lab.metal3.switches import Switch, switch
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE = 60
+_GENERAL = "build/venv-peers/lib/python3*/site-packages/ansible_collections/community/general"
+
+
+def peers(folder: Path) -> str:
+    """The path on which Ansible finds community.general, and nothing else of the benchmarks' peers."""
+    found = sorted(CHECKOUT.glob(_GENERAL))
+    if not found:
+        pytest.skip("there is no community.general; make bench installs it")
+    home = folder / "collections/ansible_collections/community"
+    home.mkdir(parents=True)
+    (home / "general").symlink_to(found[0])
+    known = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
+    return f"{known}:{folder / 'collections'}"
 
 
 @contextlib.contextmanager

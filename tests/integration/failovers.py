@@ -24,6 +24,8 @@ from lab import kwok
 
 FAILOVER, RECOVER = "holdfast.kubernetes.failover", "holdfast.kubernetes.recover"
 OURS = "holdfast.dev/"
+# A run has twice the tasks of a reboot, and a busy machine is no failure.
+PATIENCE = 360
 TAINT = "node.kubernetes.io/out-of-service"
 AUDIT = paths.one(paths.config_maps("holdfast"), "failovers")
 _LEASES = paths.leases("kube-node-lease")
@@ -101,6 +103,19 @@ class Victim:
         retry_conflicts(attempt)
         # Only then: kwok gives a node that is not Ready a boot of its own.
         self._mark(None)
+
+    def say(self, ready: str, message: str) -> None:
+        """As the last that its kubelet has reported."""
+
+        def attempt() -> None:
+            node = self.node
+            others = [item for item in node["status"]["conditions"] if item["type"] != "Ready"]
+            last = {"type": "Ready", "status": ready, "reason": "KubeletNotReady", "message": message}
+            version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+            body = {"metadata": version, "status": {"conditions": [*others, last]}}
+            self.world.cluster.merge(f"{paths.node(self.name)}/status", body)
+
+        retry_conflicts(attempt)
 
     def _mark(self, power: str | None) -> None:
         self.world.cluster.merge(paths.node(self.name), {"metadata": {"labels": {kwok.POWER: power}}})
@@ -203,7 +218,7 @@ class Failovers:
 
     def run(self, *nodes: str, **more: Any) -> Done:
         """From start to end."""
-        return self.start(*nodes, **more).done()
+        return self.start(*nodes, **more).done(PATIENCE)
 
     def recover(self, *nodes: str, **more: Any) -> Done:
         return self.run(*nodes, playbook=RECOVER, **{"ready_timeout": 60, **more})

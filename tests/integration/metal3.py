@@ -288,7 +288,7 @@ class Hosts:
         collection = paths.namespaced("apis/cluster.x-k8s.io/v1beta2", namespace, "machines")
         provider = f"metal3://{self.namespace}/{host.name}/{name}"
         reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "Metal3Machine", "name": name}
-        self.cluster.create(
+        machine = self.cluster.create(
             collection,
             {
                 "apiVersion": "cluster.x-k8s.io/v1beta2",
@@ -299,7 +299,8 @@ class Hosts:
             },
         )
         self.cluster.merge(f"{paths.one(collection, name)}/status", {"status": {"nodeRef": {"name": host.node}}})
-        owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": "lab"}
+        uid = machine["metadata"]["uid"]
+        owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": uid}
         marks = {"metal3.io/BareMetalHost": f"{self.namespace}/{host.name}"}
         self.cluster.create(
             infrastructure,
@@ -310,6 +311,7 @@ class Hosts:
                 "spec": {"providerID": provider},
             },
         )
+        host.set(consumerRef={"kind": "Metal3Machine", "name": name, "namespace": namespace})
         annotations = {"cluster.x-k8s.io/machine": name, "cluster.x-k8s.io/cluster-namespace": namespace}
         self.workload.merge(paths.node(host.node), {"metadata": {"annotations": annotations}})
 

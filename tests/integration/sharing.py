@@ -10,6 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 # Each changes real nodes as a whole: installs an agent, takes locks, reboots. Their tests build on each other.
 REAL = (
     "test_agent_",
+    "test_failover_power",
     "test_failover_real",
     "test_graceful_shutdown.py",
     "test_graceful_shutdown_info",

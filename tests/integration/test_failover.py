@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from integration.failovers import Failovers
+from integration.conftest import ready
+from integration.failovers import PATIENCE, Failovers
 from integration.halts import Halt
 from integration.leases import Leases
 from integration.metal3 import bound
@@ -233,6 +234,46 @@ def test_refused_by_what_the_cluster_says(failovers, victim, leases):
     assert leases.left() == []
 
 
+def test_a_node_that_shuts_down_by_itself(failovers, victim, leases):
+    victim.hang()
+    victim.say("False", "[node is shutting down]")
+
+    refused = step(victim)
+
+    assert (refused["error"], refused["why"]) == ("refused", "shutting_down")
+    assert victim.untouched
+    assert leases.left() == []
+
+
+def test_a_control_plane_node_whose_loss_breaks_the_quorum(failovers, victim, leases):
+    world = victim.world
+    others = world.nodes(2)
+    members = {name: member(world, name) for name in (victim.name, *others)}
+    victim.hang()
+    assert not step(victim, etcd_selector=f"etcd={world.namespace}", check_mode=True).get("failed")
+
+    away = [{"type": kind, "status": "False"} for kind in ("Ready", "ContainersReady")]
+    world.cluster.merge(f"{members[others[1]]}/status", {"status": {"phase": "Running", "conditions": away}})
+    refused = step(victim, etcd_selector=f"etcd={world.namespace}")
+
+    assert (refused["why"], refused["ready_others"], refused["needed"]) == ("quorum", others[:1], 2)
+    assert f"{others[1]}: its pod" in refused["msg"]
+    assert victim.untouched
+    assert leases.left() == []
+
+
+def member(world, node):
+    """Make a node one of the control plane, with a pod of etcd that is Ready; the pod's path."""
+    world.cluster.merge(paths.node(node), {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}})
+    pods = paths.namespaced("api/v1", "kube-system", "pods")
+    body = world.template("etcd", nodeName=node)
+    body["metadata"] = {"name": f"etcd-{node}", "labels": {"etcd": world.namespace}}
+    world.cluster.create(pods, body)
+    world.made.objects.append(paths.one(pods, f"etcd-{node}"))
+    world.until(pods, f"etcd-{node}", lambda item: item is not None and ready(item))
+    return paths.one(pods, f"etcd-{node}")
+
+
 def test_hosts_that_metal3_would_not_switch_off(failovers, hosts, nodes):
     nodes(1)
     wanted = {
@@ -300,7 +341,7 @@ def test_a_node_that_comes_back_between_fence_and_taint(failovers, victim, host,
     host.switch_on()
     victim.wake("a-new-boot" if booted else None)
     halt.let_go()
-    done = run.done()
+    done = run.done(PATIENCE)
 
     assert done.results == {victim.name: "stopped"}, done.output
     assert victim.taint is None
@@ -346,7 +387,7 @@ def test_two_at_once(failovers, victim, tmp_path):
 
     assert second.results == {victim.name: "refused"}
     assert "claimed by run first/" in second.detail(victim.name)
-    assert first.done().good().results == {victim.name: "moved"}
+    assert first.done(PATIENCE).good().results == {victim.name: "moved"}
     assert failovers.commands == ["off"]
 
 

@@ -5,32 +5,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
-from integration.bmcs import redfish
+from integration.bmcs import peers, redfish
 from integration.failovers import Failovers
-
-CHECKOUT = Path(__file__).resolve().parents[2]
-_PEERS = sorted(CHECKOUT.glob("build/venv-peers/lib/python3*/site-packages/ansible_collections/community/general"))
 
 pytest.importorskip("sushy_tools")
 
 
-@pytest.fixture
-def collections(tmp_path):
-    """Where Ansible finds community.general, and nothing else of the peers."""
-    if not _PEERS:
-        pytest.skip("there is no community.general; make bench installs it")
-    home = tmp_path / "collections/ansible_collections/community"
-    home.mkdir(parents=True)
-    (home / "general").symlink_to(_PEERS[0])
-    known = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
-    return f"{known}:{tmp_path / 'collections'}"
-
-
-def test_by_redfish_there_and_back(world, ansible, lab, tmp_path, collections):
+def test_by_redfish_there_and_back(world, ansible, lab, tmp_path):
+    collections = peers(tmp_path)
     failovers = Failovers(world, ansible)
     victim = failovers.victim()
     world.nodes(2)

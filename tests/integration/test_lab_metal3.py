@@ -215,10 +215,8 @@ def test_a_node_leads_to_its_host(hosts, host, lab, world):
 
 def test_hosts_in_a_cluster_of_their_own(world, lab, nodes, tmp_path):
     (node,) = nodes()
-    with (
-        management(lab, world) as (cluster, kubeconfig),
-        bound(world, lab, tmp_path, (cluster, kubeconfig)) as hosts,
-    ):
+    with management(lab, world) as elsewhere, bound(world, lab, tmp_path, elsewhere) as hosts:
+        cluster, kubeconfig = elsewhere
         host = hosts.add(node)
         hosts.chain(host)
         hosts.start()

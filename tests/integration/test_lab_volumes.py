@@ -8,9 +8,10 @@ from __future__ import annotations
 import time
 
 import pytest
-from integration.volumes import attached, driver
+from integration.volumes import PATIENCE, attached, driver
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
 from lab.metal3.switches import SimulatedSwitch
 
 # As unreachable nodes are left at once, and not after five minutes.
@@ -33,8 +34,13 @@ def die(world, name):
     pods = set(world.pods(name))
     assert pods
     for pod in pods:
-        world.until(world.path("pods"), pod, lambda item: "deletionTimestamp" in item["metadata"])
+        # Only when the node was given up, after a while without a sign of it.
+        assert wait_for(world.cluster, world.path("pods"), pod, going, Deadline(PATIENCE)), pod
     return pods
+
+
+def going(item):
+    return "deletionTimestamp" in item["metadata"]
 
 
 def taint(world, name):

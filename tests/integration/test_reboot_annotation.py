@@ -51,33 +51,6 @@ class Fenced:
         return found
 
 
-def chain(host):
-    """What leads from the Node to the host, as Cluster API leaves it."""
-    cluster, name, namespace = host.cluster, f"m-{host.node}", host.namespace
-    machines_path = paths.namespaced("apis/cluster.x-k8s.io/v1beta2", namespace, "machines")
-    infrastructure = paths.namespaced("apis/infrastructure.cluster.x-k8s.io/v1beta2", namespace, "metal3machines")
-    machine = cluster.create(
-        machines_path,
-        {
-            "apiVersion": "cluster.x-k8s.io/v1beta2",
-            "kind": "Machine",
-            "metadata": {"name": name},
-            "spec": {"infrastructureRef": {"kind": "Metal3Machine", "name": name}},
-        },
-    )
-    cluster.merge(f"{paths.one(machines_path, name)}/status", {"status": {"nodeRef": {"name": host.node}}})
-    uid = machine["metadata"]["uid"]
-    owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": uid}
-    marks = {"metal3.io/BareMetalHost": f"{namespace}/{host.name}"}
-    metadata = {"name": name, "annotations": marks, "ownerReferences": [owner]}
-    body = {"apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2", "kind": "Metal3Machine", "metadata": metadata}
-    cluster.create(infrastructure, body)
-    consumer = {"kind": "Metal3Machine", "name": name, "namespace": namespace}
-    host.set(consumerRef=consumer)
-    annotations = {"cluster.x-k8s.io/machine": name, "cluster.x-k8s.io/cluster-namespace": namespace}
-    cluster.merge(paths.node(host.node), {"metadata": {"annotations": annotations}})
-
-
 @pytest.fixture
 def hosts(world, lab, tmp_path):
     with bound(world, lab, tmp_path) as found:
@@ -299,7 +272,7 @@ class TestWhichHost:
         (node,) = world.nodes()
         host = hosts.add(node)
         with machines(lab, world.cluster):
-            chain(host)
+            hosts.chain(host)
             assert self.found(world, node) == host.name
             by_host = world.run(bare_metal_host_info, host=host.name, namespace=world.namespace)
             assert [item["node"] for item in by_host["hosts"]] == [node]
@@ -314,7 +287,7 @@ class TestWhichHost:
         victim, liar = world.nodes(2)
         host = hosts.add(victim)
         with machines(lab, world.cluster):
-            chain(host)
+            hosts.chain(host)
             marks = {
                 f"cluster.x-k8s.io/{name}": value
                 for name, value in (("machine", f"m-{victim}"), ("cluster-namespace", world.namespace))
@@ -329,7 +302,7 @@ class TestWhichHost:
         node, other = world.nodes(2)
         host, wrong = hosts.add(node), hosts.add(other)
         with machines(lab, world.cluster):
-            chain(host)
+            hosts.chain(host)
             provider = f"metal3://{world.namespace}/{wrong.name}/m"
             world.cluster.merge(paths.node(node), {"spec": {"providerID": provider}})
             failed = world.run(reboot_annotation, node=node, key="ours", wait=False)

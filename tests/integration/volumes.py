@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Volumes of a driver of a test's own on simulated nodes, looked after by the real attach-detach controller."""
+"""Volumes of a driver of a test's own, looked after by the real attach-detach controller."""
 
 from __future__ import annotations
 
@@ -19,21 +19,32 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster impor
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, Follower, Listed
 from lab import Lab
+from lab.csi import Mounter
 from lab.metal3.attacher import Delays
 
 PATIENCE = 90
 _VOLUMES = "/api/v1/persistentvolumes"
+_DRIVERS = "/apis/storage.k8s.io/v1/csinodes"
 
 
 @contextlib.contextmanager
-def driver(world: Any, lab: Lab, folder: Path) -> Iterator[Volumes]:
-    """A driver with an attacher that runs; what it attached is gone afterwards."""
+def driver(world: Any, lab: Lab, folder: Path, *real: str) -> Iterator[Volumes]:
+    """A driver with an attacher that runs; what it attached is gone afterwards. Real nodes mount only if named."""
     found = Volumes(world, lab, folder)
+    mounter = Mounter(lab, found.driver)
+    if real:
+        mounter.install(real)
     found.start()
     try:
+        for node in real:
+            world.until(_DRIVERS, node, lambda item: item is not None and found.driver in drivers(item))
         yield found
     finally:
+        if real:
+            # Their kubelets need the driver to let go of what the pods had mounted.
+            found.empty()
         found.close()
+        mounter.remove(real)
 
 
 class Volumes:
@@ -71,6 +82,12 @@ class Volumes:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def empty(self) -> None:
+        """The pods end by themselves."""
+        for resource in ("statefulsets", "pods"):
+            self.world.cluster.delete(self.world.path(resource))
+        self.until(lambda found: not found)
 
     def close(self) -> None:
         """The pods go at once, so that the controller wants nothing attached any more."""
@@ -172,6 +189,11 @@ class Volumes:
     def _belongs(self, item: Object, node: str | None) -> bool:
         spec = item["spec"]
         return spec["attacher"] == self.driver and node in (None, spec["nodeName"])
+
+
+def drivers(item: Object) -> set[str]:
+    """Those that a kubelet knows, by its CSINode."""
+    return {found["name"] for found in item["spec"].get("drivers") or []}
 
 
 def attached(item: Object) -> bool:

@@ -27,6 +27,17 @@ def belongs(name: str, prefix: str) -> bool:
     return head == prefix and number.isdigit()
 
 
+def simulated(found: Mapping[str, Any]) -> bool:
+    """Whether a Node is one of them."""
+    key, _equals, value = LABEL.partition("=")
+    return (found["metadata"].get("labels") or {}).get(key) == value
+
+
+def power(found: Mapping[str, Any]) -> str:
+    """The power of one of them: empty where it is on."""
+    return str((found["metadata"].get("labels") or {}).get(POWER) or "")
+
+
 def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
     return {
         "apiVersion": "v1",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Kubernetes, etcd, kwok and Cluster API, built from pinned Go modules and kept by what they were built from."""
+"""Kubernetes, etcd, kwok, Cluster API and a driver of ours, built from pinned Go modules and kept by what they are."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Module:
 
     def key(self) -> str:
         digest = hashlib.sha256(repr((self.programs, self.flags())).encode())
-        for name in ("go.mod", "go.sum"):
+        for name in ("go.mod", "go.sum", *sorted(path.name for path in self.directory.glob("*.go"))):
             digest.update((self.directory / name).read_bytes())
         return f"{self.name}-{digest.hexdigest()[:16]}"
 
@@ -66,6 +66,7 @@ KWOK = Module("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
 ALL = (KUBERNETES, KWOK)
 # Built where it is asked for: who needs no Machines is not to wait for it.
 CLUSTER_API = Module("cluster-api", {"cluster-api": "sigs.k8s.io/cluster-api/core"})
+CSI = Module("csi", {"lab-csi": "."})
 
 
 def version(go_mod: Path, module: str) -> tuple[str, str, str]:

@@ -104,6 +104,15 @@ class TestOff:
         assert not found.datable
         assert "off before" in found.why
 
+    def test_off_before_and_metal3_could_not_switch_it_on(self):
+        dead = {"errorType": "power management error", "errorMessage": "PowerOn operation failed"}
+        found = off(keyed(host(powered_on=False, **dead)))
+        assert not found.datable, "the wait would be in vain"
+        assert "off before" in found.why
+        assert "PowerOn operation failed" in found.why
+        # It tries again, or its BMC is heard of again: what it says then counts.
+        assert off(keyed(host(powered_on=False, **dead), lastUpdated=AFTER)).datable
+
     def test_off_before_and_the_status_was_written_since(self):
         found = off(keyed(host(powered_on=False), lastUpdated=AFTER))
         assert (found.believed, found.why) == (True, rules.SAVED)

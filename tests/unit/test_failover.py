@@ -335,3 +335,11 @@ def test_each_step_has_its_time_run_and_versions():
     ]
     assert entry["steps"][1]["resource_versions"] == {"node": "9", "host": "3"}
     assert entry["ended"] == "then"
+
+
+def test_what_ends_after_its_node_was_deleted_keeps_all_that_was_known():
+    entry = audit.entry_after(None, "n", record("move", "moved"), {"node": "7"}, "now")
+    closed = audit.entry_closed(entry, run="s", result="recovered", detail="gone", facts={"by": "a"}, now="then")
+    assert (closed["result"], closed["ended"], closed["detail"], closed["by"]) == ("recovered", "then", "gone", "a")
+    assert (closed["boot_id"], closed["runs"]) == (entry["boot_id"], ["r", "s"])
+    assert [step["step"] for step in closed["steps"]] == ["moved", "recovered"]

@@ -5,7 +5,7 @@
 
 Started as ``python -m lab attacher``. The real attach-detach controller makes and deletes VolumeAttachments; this one
 says when they are attached, lets them go, and keeps ``status.volumesInUse`` of the Nodes. A pod does not wait for its
-volume: kwok runs it at once.
+volume: kwok runs it at once. On real nodes the rest is the kubelet's, with the driver of ``lab.csi``.
 """
 
 from __future__ import annotations
@@ -183,7 +183,8 @@ class Attacher:
 
         def attempt() -> None:
             node = self._cluster.find(paths.node(name))
-            if node is None or (node["metadata"].get("labels") or {}).get(kwok.POWER) in (kwok.OFF, kwok.HUNG):
+            # A real kubelet reports by itself.
+            if node is None or not kwok.simulated(node) or kwok.power(node) in (kwok.OFF, kwok.HUNG):
                 self._mounted.setdefault(name, set())
                 return
             ours = volume_name(self._driver, "")

@@ -81,17 +81,28 @@ class SimulatedSwitch:
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster = cluster
         self._name = name
+        self._labels: dict[str, str] = {}
 
     def powered(self) -> bool:
         node = self._cluster.find(paths.node(self._name))
-        return node is not None and (node["metadata"].get("labels") or {}).get(kwok.POWER) != kwok.OFF
+        if node is None:
+            return False
+        self._labels = node["metadata"].get("labels") or {}
+        return self._labels.get(kwok.POWER) != kwok.OFF
 
     def on(self) -> None:
         if self.powered():
             return
         time.sleep(self.SECONDS)
+        self._register()
         self._report("True", "KubeletReady", "kubelet is posting ready status", bootID=str(uuid.uuid4()))
         self._mark(None)
+
+    def _register(self) -> None:
+        """As a kubelet does that finds no Node of its own. One that was never seen is none that could boot."""
+        if self._labels and self._cluster.find(paths.node(self._name)) is None:
+            labels = {key: value for key, value in self._labels.items() if key != kwok.POWER}
+            self._cluster.create(paths.NODES, kwok.node(self._name, labels))
 
     def off(self) -> None:
         self._mark(kwok.OFF)
