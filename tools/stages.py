@@ -37,7 +37,7 @@ BIN = Path(sys.executable).parent
 NODES = 3
 SIMULATED = 20
 # Processes that share the integration tests.
-AT_ONCE = 3
+AT_ONCE = 4
 # The lab has rules of its own.
 UNIT_TESTS = ["tests/unit", "tests/lab"]
 
