@@ -37,7 +37,7 @@ BIN = Path(sys.executable).parent
 NODES = 3
 SIMULATED = 20
 # Processes that share the integration tests.
-AT_ONCE = 3
+AT_ONCE = 4
 # The lab has rules of its own.
 UNIT_TESTS = ["tests/unit", "tests/lab"]
 
@@ -326,7 +326,6 @@ class Lab:
         self.was_up = self._command("status") == 0
         self.ours = False
         self._setup: subprocess.Popen[bytes] | None = None
-        self._started = 0.0
 
     @staticmethod
     def _command(*arguments: str, show: bool = False) -> int:
@@ -337,7 +336,6 @@ class Lab:
         """Begin in the background with what takes minutes on a fresh machine."""
         if self.was_up:
             return
-        self._started = time.monotonic()
         log = log_of("lab", "setup")
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
@@ -359,8 +357,9 @@ class Lab:
         if self._setup:
             if self._setup.poll() is None:
                 say(f"  Waiting for the lab's programs and images (build/logs/{log_of('lab', 'setup').name}) ...")
+            since = time.monotonic()
             status = self._setup.wait()
-            say(f"  Set-up of the lab ended after {time.monotonic() - self._started:.1f} s.")
+            say(f"  Waited {time.monotonic() - since:.1f} s for the lab's programs and images.")
             self._setup = None
             if status:
                 show_log(log_of("lab", "setup"))

@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from integration.sharing import Sharing
-from integration.turns import turn
+from integration.sharing import Sharing, nodes_of
+from integration.turns import node_turns, turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
@@ -64,10 +64,10 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(autouse=True)
 def _turns(request: pytest.FixtureRequest, lab: Lab) -> Iterator[None]:
-    """Real nodes are for one test at a time, and while one marked ``alone`` spoils what all share, no other runs."""
+    """A real node is for one test at a time, and while one marked ``alone`` spoils what all share, no other runs."""
     marks = {mark.name for mark in request.node.iter_markers()}
-    real = turn(lab, "nodes") if "nodes" in marks else contextlib.nullcontext()
-    with turn(lab, "tests", shared="alone" not in marks), real:
+    names = nodes_of(request.node.nodeid) if "nodes" in marks else ()
+    with turn(lab, "tests", shared="alone" not in marks), node_turns(lab, names):
         yield
 
 

@@ -5,31 +5,55 @@
 
 from __future__ import annotations
 
+import re
+
 from xdist.scheduler import LoadScopeScheduling
 
-# Each changes real nodes as a whole: installs an agent, takes locks, reboots. Their tests build on each other.
-REAL = (
-    "test_agent_",
-    "test_failover_power",
-    "test_failover_real",
-    "test_graceful_shutdown.py",
-    "test_graceful_shutdown_info",
-    "test_graceful_shutdown_role",
-    "test_inhibitor_lock",
-    "test_late_hold",
-    "test_node_agent_role",
-    "test_reboot.py",
-    "test_rolling_reboot_graceful",
-)
+REAL_NODES = ("node-1", "node-2", "node-3")
+# Each changes real nodes as a whole: installs an agent, takes locks, reboots. Their tests build on each other. A test
+# has the one node that its parameters name, otherwise the one that stands here, and all of them where none does.
+_REAL = {
+    "test_agent_": "",
+    "test_failover_power": "",
+    "test_failover_real": "",
+    "test_graceful_shutdown.py": "node-1",
+    "test_graceful_shutdown_info": "node-1",
+    "test_graceful_shutdown_role": "node-3",
+    "test_inhibitor_lock": "node-1",
+    "test_late_hold": "",
+    "test_node_agent_role": "node-3",
+    "test_reboot.py": "",
+    "test_rolling_reboot_graceful": "node-1",
+}
+
 # They share Cluster API's controller, of which there is one: it is started once for all tests of a file.
-MACHINES = ("test_lab_capi", "test_deletion_hook", "test_machine_guard")
+_MACHINES = ("test_lab_capi", "test_deletion_hook", "test_machine_guard")
+
+
+def nodes_of(nodeid: str) -> tuple[str, ...]:
+    """The real nodes that a test has to itself, if it needs any."""
+    own = _own_node(nodeid)
+    return (own,) if own else REAL_NODES
 
 
 class Sharing(LoadScopeScheduling):
-    """One process has all tests of real nodes, in their order, one those of Machines; others go to whoever is free."""
+    """One process has all tests of a real node, in their order, one those of Machines; others go to whoever is free."""
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0].rpartition("/")[2]
-        if module.startswith(MACHINES):
+        if _module(nodeid).startswith(_MACHINES):
             return "machines"
-        return "real nodes" if module.startswith(REAL) else nodeid
+        own = _own_node(nodeid)
+        return nodeid if own is None else own or "real nodes"
+
+
+def _own_node(nodeid: str) -> str | None:
+    """The one node of a test; empty where it has all of them, ``None`` where it is no test of real nodes alone."""
+    for start, node in _REAL.items():
+        if _module(nodeid).startswith(start):
+            named = re.search(r"\[.*?\b(node-\d)\b", nodeid)
+            return named[1] if node and named else node
+    return None
+
+
+def _module(nodeid: str) -> str:
+    return nodeid.partition("::")[0].rpartition("/")[2]

@@ -9,8 +9,9 @@ import itertools
 
 import pytest
 from integration.agent import UNITS, agents_on, free, until
+from integration.turns import node_turns
 
-pytestmark = [pytest.mark.nodes, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 NODES = ("node-1", "node-2")
 TIMES = 20
@@ -34,7 +35,8 @@ systemd-run --quiet --unit=tries --collect sh /run/tries.sh
 
 @pytest.fixture(scope="module")
 def installed(lab, cluster):
-    with agents_on(lab, cluster, NODES) as found:
+    """The agent on both nodes, which are for these tests alone until the last one of them."""
+    with node_turns(lab, NODES), agents_on(lab, cluster, NODES) as found:
         yield found
 
 

@@ -10,10 +10,9 @@ import time
 
 import pytest
 from integration.agent import UNITS, agents_on, free, until
+from integration.turns import node_turns
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-
-pytestmark = pytest.mark.nodes
 
 # systemd 252 and systemd 257.
 NODES = ("node-1", "node-2")
@@ -40,8 +39,8 @@ SIGNALS = ("RTMIN+3", "RTMIN+4", "RTMIN+5", "INT")
 
 @pytest.fixture(scope="module")
 def installed(lab, cluster):
-    """The agent on both nodes, once for all of these tests."""
-    with agents_on(lab, cluster, NODES) as found:
+    """The agent on both nodes, which are for these tests alone until the last one of them."""
+    with node_turns(lab, NODES), agents_on(lab, cluster, NODES) as found:
         yield found
 
 

@@ -12,11 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from integration.agent import UNITS, agents_on, free, until
+from integration.turns import node_turns
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from lab.certificates import Authority
 
-pytestmark = [pytest.mark.nodes, pytest.mark.long]
+pytestmark = pytest.mark.long
 
 NODES = ("node-1", "node-2")
 OLD = "node-1"
@@ -37,7 +38,8 @@ WantedBy=multi-user.target
 
 @pytest.fixture(scope="module")
 def installed(lab, cluster):
-    with agents_on(lab, cluster, NODES) as found:
+    """The agent on both nodes, which are for these tests alone until the last one of them."""
+    with node_turns(lab, NODES), agents_on(lab, cluster, NODES) as found:
         yield found
 
 

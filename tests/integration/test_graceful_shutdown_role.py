@@ -236,6 +236,7 @@ def test_set_beaten_held_and_set_back(node):
 
 def test_what_cannot_work_is_refused_with_nothing_changed(old, world):
     world.pod("patient", old.name)
+    (another,) = world.nodes()
     twice = [{"priority": 1, "seconds": 2}, {"priority": 1, "seconds": 3}]
     wrong = {
         "negative": ({"total": -1}, "must be 0 or more"),
@@ -246,7 +247,7 @@ def test_what_cannot_work_is_refused_with_nothing_changed(old, world):
         "large": ({"by_priority": [{"priority": 2**31, "seconds": 1}]}, "no number of 32 bits"),
         "word": ({"total": "long"}, "long"),
         "nobody": ({"total": 5, "node": "nobody"}, "There is no Node nobody for host nobody"),
-        "mistaken": ({"total": 5, "node": "node-1"}, "Host mistaken is not Node node-1"),
+        "mistaken": ({"total": 5, "node": another}, f"Host mistaken is not Node {another}"),
         "short": ({"total": 5, "fit": "require"}, f"{world.namespace}/patient wants 30 s and gets 5"),
         "file": ({"total": 5, "kubelet_config": "/etc/nothing.yaml"}, "no configuration file /etc/nothing.yaml"),
         "folder": ({"total": 5, "kubelet_config_dir": "/etc/nothing.d"}, "/etc/nothing.d"),

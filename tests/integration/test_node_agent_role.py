@@ -170,12 +170,13 @@ def test_check_mode_says_what_it_would_do_and_does_nothing(agent):
     assert agent.snapshot() == agent.bare
 
 
-def test_what_cannot_work_is_refused_before_anything_is_changed(agent):
+def test_what_cannot_work_is_refused_before_anything_is_changed(agent, world):
+    (another,) = world.nodes()
     wrong = {
         "target": ({"node_agent_masked_targets": ["sleep"]}, "sleep"),
         "enforcement": ({"node_agent_enforcement": "maybe"}, "maybe"),
         "nobody": ({"node_agent_node_name": "nobody"}, "There is no Node nobody for host nobody"),
-        "mistaken": ({"node_agent_node_name": "node-1"}, "Host mistaken is not Node node-1"),
+        "mistaken": ({"node_agent_node_name": another}, f"Host mistaken is not Node {another}"),
         "kubeconfig": ({"node_agent_kubeconfig": "/etc/nothing.conf"}, "has no /etc/nothing.conf"),
         "directory": ({"node_agent_textfile": "/nowhere/a.prom"}, "has no directory /nowhere"),
         "ending": ({"node_agent_textfile": "/run/a.txt"}, "ends in .prom"),

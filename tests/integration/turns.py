@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lab import Lab
 
@@ -17,4 +17,14 @@ def turn(lab: Lab, thing: str, *, shared: bool = False) -> Iterator[None]:
     """Nobody else has the thing meanwhile; with ``shared`` only those who share it, too."""
     with (lab.kubeconfig.parent / f"{thing}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def node_turns(lab: Lab, names: Sequence[str]) -> Iterator[None]:
+    """Nobody else has these real nodes meanwhile."""
+    with contextlib.ExitStack() as turns:
+        # All in one order, so that nobody waits for one who waits for them.
+        for name in sorted(names):
+            turns.enter_context(turn(lab, name))
         yield
