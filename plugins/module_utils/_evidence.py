@@ -9,12 +9,17 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
 
 from ._clock import from_text, seconds_between
 from ._errors import InvalidInput, Refused
 
 BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION = "BareMetalHost", "Redfish", "Command", "Attestation"
 KINDS = (BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION)
+
+# Why evidence is refused that may be good a moment later.
+NOT_OFF = "not_off"
 
 # Seconds. A controller's clock, which a person may have read the time from, may be a little ahead.
 FRESH, AHEAD = 300.0, 5.0
@@ -35,8 +40,21 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
     ATTESTATION: ("by", "statement"),
 }
 
-# "Chassis Power is off" of ipmitool, or what a script prints. "is not off" is none of these.
-_SAYS_OFF = re.compile(r"(?:^|\bis |[:=]\s*)off\.?$", re.IGNORECASE)
+# "off", "Chassis Power is off" of ipmitool, "Status: OFF" of fence agents, "power=off" of a script.
+_VERDICT = re.compile(r"(?:(?P<subject>[^,;!?]+?)(?:\s+is\s+|\s*[:=]\s*))?off\.?", re.IGNORECASE)
+_SUBJECT_WORDS = 6
+# What stands before the verdict must not turn it round, doubt it, or speak of something else.
+_DOUBTS = (
+    "on not no never neither nor none cannot can could may might maybe perhaps possibly probably likely unlikely "
+    "presumably supposedly apparently if whether unless until when while once or but that so sure check ensure verify "
+    "think guess hope believe assume assumed assuming suppose expect expected wanted desired requested target should "
+    "must would will was were before last previous tell know unknown unclear undefined unable error failed failure "
+    "fails timeout timed nobody nothing false pending is "
+    "fan fans led leds light lamp beacon identify locator alarm lockout policy"
+)
+
+# What firmware tells that was never given one.
+_NO_UUIDS = frozenset({UUID(int=0), UUID(int=2**128 - 1), UUID("03000200-0400-0500-0006-000700080009")})
 
 
 def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime) -> None:
@@ -59,6 +77,8 @@ def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime
                 "that could be looked at again, or nobody who vouches for it.",
                 node=node,
             )
+    if kind == REDFISH:
+        check_uri(str(evidence["uri"]))
     if evidence.get("node") and evidence["node"] != node:
         raise _refused(node, f"it is of node {evidence['node']}", "Give evidence of this node.", "other_host")
     if evidence.get("boot_id") and evidence["boot_id"] != boot_id:
@@ -96,9 +116,89 @@ def _refused(node: str, why: str, way_out: str, code: str) -> Refused:
     return Refused(f"The evidence does not prove that node {node} is off: {why}. {way_out}", node=node, why=code)
 
 
-def not_true(node: str, why: str, code: str = "not_off") -> Refused:
+def not_true(
+    node: str, why: str, code: str = NOT_OFF, way_out: str = "Switch the node off, and prove that it is."
+) -> Refused:
     """Looked at again, it is not so, or not any more."""
-    return _refused(node, why, "Nothing was changed. Switch the node off, and prove that it is.", code)
+    return _refused(node, why, f"Nothing was changed. {way_out}", code)
+
+
+def check_uri(uri: str) -> None:
+    """Let no URI through that has credentials in it: it is kept and shown.
+
+    Raises:
+        InvalidInput: It has, or it is no URL.
+    """
+    try:
+        parts = urlsplit(uri)
+        usable = parts.scheme in ("https", "http") and bool(parts.hostname)
+    except ValueError:
+        parts, usable = None, False
+    if "@" in (parts.netloc if parts and usable else uri):
+        raise InvalidInput(
+            "evidence.uri has a user or a password in it, and it is kept on the Node and shown. Leave them out, and "
+            "give username and password."
+        )
+    if not usable:
+        raise InvalidInput(f"evidence.uri {uri} is no URL. Give that of the system: https://BMC/redfish/v1/Systems/ID.")
+
+
+# -- of which machine -------------------------------------------------------------------------------------------------
+
+
+def check_system(node: str, system: str, *, uri: str, expected: str, of_node: str) -> None:
+    """Refuse a system that is another machine than the node, or of which nobody can say that it is not.
+
+    Args:
+        system: UUID that the BMC tells of the system.
+        expected: UUID that the user gave; empty for none. It counts more than that of the Node.
+        of_node: ``status.nodeInfo.systemUUID`` of the Node.
+
+    Raises:
+        Refused: It is so.
+    """
+    if expected:
+        if system.lower() != expected.lower() and not _same(system, expected):
+            raise not_true(
+                node,
+                f"{uri} is the system with UUID {system or '-'}, not {expected}",
+                "other_host",
+                "Give the uri of this node's system.",
+            )
+        return
+    if _same(system, of_node):
+        return
+    if _uuid(system) is None or _uuid(of_node) is None:
+        raise not_true(
+            node,
+            f"nothing says that {uri} is this node: the system has UUID {system or '-'}, and the Node systemUUID "
+            f"{of_node or '-'}",
+            "other_host",
+            "See that it is the right machine, and give the UUID that its BMC tells as uuid.",
+        )
+    raise not_true(
+        node,
+        f"{uri} is the system with UUID {system}, but the Node has systemUUID {of_node}",
+        "other_host",
+        "Give the uri of this node's system; or, where you have seen that it is, the UUID that its BMC tells as uuid.",
+    )
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two UUIDs are of one machine; some firmware tells the first three groups with their bytes swapped."""
+    left, right = _uuid(one), _uuid(other)
+    return left is not None and right is not None and right.bytes in (left.bytes, left.bytes_le)
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        found = UUID(text.strip())
+    except ValueError:
+        return None
+    return None if found in _NO_UUIDS else found
+
+
+# -- what a command says ----------------------------------------------------------------------------------------------
 
 
 def off_by_command(status: int, output: str) -> bool:
@@ -107,7 +207,14 @@ def off_by_command(status: int, output: str) -> bool:
     The exit status alone could mean anything: fence agents end with 0 where a machine is on.
     """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return status == 0 and bool(lines) and bool(_SAYS_OFF.search(lines[-1]))
+    verdict = _VERDICT.fullmatch(lines[-1]) if status == 0 and lines else None
+    return verdict is not None and _plain(verdict["subject"] or "")
+
+
+def _plain(subject: str) -> bool:
+    words = re.findall(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*", subject.lower())
+    doubted = any(word in _DOUBTS.split() or word.endswith(("n't", "n\u2019t")) for word in words)
+    return len(subject.split()) <= _SUBJECT_WORDS and not doubted
 
 
 def kept_output(output: str) -> str:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,12 +22,16 @@ from ._face import Context, Params, Result
 from ._names import EVIDENCE
 from ._out_of_service_rules import GONE, LEFT, STAYS, Attachment, Occupant
 from ._read_node import read_node
+from ._redfish import BmcFailure
 from ._volumes import persistent_volumes
 from ._watch import Deadline, Follower, Listed, retry_conflicts, wait_for
 
 _NODE_LEASES = "kube-node-lease"
 # Seconds. A look may take as long as a verify command does, and is taken again where the Node changed meanwhile.
 _PATIENCE = 180.0
+# Between two looks at a node that is not off yet.
+_PROOF_PAUSE = 5.0
+_RECOVER = " Run the playbook holdfast.kubernetes.recover, or take the taint off with state absent."
 
 
 def out_of_service(context: Context, params: Params) -> Result:
@@ -121,23 +126,41 @@ class _Contents:
 
 
 def _put_on(context: Context, params: Params) -> Result:
+    began = Deadline(None)
+    change = _prove_and_put_on(context, params)
     deadline = Deadline(params["wait_timeout"])
-    change: _Change = retry_conflicts(lambda: _try_to_put_on(context, params), seconds=_PATIENCE)
     contents = _look(context.cluster, params["name"], params["value"])
     if not params["wait"] or context.check_mode:
-        return _result(change, contents, deadline)
+        return {**_result(change, contents, began), "back": False}
     _watch(context.cluster, params["name"], params["value"], deadline, contents)
     node = context.cluster.find(paths.node(params["name"]))
-    back = _came_back(node, change.after)
+    back = rules.back(node, _node.boot_id(change.after)) if node else ""
+    told = " The Node does not exist any more." if node is None else f" It {back} meanwhile.{_RECOVER}" if back else ""
+    result = {**_result(change, contents, began), "back": bool(back)}
     if contents.blockers:
         raise TimedOut(
             f"Node {params['name']} is out of service, but not empty after {params['wait_timeout']} s: "
-            f"{rules.sentence(contents.blockers)}.{back} The taint stays. Look at what keeps them, and run it again.",
-            **_result(change, contents, deadline),
+            f"{rules.sentence(contents.blockers)}.{told} The taint stays. Look at what keeps them, and run it again.",
+            **result,
         )
-    if back:
-        context.warn(f"Node {params['name']}:{back}")
-    return _result(change, contents, deadline)
+    if told:
+        context.warn(f"Node {params['name']}:{told}")
+    return result
+
+
+def _prove_and_put_on(context: Context, params: Params) -> _Change:
+    """Look, and look again until the deadline while it may yet be seen to be off, each time at all there is."""
+    deadline = Deadline(0 if context.check_mode else params["proof_timeout"])
+    while True:
+        try:
+            found: _Change = retry_conflicts(lambda: _try_to_put_on(context, params), seconds=_PATIENCE)
+            return found
+        except (Refused, BmcFailure) as error:
+            # A BMC may be away for a moment because its machine was switched off.
+            passes = isinstance(error, BmcFailure) or error.fields.get("why") == _evidence.NOT_OFF
+            if not passes or deadline.passed:
+                raise
+        time.sleep(min(_PROOF_PAUSE, deadline.left))
 
 
 def _try_to_put_on(context: Context, params: Params) -> _Change:
@@ -154,11 +177,13 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
         return _Change(node, _write(cluster, node, rules.with_taint(node, params["value"], cluster.now()), record))
     evidence = params.get("evidence")
     if not evidence:
+        since = f" It {back}, so what was proven before does not count any more." if (back := rules.back(node)) else ""
         raise Refused(
             f"Node {name} is not declared out of service without evidence that it is off: its pods would run twice, "
-            "and its volumes be written to from two sides. Switch it off and prove it, see evidence.",
+            f"and its volumes be written to from two sides.{since} Switch it off and prove it, see evidence.",
             node=name,
             why="no_evidence",
+            back=bool(back),
         )
     seen = _gate.look(cluster, name, override_holds=params["override_holds"], run=run)
     rules.check_down(node, _live_slot(cluster, name, run))
@@ -201,16 +226,6 @@ def _check_silence(cluster: Cluster, name: str) -> None:
 
     if renewed(wait_for(cluster, collection, name, renewed, Deadline(missing))):
         raise _evidence.not_true(name, "its kubelet has just renewed its Lease, so the node is on", "alive")
-
-
-def _came_back(node: Object | None, tainted: Object) -> str:
-    if node is None:
-        return " The Node does not exist any more."
-    if _node.ready(node):
-        return " It is Ready again: take the taint off with state absent."
-    if _node.boot_id(node) != _node.boot_id(tainted):
-        return " It has booted anew."
-    return ""
 
 
 # -- absent -----------------------------------------------------------------------------------------------------------

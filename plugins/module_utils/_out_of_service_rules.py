@@ -114,13 +114,24 @@ def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
     Raises:
         Refused: It is Ready, shutting down, or in somebody's live slot.
     """
-    name = _node.name(node)
+    name, ours = _node.name(node), taint_of(node) is not None and evidence_of(node) is not None
+    if ours and (_node.ready(node) or shutting_down(node)):
+        raise Refused(
+            f"Node {name} {back(node)}: it is on, under the out-of-service taint that is there on our evidence, which "
+            "has its pods deleted and its volumes detached. The taint stays, and nothing else was changed. Run the "
+            "playbook holdfast.kubernetes.recover; where it was never off and has the boot ID of before, with "
+            "failover_force.",
+            node=name,
+            why="ready" if _node.ready(node) else "shutting_down",
+            back=True,
+        )
     if _node.ready(node):
         raise Refused(
             f"Node {name} is Ready: its pods run there, and the taint would detach their volumes under them. Nothing "
             "was changed. Look at what made you think that it is down.",
             node=name,
             why="ready",
+            back=False,
         )
     if shutting_down(node):
         raise Refused(
@@ -128,6 +139,7 @@ def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
             "short. Nothing was changed. Wait until it is up again, or until its condition Ready is Unknown.",
             node=name,
             why="shutting_down",
+            back=False,
         )
     if slot is not None:
         group, taken = slot
@@ -139,6 +151,23 @@ def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
             why="in_slot",
             slot={"group": group, **vars(taken)},
         )
+
+
+def back(node: Object, boot_id: str = "") -> str:
+    """What says that a node came back under a taint of ours, as in "the node ..."; empty where nothing does.
+
+    Args:
+        boot_id: The boot ID that it had when it got the taint; that of the evidence by default.
+    """
+    record = evidence_of(node)
+    if taint_of(node) is None or record is None:
+        return ""
+    before = boot_id or str(record.get("boot_id") or "")
+    if _node.ready(node):
+        return "is Ready again"
+    if shutting_down(node):
+        return "was on again and is shutting down"
+    return f"has booted anew (boot ID {_node.boot_id(node)})" if before and _node.boot_id(node) != before else ""
 
 
 def quiet_seconds(lease: Object) -> float:

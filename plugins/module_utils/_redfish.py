@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from ._connection import IMPORT_ERROR
-from ._errors import HoldfastError, InvalidInput
+from ._errors import HoldfastError
+from ._evidence import check_uri
 
 if not IMPORT_ERROR:
     import urllib3
@@ -34,12 +34,11 @@ def power(options: Mapping[str, Any]) -> dict[str, Any]:
         options: ``uri`` of the system, ``username``, ``password``, ``validate_certs``, ``ca_cert``.
 
     Raises:
-        InvalidInput: The uri is none.
+        InvalidInput: The uri is none, or has credentials in it.
         BmcFailure: It does not tell.
     """
     uri = str(options["uri"])
-    if urlsplit(uri).scheme not in ("https", "http") or not urlsplit(uri).hostname:
-        raise InvalidInput(f"evidence.uri {uri} is no URL. Give that of the system: https://BMC/redfish/v1/Systems/ID.")
+    check_uri(uri)
     system = _get(uri, options)
     state = system.get("PowerState")
     if not isinstance(state, str):

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _bare_metal_host as hosts
-from . import _evidence, _metal3, _redfish
+from . import _evidence, _metal3, _node, _redfish
 from ._cluster import Cluster, Object
 from ._errors import InvalidInput, NotFound
 
@@ -32,7 +32,7 @@ def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict
     if kind == _evidence.BARE_METAL_HOST:
         return _host(management, node, evidence)
     if kind == _evidence.REDFISH:
-        return _system(name, evidence)
+        return _system(node, evidence)
     if kind == _evidence.COMMAND:
         return _command(name, evidence)
     # A person vouches for it. There is nothing more to be seen than the node itself.
@@ -79,15 +79,15 @@ def _check_whose(management: Cluster, node: Object, host: Object, evidence: Mapp
         )
 
 
-def _system(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
+def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    name, uri = str(node["metadata"]["name"]), str(evidence["uri"])
     seen = _redfish.power(evidence)
-    expected = str(evidence.get("uuid") or "").lower()
-    if expected and seen["uuid"].lower() != expected:
-        raise _evidence.not_true(
-            name, f"{evidence['uri']} is the system with UUID {seen['uuid'] or '-'}, not {expected}", "other_host"
-        )
+    # Of another machine it says nothing, on or off.
+    _evidence.check_system(
+        name, seen["uuid"], uri=uri, expected=str(evidence.get("uuid") or ""), of_node=_node.system_uuid(node)
+    )
     if seen["power_state"] != _redfish.OFF:
-        raise _evidence.not_true(name, f"{evidence['uri']} says that its PowerState is {seen['power_state']}")
+        raise _evidence.not_true(name, f"{uri} says that its PowerState is {seen['power_state']}")
     return seen
 
 
@@ -101,8 +101,8 @@ def _command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
         said = _evidence.kept_output("\n".join(text for text in (output.strip(), complaint.strip()) if text))
         raise _evidence.not_true(
             name,
-            f'the verify command {argv[0]} ended with {status} and said "{said}"; it has to end with 0 and its last '
-            'line with "off", "is off", ":off" or "=off"',
+            f'the verify command {argv[0]} ended with {status} and said "{said}"; it has to end with 0, and its '
+            'last line has to be "off", or "SUBJECT is off", "SUBJECT: off" or "SUBJECT=off" with a plain subject',
         )
     return {"program": argv[0], "output": _evidence.kept_output(output)}
 

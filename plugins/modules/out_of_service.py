@@ -92,11 +92,15 @@ options:
         type: str
       uri:
         description:
-          - URL of the system, as V(https://BMC/redfish/v1/Systems/ID).
+          - URL of the system, as V(https://BMC/redfish/v1/Systems/ID). It is kept and shown, so one with a user or a password
+            in it is refused.
         type: str
       uuid:
         description:
           - UUID that the system has to have, so that no other one is taken for it.
+          - By default it has to be the C(systemUUID) that the Node has in its C(status.nodeInfo), in any case and byte order.
+            Where one of the two is not known, or they differ although you have seen that it is the right machine, give here
+            what its BMC tells.
         type: str
       username:
         description:
@@ -119,8 +123,11 @@ options:
         description:
           - Command that says whether the node is off, split into words as a shell would, but run without one. The name of the
             Node is in its environment as C(HOLDFAST_NODE).
-          - It means off only where it ends with 0 B(and) the last line of its output is V(off), or ends with C(is off),
-            C(:off) or C(=off), in any case. The exit status alone is not enough, because fence agents end with 0 where a machine is on.
+          - It means off only where it ends with 0 B(and) the last line of its output is V(off), V(SUBJECT is off),
+            V(SUBJECT: off) or V(SUBJECT=off), in any case. The exit status alone is not enough, because fence agents end with 0
+            where a machine is on.
+          - A subject is a few plain words, as C(Chassis Power). One that turns the verdict round, doubts it or speaks of something
+            else, as V(not), V(whether), V(unknown) or V(fan) do, is not believed.
           - Its output is kept on the Node, the command is not.
         type: str
       argv:
@@ -141,6 +148,12 @@ options:
         description:
           - What they have seen or done.
         type: str
+  proof_timeout:
+    description:
+      - Seconds for which evidence that does not show the node off yet is looked at again, every 5 s, and a BMC that does not
+        answer is asked again. No look begins later. V(0) looks once, as check mode does. All other refusals come at once.
+    type: int
+    default: 0
   wait:
     description:
       - Whether to wait until every pod that does not tolerate the taint is gone, and every VolumeAttachment of the node is
@@ -368,6 +381,14 @@ blockers:
       description: Why it is still there.
       type: str
       sample: csi.example.com has been asked to detach it since 2026-11-21T09:00:07Z
+back:
+  description:
+    - Whether the node came back under our taint. On success, that it did so while its workloads were waited for.
+    - Where it is refused, that the taint is there from before and the node is Ready, shuts down, or has booted since, so the
+      playbook C(holdfast.kubernetes.recover) is the way out.
+  type: bool
+  returned: O(state=present), on success, where something is left, and where the node or the lack of evidence is why it is refused
+  sample: false
 waited:
   description: Seconds that it took.
   type: float
@@ -437,6 +458,7 @@ SPEC: dict[str, Any] = {
         "name": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "value": {"type": "str", "choices": ["nodeshutdown", "hardwarefailure"], "default": "nodeshutdown"},
+        "proof_timeout": {"type": "int", "default": 0},
         "evidence": {"type": "dict", "options": _EVIDENCE},
         "wait": {"type": "bool", "default": True},
         "wait_timeout": {"type": "int", "default": 600},

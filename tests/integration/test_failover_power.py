@@ -93,6 +93,8 @@ def way(request, world, lab, tmp_path, failovers):
         yield {
             "fence": "redfish",
             "redfish_uri": f"{bmcs.url}/redfish/v1/Systems/{bmcs.system(DEAD)}",
+            # No firmware gave the node its UUID.
+            "redfish_uuid": bmcs.system(DEAD),
             "redfish_username": bmcs.USER,
             "redfish_password": bmcs.PASSWORD,
             "redfish_ca_cert": str(bmcs.ca),

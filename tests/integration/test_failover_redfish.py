@@ -22,6 +22,8 @@ def test_by_redfish_there_and_back(world, ansible, lab, tmp_path):
         variables = {
             "fence": "redfish",
             "redfish_uri": f"{bmcs.url}/redfish/v1/Systems/{bmcs.system(victim.name)}",
+            # No firmware gave the node its UUID.
+            "redfish_uuid": bmcs.system(victim.name),
             "redfish_username": bmcs.USER,
             "redfish_password": bmcs.PASSWORD,
             "redfish_ca_cert": str(bmcs.ca),

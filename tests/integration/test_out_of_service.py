@@ -130,12 +130,17 @@ def down(up):
 
 
 @pytest.fixture
-def bmc():
+def bmc(down):
     """A BMC that tells what it is told to."""
-    system = {"PowerState": "Off", "UUID": "12AB"}
+    system = {"PowerState": "Off", "UUID": down.node["status"]["nodeInfo"]["systemUUID"].upper()}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
+            if system.get("gone", 0) > 0:
+                # As one does that is busy with the power.
+                system["gone"] -= 1
+                self.connection.close()
+                return
             known = self.path == "/redfish/v1/Systems/1"
             allowed = self.headers.get("Authorization") == "Basic dTpodXNo"
             self.send_response(404 if not known else 200 if allowed else 401)
@@ -176,7 +181,7 @@ def test_workloads_move_and_the_node_comes_back(up, namespace):
     states = {pod["name"]: (pod["state"], pod["reason"]) for pod in done["pods"]}
     assert states == {"goes": ("gone", ""), "stays": ("stays", f"it tolerates the taint {KEY}")}
     assert [item["state"] for item in done["volume_attachments"]] == ["gone"]
-    assert done["blockers"] == []
+    assert (done["blockers"], done["back"]) == ([], False)
     assert set(world.pods(up.name)) == {"stays"}
     kept = up.evidence
     assert kept == done["evidence"]
@@ -189,6 +194,9 @@ def test_workloads_move_and_the_node_comes_back(up, namespace):
 
     assert up.run("absent")["why"] == "not_ready"
     world.set_condition(up.name, "Ready", "True", "KubeletReady")
+    under_it = up.run("present")
+    assert (under_it["why"], under_it["back"], up.taint) == ("ready", True, "hardwarefailure")
+    assert "recover" in under_it["msg"]
     failed = up.run("absent")
     assert (failed["why"], failed["changed"]) == ("same_boot", False)
     up.boot()
@@ -230,6 +238,18 @@ def test_the_deadline_names_what_is_left(down):
     world.until(world.path("pods"), "kept", lambda pod: pod is None)
     assert down.run("absent")["changed"]
     assert down.untouched
+
+
+def test_back_while_its_workloads_move(down):
+    down.world.owned("goes", down.name, wait=False)
+    volume = down.attachment("volume")
+    moving = down.world.start(out_of_service, name=down.name, evidence=attested())
+    down.world.until(paths.NODES, down.name, lambda _node: down.taint is not None)
+    down.world.set_condition(down.name, "Ready", "True", "KubeletReady")
+    down.world.cluster.delete(volume)
+    done = moving.result(timeout=60)
+    assert (done["changed"], done["back"]) == (True, True), done
+    assert "recover" in done["warnings"][0]
 
 
 def test_what_is_left_is_waited_for_before_the_taint_goes(down, monkeypatch):
@@ -503,7 +523,7 @@ class TestBareMetalHost:
 class TestRedfish:
     def test_good(self, down, bmc):
         _system, evidence = bmc
-        done = down.put({**evidence, "uuid": "12ab"})
+        done = down.put(evidence)
         assert not done.get("failed"), done["msg"]
         assert done["evidence"]["power_state"] == "Off"
         assert "hush" not in str(down.node)
@@ -515,7 +535,41 @@ class TestRedfish:
         assert state in refused(down, "not_off", evidence=evidence)["msg"]
 
     def test_another_system(self, down, bmc):
-        refused(down, "other_host", evidence={**bmc[1], "uuid": "99"})
+        system, evidence = bmc
+        refused(down, "other_host", evidence={**evidence, "uuid": "99"})
+        for unlike in ("12AB", "", "0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53"):
+            # On or off, it is none of this node's.
+            for state in ("On", "Off"):
+                system.update(UUID=unlike, PowerState=state)
+                refused(down, "other_host", evidence=evidence)
+                refused(down, "other_host", evidence=evidence, check_mode=True)
+        assert down.put({**evidence, "uuid": unlike})["changed"], "somebody has looked"
+
+    def test_not_off_yet(self, down, bmc):
+        system, evidence = bmc
+        system["PowerState"] = "On"
+        assert "On" in refused(down, "not_off", evidence=evidence, proof_timeout=1)["msg"]
+        switched = threading.Timer(2, lambda: system.update(PowerState="Off"))
+        switched.start()
+        done = down.put(evidence, proof_timeout=60)
+        switched.join()
+        assert (done["changed"], done["evidence"]["power_state"]) == (True, "Off"), done
+
+    def test_away_for_a_moment(self, down, bmc):
+        system, evidence = bmc
+        system["gone"] = 4
+        assert down.put(evidence)["error"] == "bmc"
+        system["gone"] = 4
+        assert down.put(evidence, proof_timeout=60)["changed"]
+
+    def test_all_else_is_refused_at_once(self, down, bmc):
+        refused(down, "other_host", evidence={**bmc[1], "uuid": "99"}, proof_timeout=600)
+        down.world.set_condition(down.name, "Ready", "True", "KubeletReady")
+        refused(down, "ready", evidence=bmc[1], proof_timeout=600)
+
+    def test_credentials_in_the_uri(self, down, bmc):
+        evidence = {**bmc[1], "uri": bmc[1]["uri"].replace("://", "://u:pssst@")}
+        assert "pssst" not in refused(down, None, "invalid_input", evidence=evidence)["msg"]
 
     def test_no_answer(self, down, bmc):
         system, evidence = bmc
@@ -602,7 +656,8 @@ def test_down_again_before_the_taint_was_off_it_is_still_ours(down):
     down.put()
     down.boot("second")
     down.die()
-    assert down.run("present")["why"] == "no_evidence"
+    unproven = down.run("present")
+    assert (unproven["why"], unproven["back"]) == ("no_evidence", True)
     assert down.put()["changed"]
     assert (down.evidence["boot_id"], "taint" in down.evidence) == ("second", False)
     down.boot("third")

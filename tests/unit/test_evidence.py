@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta, timezone
+from uuid import UUID
 
 import pytest
 from hypothesis import given
@@ -85,7 +87,20 @@ def test_good_is_only_what_is_fresh_and_of_this_node_and_boot(kind, age, node, b
 
 
 @pytest.mark.parametrize(
-    "output", ["off", "OFF\n", "Chassis Power is off\n", "Status: OFF", "power=off", "some words\noff\n\n", "n is off."]
+    "output",
+    [
+        "off",
+        "OFF\n",
+        "Chassis Power is off\n",
+        "Status: OFF",
+        "power=off",
+        "some words\noff\n\n",
+        "n is off.",
+        "Server power status: OFF",
+        "Node rack-7.example.com is off",
+        "rack-7: power = off",
+        "[2] plug 4: Off",
+    ],
 )
 def test_a_command_that_says_off(output):
     assert rules.off_by_command(0, output)
@@ -109,10 +124,98 @@ def test_and_fails(status):
         "switch-off",
         "powering off",
         "{}",
+        "I can not tell whether it is off",
+        "I can't tell if power is off",
+        "It isn\u2019t known: off",
+        "Power is on, fan is off",
+        "Power is on. The fan is off",
+        "fan: off",
+        "is it off",
+        "it is off?",
+        "status: unknown or off",
+        "power of all of the many machines here is off",
+        "error: off",
+        "is off",
+        ": off",
+        "off off",
+        "Power Restore Policy : always-off",
     ],
 )
 def test_a_command_that_does_not(output):
     assert not rules.off_by_command(0, output)
+
+
+_WORDS = st.sampled_from(["chassis", "Power", "node-7", "state", "status", "of", "[2]", "rack_1.example"])
+_DOUBTS = st.sampled_from(["on", "not", "NOT", "unknown", "whether", "can't", "cannot", "fan", "maybe", "isn't", "if"])
+_VERDICTS = st.sampled_from([" is off", ": off", "=off", " is OFF.", " : Off"])
+
+
+@given(st.lists(_WORDS, min_size=1, max_size=4), _VERDICTS, st.text())
+def test_a_plain_subject_is_believed_whatever_stands_before_it(words, verdict, before):
+    assert rules.off_by_command(0, f"{before}\n{' '.join(words)}{verdict}\n")
+
+
+@given(st.lists(_WORDS, max_size=3), _DOUBTS, st.lists(_WORDS, max_size=3), st.sampled_from([*" ,:;-=."]), _VERDICTS)
+def test_one_that_doubts_is_not(words, doubt, more, mark, verdict):
+    assert not rules.off_by_command(0, f"{' '.join([*words, doubt])}{mark}{' '.join(more)}{verdict}")
+
+
+@given(st.text())
+def test_only_what_ends_with_off_is_believed(output):
+    if rules.off_by_command(0, output):
+        assert output.strip().rstrip(".").lower().endswith("off")
+
+
+# -- of which machine -------------------------------------------------------------------------------------------------
+
+UUIDS = st.uuids().filter(lambda item: item.int not in (0, 2**128 - 1))
+UNKNOWN = ["", "-", "12AB", "Not Specified", str(UUID(int=0)), "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF"]
+
+
+def judged(system, of_node, expected=""):
+    """Why a system is refused; empty where it is not."""
+    try:
+        rules.check_system("n", system, uri="https://bmc/1", expected=expected, of_node=of_node)
+    except Refused as error:
+        return f"{error.fields['why']}: {error.message}"
+    return ""
+
+
+@given(UUIDS, st.sampled_from([str.upper, str.lower, lambda text: text.replace("-", "")]), st.booleans())
+def test_the_system_that_the_node_is(one, written, swapped):
+    shown = UUID(bytes=one.bytes_le) if swapped else one
+    assert not judged(written(str(shown)), str(one))
+
+
+@given(UUIDS, UUIDS)
+def test_a_system_that_it_is_not(one, other):
+    same = other.bytes in (one.bytes, one.bytes_le)
+    assert judged(str(one), str(other)).startswith("other_host: " if not same else "")
+    assert bool(judged(str(one), str(other))) is not same
+    assert not judged(str(one), str(other), expected=str(one)), "somebody has looked"
+    assert bool(judged(str(one), str(one), expected=str(other))) is not same
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN)
+def test_nobody_says_which_system_it_is(unknown):
+    known = "0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53"
+    for system, of_node in ((unknown, known), (known, unknown), (unknown, unknown)):
+        assert re.match("other_host: .*https://bmc/1.* as uuid", judged(system, of_node))
+    assert not judged("12ab", unknown, expected="12AB")
+    assert judged(unknown, known, expected=known)
+
+
+@pytest.mark.parametrize("uri", ["https://u:hush@bmc/1", "https://hush@bmc/1", "hush@bmc", "https://u:hush@[bmc/1"])
+def test_credentials_in_a_uri_are_refused_and_not_told(uri):
+    with pytest.raises(InvalidInput) as refused:
+        check("Redfish", uri=uri)
+    assert "hush" not in refused.value.message
+
+
+@pytest.mark.parametrize("uri", ["bmc/1", "ftp://bmc/1", "https://", "https://[bmc/1"])
+def test_what_is_no_uri(uri):
+    with pytest.raises(InvalidInput, match="no URL"):
+        check("Redfish", uri=uri)
 
 
 def test_no_credentials_and_no_commands_are_kept():

@@ -70,6 +70,40 @@ class TestTaint:
         assert again["value"] == "hardwarefailure"
 
 
+class TestBackUnderTheTaint:
+    """A node of ours that is on again under the taint."""
+
+    def tainted(self, *arguments, evidence=None, **options):
+        taints = rules.with_taint(node(), "nodeshutdown", NOW)
+        return node(*arguments, taints=taints, evidence=evidence or {"boot_id": "b"}, **options)
+
+    def test_still_off(self):
+        assert rules.back(self.tainted()) == ""
+        rules.check_down(self.tainted(), None)
+
+    @pytest.mark.parametrize(
+        ("ready", "message", "why_"), [("True", "", "ready"), ("False", "node is shutting down", "shutting_down")]
+    )
+    def test_on(self, ready, message, why_):
+        with pytest.raises(Refused, match=r"The taint stays.*recover") as refused:
+            rules.check_down(self.tainted(ready, message), None)
+        assert (refused.value.fields["why"], refused.value.fields["back"]) == (why_, True)
+        with pytest.raises(Refused, match="Nothing was changed") as refused:
+            rules.check_down(node(ready, message), None)
+        assert (refused.value.fields["why"], refused.value.fields["back"]) == (why_, False)
+
+    def test_booted_since(self):
+        assert "anew" in rules.back(self.tainted(boot_id="c"))
+        assert rules.back(self.tainted(boot_id="c"), "c") == ""
+
+    @pytest.mark.parametrize("ready", ["True", "Unknown"])
+    def test_no_taint_of_ours(self, ready):
+        assert rules.back(node(ready, boot_id="c", evidence={"boot_id": "b"})) == ""
+        assert rules.back(self.tainted(ready, boot_id="c", evidence={"boot_id": "b", "removed": {"at": "x"}})) == ""
+        theirs = node(ready, boot_id="c", taints=rules.with_taint(node(), "nodeshutdown", NOW))
+        assert rules.back(theirs) == ""
+
+
 class TestDown:
     def test_one_that_is_not_heard_of(self):
         rules.check_down(node(), None)
