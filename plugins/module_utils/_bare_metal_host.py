@@ -53,6 +53,18 @@ class Written:
     overridden: tuple[str, ...] = ()
 
 
+# As JSON has it.
+_TYPES: Mapping[str, type] = {
+    "since": str,
+    "powered_on": bool,
+    "last_updated": str,
+    "node": str,
+    "boot_id": str,
+    "run": str,
+    "overridden": list,
+}
+
+
 @dataclass(frozen=True)
 class Off:
     """Whether a host is believed to be off.
@@ -193,11 +205,17 @@ def write(host: Object, *, since: str, node: str, boot_id: str, run: str, overri
 def written_of(host: Object, key: str) -> Written | None:
     """What was kept when a key was written; ``None`` where it was not, or somebody broke it."""
     found = _records(host).get(key)
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or not set(found) <= set(_TYPES):
+        return None
+    if not all(isinstance(found[name], kind) for name, kind in _TYPES.items() if name in found):
+        return None
+    overridden = found.get("overridden", [])
+    if not all(isinstance(item, str) for item in overridden):
         return None
     try:
-        return Written(**{**found, "overridden": tuple(found.get("overridden") or ())})
-    except TypeError:
+        from_text(found["since"])
+        return Written(**{**found, "overridden": tuple(overridden)})
+    except (KeyError, TypeError, ValueError):
         return None
 
 
@@ -216,7 +234,7 @@ def records_with(host: Object, key: str, written: Written | None) -> str | None:
 def _records(host: Object) -> Mapping[str, Any]:
     try:
         content = json.loads(annotations_of(host).get(REBOOT_KEYS) or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 
-from . import _claim, _cordon, _doctor_report, _ledger, _metal3, _node, _node_opt_outs, _run
+from . import _claim, _cordon, _doctor_report, _failover_audit, _ledger, _metal3, _node, _node_opt_outs, _run
 from . import _ledger_store as store
 from . import _paths as paths
 from ._clock import to_text
@@ -91,7 +91,13 @@ def _with_failovers(context: Context, picture: Picture) -> Picture:
         hosts = _metal3.listed(context.management)
     except HoldfastError as error:
         context.warn(f"Keys that keep BareMetalHosts off were not looked for: {error.message}")
-    return replace(picture, names={*(picture.names or ()), *younger}, hosts=hosts, attachments=attachments)
+    return replace(
+        picture,
+        names={*(picture.names or ()), *younger},
+        hosts=hosts,
+        attachments=attachments,
+        failovers=_failover_audit.unfinished_of(_failover_audit.read(context.cluster)),
+    )
 
 
 def _scope(context: Context, params: Params, picture: Picture) -> Scope:

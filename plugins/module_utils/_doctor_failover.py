@@ -12,8 +12,11 @@ from collections.abc import Iterable
 
 from . import _bare_metal_host as hosts
 from . import _failover, _node
+from ._cluster import Object
 from ._doctor_picture import Finding, Picture
+from ._errors import Refused
 from ._out_of_service_rules import attachment, evidence_of, taint_of
+from ._reboot_key import Request
 
 KINDS = ("failover", "taint", "key", "attachment")
 
@@ -28,7 +31,12 @@ def examine(picture: Picture) -> Iterable[Finding]:
 
 def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
     node = picture.nodes[name]
-    record, taint = _failover.record_of(node), taint_of(node)
+    taint = taint_of(node)
+    try:
+        record = _failover.record_of(node)
+    except Refused as error:
+        record = None
+        yield Finding("failover", node=name, why="its record is broken", todo=error.message)
     if record:
         run, result = str(record.get("run") or ""), str(record.get("result") or "")
         live = picture.alive(run)
@@ -82,7 +90,9 @@ def _keys(picture: Picture) -> Iterable[Finding]:
             power = {True: "is on still", False: "is off", None: "may be off"}[hosts.powered_on(host)]
             live = picture.alive(written.run)
             full_name = hosts.full_name(host)
-            way_out = _recover(written.node) if written.node else f"remove it with reboot_annotation, key {request.key}"
+            way_out = (
+                _recover(written.node) if _known(picture, written.node, host, request.key) else _remove(host, request)
+            )
             yield Finding(
                 "key",
                 node=written.node,
@@ -91,6 +101,29 @@ def _keys(picture: Picture) -> Iterable[Finding]:
                 why=f"{request.annotation} keeps BareMetalHost {full_name} off, which {power}",
                 todo="" if live else f"BareMetalHost {full_name} stays off until our key is gone: {way_out}.",
             )
+
+
+def _known(picture: Picture, node: str, host: Object, key: str) -> bool:
+    """Whether the playbook would find this key, by the record on the Node or by what is kept of its failover."""
+    wanted = (host["metadata"]["name"], host["metadata"]["namespace"], key)
+    kept = [picture.failovers[node]] if node in picture.failovers else []
+    try:
+        record = _failover.record_of(picture.nodes[node]) if node in picture.nodes else None
+    except Refused:
+        record = None
+    # The one on the Node counts where there is one.
+    return any(
+        (facts.get("host"), facts.get("namespace"), facts.get("key")) == wanted
+        for facts in ([record["facts"]] if record else kept)
+    )
+
+
+def _remove(host: Object, request: Request) -> str:
+    where = f"bare_metal_host={host['metadata']['name']} namespace={host['metadata']['namespace']}"
+    return (
+        "no failover that is known has it, so see whose machine it is, then ansible localhost -m "
+        f"holdfast.kubernetes.reboot_annotation -a 'state=absent {where} key={request.key}'"
+    )
 
 
 def _attachments(picture: Picture) -> Iterable[Finding]:

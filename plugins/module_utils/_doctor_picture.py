@@ -93,6 +93,7 @@ class Picture:
         names: Of all Nodes; ``None`` where not all were looked at.
         hosts: The BareMetalHosts of the management cluster.
         attachments: The VolumeAttachments.
+        failovers: What is kept of the last failover of each node that is not known to be back from it.
     """
 
     nodes: Mapping[str, Object]
@@ -103,6 +104,7 @@ class Picture:
     names: Collection[str] | None = None
     hosts: Collection[Object] = ()
     attachments: Collection[Object] = ()
+    failovers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def alive(self, run: str) -> bool:
         return run in self.runs and self.runs[run].alive(self.now)

@@ -20,18 +20,20 @@ from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
 from ._errors import Refused
 from ._ledger import Slot
-from ._names import FAILOVER
+from ._names import FAILOVER, NAMESPACE
 from ._out_of_service_rules import check_down, evidence_of, shutting_down, taint_of
 from ._quorum import Quorum
 
 PURPOSE = "failover"
+# The ConfigMap with an entry for each of the last failovers.
+AUDIT = "failovers"
 FAIL_OVER, RECOVER = "failover", "recover"
 
 # What is to be done next. Fencing comes with its proof, and the taint with the wait for what has to move.
 FENCE, TAINT, STOP, POWER_ON, DONE = "fence", "taint", "stop", "power_on", "done"
 
 # Until the first phase that touches the machine, a failover leaves nothing.
-CLAIM, FENCING = "claim", "fence"
+CLAIM, FENCING, DELETING = "claim", "fence", "delete"
 MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
 RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
 
@@ -64,8 +66,61 @@ class Change:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+# What each record has, as JSON has it.
+_TYPES: Mapping[str, type] = {
+    "id": str,
+    "run": str,
+    "holder": str,
+    "reason": str,
+    "started": str,
+    "since": str,
+    "phase": str,
+    "phases": dict,
+    "boot_id": str,
+    "facts": dict,
+    "result": str,
+    "detail": str,
+}
+
+
 def record_of(node: Object) -> dict[str, Any] | None:
-    return _node.record(node, FAILOVER)
+    """The record on a Node; ``None`` where there is none.
+
+    Raises:
+        Refused: Somebody broke it, so that nobody can say how far the failover has come.
+    """
+    if FAILOVER not in _node.annotations_of(node):
+        return None
+    found = _node.record(node, FAILOVER) or {}
+    why = _broken(found)
+    if why:
+        name = _node.name(node)
+        raise Refused(
+            f"The annotation {FAILOVER} of Node {name} is broken: {why}. Nothing was changed. Write back what it was; the "
+            f"ConfigMap {NAMESPACE}/{AUDIT} says what was done. Or remove it (kubectl annotate node {name} {FAILOVER}-), "
+            "and run the playbook holdfast.kubernetes.recover.",
+            node=name,
+            why="broken_record",
+        )
+    return found
+
+
+def _broken(record: Mapping[str, Any]) -> str:
+    if not record:
+        return "it is no JSON object, or an empty one"
+    wrong = [name for name, kind in _TYPES.items() if not isinstance(record.get(name), kind)]
+    if wrong:
+        return f"{', '.join(wrong)} missing or of a wrong type"
+    if not record["id"] or record["result"] not in ("", *RESULTS):
+        return "id or result has no valid value"
+    if not all(type(seconds) in (int, float) for seconds in record["phases"].values()):
+        return "phases has something else than seconds"
+    try:
+        from_text(record["started"])
+        from_text(record["since"])
+    except ValueError:
+        return "started or since is no time"
+    return ""
 
 
 def operation_of(name: str, now: datetime) -> str:
@@ -89,6 +144,25 @@ def begin(
         "phases": {},
         "boot_id": _node.boot_id(node),
         "facts": {"fence": fence} if fence else {},
+        "result": "",
+        "detail": "",
+    }
+
+
+def restored(entry: Mapping[str, Any], facts: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
+    """The record of a failover that is not on the Node any more, from the entry that is kept of it."""
+    phases = [str(step.get("step")) for step in entry["steps"] if step.get("step") not in RESULTS]
+    return {
+        "id": entry["operation"],
+        "run": run,
+        "holder": entry["by"],
+        "reason": entry["reason"],
+        "started": entry["started"],
+        "since": to_text(now),
+        "phase": phases[-1] if phases else FENCING,
+        "phases": {name: seconds for name, seconds in entry["seconds"].items() if type(seconds) in (int, float)},
+        "boot_id": entry["boot_id"],
+        "facts": dict(facts),
         "result": "",
         "detail": "",
     }
@@ -159,9 +233,27 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
     return DONE if record["result"] == MOVED else TAINT
 
 
-def next_recovery(node: Object, record: Mapping[str, Any] | None) -> str:
-    """Which step of the way back is the next: all of it, or nothing where the node was not failed over."""
-    return DONE if record is None and taint_of(node) is None and evidence_of(node) is None else POWER_ON
+def next_recovery(node: Object, record: Mapping[str, Any] | None, *, unfinished: bool = False) -> str:
+    """Which step of the way back is the next: all of it, or nothing where the node was not failed over.
+
+    Args:
+        unfinished: Nothing may be left on the Node, because it was deleted or somebody removed it; but as far as is known
+            of its last failover, it is not back from that.
+
+    Raises:
+        Refused: It was not failed over, but somebody else has declared it out of service.
+    """
+    if record is not None or evidence_of(node) is not None or unfinished:
+        return POWER_ON
+    if taint_of(node) is None:
+        return DONE
+    raise Refused(
+        f"Node {_node.name(node)} has the out-of-service taint, but no record and no evidence of ours, so somebody else "
+        "put it there. Nothing was changed. Ask whoever did; out_of_service with state absent and force takes it off a "
+        "node that is Ready.",
+        node=_node.name(node),
+        why="not_ours",
+    )
 
 
 def boot_id_before(node: Object, record: Mapping[str, Any] | None) -> str:

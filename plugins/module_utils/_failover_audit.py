@@ -14,17 +14,32 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _paths as paths
-from ._clock import to_text
+from ._clock import from_text, to_text
 from ._cluster import Cluster, Object
 from ._errors import NotFound
-from ._failover import RECOVERED, STOPPED
+from ._failover import AUDIT, CLAIM, DELETING, MOVED, RECOVERED, RESULTS, STOPPED
 from ._ledger_store import ensure_namespace
 from ._names import MANAGED_BY, NAMESPACE
 from ._watch import retry_conflicts
 
-NAME = "failovers"
+NAME = AUDIT
 # An object of etcd has at most 1.5 MiB.
 KEEP, KEEP_STEPS, KEEP_ITEMS, KEEP_BYTES = 50, 60, 100, 900_000
+# What each entry has, as JSON has it; the rest of it is the facts of the failover.
+_TYPES: Mapping[str, type] = {
+    "operation": str,
+    "node": str,
+    "by": str,
+    "runs": list,
+    "reason": str,
+    "boot_id": str,
+    "started": str,
+    "ended": str,
+    "result": str,
+    "detail": str,
+    "seconds": dict,
+    "steps": list,
+}
 _LISTS = ("pods", "volume_attachments", "overridden_holds")
 
 
@@ -91,15 +106,52 @@ def bounded(data: Mapping[str, str], newest: str) -> dict[str, str]:
 
 
 def last_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
-    """The last entry of a node."""
-    entries = [entry for entry in map(_entry, data.values()) if entry.get("node") == node]
-    return max(entries, key=lambda entry: str(entry.get("started") or ""), default=None)
+    """The last entry of a node; one that somebody broke is none."""
+    entries = [entry for entry in map(_entry, data.values()) if entry.get("node") == node and _sound(entry)]
+    return max(entries, key=lambda entry: str(entry["started"]), default=None)
+
+
+def unfinished(entry: Mapping[str, Any]) -> bool:
+    """Whether the node was fenced, or may have been, and is not known to be back."""
+    return entry["result"] not in (RECOVERED, STOPPED) and any(
+        step.get("step") not in (CLAIM, *RESULTS) for step in entry["steps"]
+    )
+
+
+def unfinished_of(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The last entries of all nodes that are not known to be back."""
+    names = {str(entry.get("node")) for entry in map(_entry, data.values())}
+    found = ((name, last_of(data, name)) for name in names)
+    return {name: entry for name, entry in found if entry and unfinished(entry)}
+
+
+def deleted(entry: Mapping[str, Any]) -> bool:
+    """Whether all has moved, so that a Node that is not there any more is what the failover wanted, or took."""
+    if entry["result"] == MOVED:
+        return True
+    phases = [step.get("step") for step in entry["steps"] if step.get("step") not in RESULTS]
+    return entry["result"] not in (RECOVERED, STOPPED) and phases[-1:] == [DELETING]
+
+
+def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What was written down for later steps."""
+    return {key: value for key, value in entry.items() if key not in _TYPES}
+
+
+def _sound(entry: Mapping[str, Any]) -> bool:
+    if not all(isinstance(entry.get(name), kind) for name, kind in _TYPES.items()):
+        return False
+    try:
+        from_text(entry["started"])
+    except ValueError:
+        return False
+    return bool(entry["operation"]) and all(isinstance(step, dict) for step in entry["steps"])
 
 
 def _entry(text: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         # Somebody broke it; it goes first.
         return {}
     return content if isinstance(content, dict) else {}

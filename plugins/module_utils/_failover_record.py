@@ -77,18 +77,23 @@ def _of_a_deleted_node(context: Context, params: Params) -> Result:
     }
 
 
-def take_over(context: Context, params: Params, *, waited: float) -> tuple[Object, dict[str, Any]]:
+def take_over(
+    context: Context, params: Params, *, waited: float, entry: Mapping[str, Any] | None = None
+) -> tuple[Object, dict[str, Any]]:
     """Begin the record, or go on with one that another run left; the claim is ours already.
 
     Args:
         waited: Seconds that passed before.
+        entry: What is kept of a failover whose record is not on the Node any more; that is gone on with, then.
     """
     cluster, name, run = context.cluster, params["name"], params["run"]
 
     def attempt() -> tuple[Object, dict[str, Any]]:
         node = _ours(context, name, run)
         record = rules.record_of(node)
-        if record is None:
+        if record is None and entry is not None:
+            wanted = rules.restored(entry, _failover_audit.facts_of(entry), run=run, now=cluster.now())
+        elif record is None:
             wanted = rules.begin(
                 node,
                 rules.operation_of(name, cluster.now()),

@@ -26,6 +26,8 @@ from ._read_node import read_node
 from ._watch import Deadline, Follower, wait_for
 
 _ETCD_NAMESPACE = "kube-system"
+# How a machine was switched off, and by what it is switched on again.
+_FACTS = ("fence", "host", "namespace", "key", "uri")
 
 
 def failover_step(context: Context, params: Params) -> Result:
@@ -48,13 +50,18 @@ class _Work:
     # -- there
 
     def fail_over(self) -> Result:
-        node = read_node(self._cluster, self._name)
+        found = self._cluster.find(paths.node(self._name))
+        if found is None and (done := self._deleted_before()):
+            return done
+        node = found or read_node(self._cluster, self._name)
         record = rules.record_of(node)
         step = rules.next_step(node, record)
         if step == DONE:
+            self._note_result(record)
             return self._result(node, record, step)
         if step == FENCE:
-            if record is None:
+            if record is None or record["result"]:
+                # A failure may be long ago: what was seen then says nothing of now.
                 node = self._confirm(node)
             self._check(node, record)
         self._claim(record, node)
@@ -70,17 +77,48 @@ class _Work:
             raise
         return self._begin(node, record, step)
 
-    def _begin(self, node: Object, record: dict[str, Any] | None, step: str) -> Result:
+    def _deleted_before(self) -> Result | None:
+        """What there is to say of a Node that is not there because its failover deleted it; ``None`` where it did not."""
+        entry = self._last_entry()
+        if entry is None or not _failover_audit.deleted(entry):
+            return None
+        changed = entry["result"] != rules.MOVED
+        if changed:
+            # Whoever deleted it was killed before it could say so.
+            _failover_audit.close(
+                self._cluster,
+                entry["operation"],
+                run=self._run,
+                result=rules.MOVED,
+                detail="its Node was deleted",
+                facts={},
+            )
+        return {**self._nothing(), "changed": changed, "exists": False, "operation": entry["operation"]}
+
+    def _note_result(self, record: Mapping[str, Any] | None) -> None:
+        """Whoever wrote the result on the Node may have been killed before it wrote it down in the entry."""
+        if record is None:
+            return
+        entry = self._last_entry()
+        if entry is None or (entry["operation"], entry["result"]) != (record["id"], record["result"]):
+            _failover_audit.note(self._cluster, self._name, record, {})
+
+    def _last_entry(self) -> dict[str, Any] | None:
+        return _failover_audit.last_of(_failover_audit.read(self._cluster), self._name)
+
+    def _begin(
+        self, node: Object, record: dict[str, Any] | None, step: str, entry: Mapping[str, Any] | None = None
+    ) -> Result:
         """Make the record ours, unless there is nothing to do any more."""
         if step == DONE:
             self._let_go()
             return self._result(node, record, step)
         try:
-            node, taken = writer.take_over(self._context, self._params, waited=self._deadline.elapsed)
+            node, taken = writer.take_over(self._context, self._params, waited=self._deadline.elapsed, entry=entry)
         except HoldfastError:
             self._let_go()
             raise
-        return {**self._result(node, taken, step), "resumed": record is not None}
+        return {**self._result(node, taken, step), "resumed": record is not None or entry is not None}
 
     def _confirm(self, node: Object) -> Object:
         """See that the node stays away."""
@@ -132,25 +170,36 @@ class _Work:
         node = self._cluster.find(paths.node(self._name))
         if node is None:
             return self._of_a_deleted_node()
-        record = rules.record_of(node)
-        step = rules.next_recovery(node, record)
+        record, entry, step = self._look_back(node)
         if step == DONE:
             return self._result(node, record, step)
         self._claim(record, node)
-        node = read_node(self._cluster, self._name)
+        try:
+            node = read_node(self._cluster, self._name)
+            record, entry, step = self._look_back(node)
+        except HoldfastError:
+            self._let_go()
+            raise
+        return self._begin(node, record, step, entry)
+
+    def _look_back(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
+        """The record; where there is none, what is kept of a failover that the node is not back from; and the step."""
         record = rules.record_of(node)
-        return self._begin(node, record, rules.next_recovery(node, record))
+        entry = self._last_entry() if record is None else None
+        if entry is not None and not _failover_audit.unfinished(entry):
+            entry = None
+        return record, entry, rules.next_recovery(node, record, unfinished=entry is not None)
 
     def _of_a_deleted_node(self) -> Result:
         """What there is to do for a Node that was deleted after its failover: its host may still be kept off."""
-        entry = _failover_audit.last_of(_failover_audit.read(self._cluster), self._name)
+        entry = self._last_entry()
         if entry is None:
             raise NotFound(
                 f"There is no Node {self._name}, and no failover of it is known. Check the name.", node=self._name
             )
-        if entry.get("result") in (rules.RECOVERED, rules.STOPPED):
+        if entry["result"] in (rules.RECOVERED, rules.STOPPED):
             return {**self._nothing(), "exists": False, "operation": entry["operation"]}
-        facts = {key: entry[key] for key in ("fence", "host", "namespace", "key") if key in entry}
+        facts = {key: entry[key] for key in _FACTS if key in entry}
         return {
             **self._nothing(),
             "changed": True,
