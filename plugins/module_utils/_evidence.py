@@ -78,7 +78,7 @@ def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime
                 node=node,
             )
     if kind == REDFISH:
-        check_uri(str(evidence["uri"]))
+        check_uri(str(evidence["uri"]), node)
     if evidence.get("node") and evidence["node"] != node:
         raise _refused(node, f"it is of node {evidence['node']}", "Give evidence of this node.", "other_host")
     if evidence.get("boot_id") and evidence["boot_id"] != boot_id:
@@ -123,12 +123,13 @@ def not_true(
     return _refused(node, why, f"Nothing was changed. {way_out}", code)
 
 
-def check_uri(uri: str) -> None:
+def check_uri(uri: str, node: str = "") -> None:
     """Let no URI through that has credentials in it: it is kept and shown.
 
     Raises:
         InvalidInput: It has, or it is no URL.
     """
+    about = f" for node {node}" if node else ""
     try:
         parts = urlsplit(uri)
         usable = parts.scheme in ("https", "http") and bool(parts.hostname)
@@ -136,11 +137,13 @@ def check_uri(uri: str) -> None:
         parts, usable = None, False
     if "@" in (parts.netloc if parts and usable else uri):
         raise InvalidInput(
-            "evidence.uri has a user or a password in it, and it is kept on the Node and shown. Leave them out, and "
-            "give username and password."
+            f"evidence.uri{about} has a user or a password in it, and it is kept on the Node and shown. Leave them "
+            "out, and give username and password."
         )
     if not usable:
-        raise InvalidInput(f"evidence.uri {uri} is no URL. Give that of the system: https://BMC/redfish/v1/Systems/ID.")
+        raise InvalidInput(
+            f"evidence.uri {uri}{about} is no URL. Give that of the system: https://BMC/redfish/v1/Systems/ID."
+        )
 
 
 # -- of which machine -------------------------------------------------------------------------------------------------

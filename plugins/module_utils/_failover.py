@@ -96,9 +96,9 @@ def record_of(node: Object) -> dict[str, Any] | None:
     if why:
         name = _node.name(node)
         raise Refused(
-            f"The annotation {FAILOVER} of Node {name} is broken: {why}. Nothing was changed. Write back what it was; the "
-            f"ConfigMap {NAMESPACE}/{AUDIT} says what was done. Or remove it (kubectl annotate node {name} {FAILOVER}-), "
-            "and run the playbook holdfast.kubernetes.recover.",
+            f"The annotation {FAILOVER} of Node {name} is broken: {why}. Nothing was changed. Write back what it was; "
+            f"the ConfigMap {NAMESPACE}/{AUDIT} says what was done. Or remove it (kubectl annotate node {name} "
+            f"{FAILOVER}-), and run the playbook holdfast.kubernetes.recover.",
             node=name,
             why="broken_record",
         )
@@ -237,8 +237,8 @@ def next_recovery(node: Object, record: Mapping[str, Any] | None, *, unfinished:
     """Which step of the way back is the next: all of it, or nothing where the node was not failed over.
 
     Args:
-        unfinished: Nothing may be left on the Node, because it was deleted or somebody removed it; but as far as is known
-            of its last failover, it is not back from that.
+        unfinished: As far as is known of its last failover, it is not back from that; although nothing may be left on
+            the Node, because it was deleted and made anew, or somebody removed it.
 
     Raises:
         Refused: It was not failed over, but somebody else has declared it out of service.
@@ -248,9 +248,9 @@ def next_recovery(node: Object, record: Mapping[str, Any] | None, *, unfinished:
     if taint_of(node) is None:
         return DONE
     raise Refused(
-        f"Node {_node.name(node)} has the out-of-service taint, but no record and no evidence of ours, so somebody else "
-        "put it there. Nothing was changed. Ask whoever did; out_of_service with state absent and force takes it off a "
-        "node that is Ready.",
+        f"Node {_node.name(node)} has the out-of-service taint, but no record and no evidence of ours, so somebody "
+        "else put it there. Nothing was changed. Ask whoever did; out_of_service with state absent and force takes it "
+        "off a node that is Ready.",
         node=_node.name(node),
         why="not_ours",
     )

@@ -78,7 +78,7 @@ class _Work:
         return self._begin(node, record, step)
 
     def _deleted_before(self) -> Result | None:
-        """What there is to say of a Node that is not there because its failover deleted it; ``None`` where it did not."""
+        """What there is to say of a Node that its failover deleted; ``None`` where it did not."""
         entry = self._last_entry()
         if entry is None or not _failover_audit.deleted(entry):
             return None

@@ -21,12 +21,15 @@ class Target:
 
     Attributes:
         node: Name of the Node; empty where that is not known.
+        serves: The Node that the host is by the objects; empty where they don't tell. Another one only where a key is
+            to be taken back.
     """
 
-    def __init__(self, cluster: Cluster, management: Cluster, host: Object, node: str) -> None:
+    def __init__(self, cluster: Cluster, management: Cluster, host: Object, node: str, serves: str) -> None:
         self._cluster = cluster
         self._management = management
         self.node = node
+        self.serves = serves
         self.name: str = host["metadata"]["name"]
         self.namespace: str = host["metadata"]["namespace"]
         self.full_name = rules.full_name(host)
@@ -83,7 +86,7 @@ def resolve(context: Context, params: Params, named: str) -> Target:
     if not node and not named:
         raise InvalidInput("Give bare_metal_host, the name of the BareMetalHost, or node, the name of the Node.")
     if not named:
-        return Target(cluster, management, _metal3.host_of(management, read_node(cluster, node), namespace), node)
+        return Target(cluster, management, _metal3.host_of(management, read_node(cluster, node), namespace), node, node)
     host = _metal3.find(management, named, namespace)
     known = _metal3.nodes_of(cluster, management, [host]).get(host["metadata"]["uid"], "")
     if node and known and node != known:
@@ -101,7 +104,38 @@ def resolve(context: Context, params: Params, named: str) -> Target:
             "have claimed it. Give node.",
             host=rules.full_name(host),
         )
-    return Target(cluster, management, host, node or known)
+    return Target(cluster, management, host, node or known, known)
+
+
+def resolve_to_let_go(context: Context, params: Params, named: str) -> Target | None:
+    """The host from which a key is to be taken away; ``None`` where it is gone.
+
+    A host may serve another Node by now, or none. Whose the key is, what was kept when it was written says.
+
+    Raises:
+        InvalidInput: As with ``resolve``.
+        NotFound: It is searched for by its Node, and none is found; or nothing knows BareMetalHosts there.
+        Refused: There are several.
+    """
+    management, node, namespace = context.management, params.get("node") or "", params.get("namespace") or ""
+    if named and not _metal3.named(management, named, namespace) and _metal3.served(management):
+        return None
+    if not named or not node:
+        return resolve(context, params, named)
+    host = _metal3.find(management, named, namespace)
+    serves = _metal3.nodes_of(context.cluster, management, [host]).get(host["metadata"]["uid"], "")
+    return Target(context.cluster, management, host, node, serves)
+
+
+def may_let_go(node: str, serves: str, written_for: str) -> bool:
+    """Whether a key may be taken away for a node: it was written for it, or nobody knows of another.
+
+    Args:
+        node: The Node for which it is to be taken away; empty where that does not matter.
+        serves: The Node that the host is now; empty where that is not known.
+        written_for: The Node that it was when the key was written; empty where that is not known.
+    """
+    return not node or node in (written_for, serves) or not (serves or written_for)
 
 
 def _check_whose(cluster: Cluster, management: Cluster, host: Object, node: str) -> None:

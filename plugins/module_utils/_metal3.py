@@ -107,6 +107,16 @@ def asked_for(context: Context, params: Params) -> tuple[Context, str]:
     return context, host
 
 
+def served(management: Cluster) -> bool:
+    """Whether the kind is installed. In a cluster that does not know it no host can be gone."""
+    try:
+        for _page in management.pages(ALL_HOSTS):
+            break
+    except NotFound:
+        return False
+    return True
+
+
 # -- from a Node to its host ------------------------------------------------------------------------------------------
 
 

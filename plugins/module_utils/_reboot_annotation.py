@@ -16,7 +16,7 @@ from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
 from ._errors import HoldfastError, Refused, TimedOut
 from ._face import Context, Params, Result
-from ._fence_target import resolve
+from ._fence_target import Target, may_let_go, resolve, resolve_to_let_go
 from ._hold import entry
 from ._names import REBOOT_KEYS
 from ._reboot_key import HARD, SOFT, Request
@@ -47,9 +47,35 @@ def reboot_annotation(context: Context, params: Params) -> Result:
     if params.get("key") is not None:
         _reboot_key.check_key(params["key"])
     context, host = _metal3.asked_for(context, params)
-    work = _Work(context, params, host)
     with _run.heartbeat(context.cluster, params.get("run") or ""):
-        return work.put() if params["state"] == "present" else work.remove()
+        if params["state"] == "present":
+            return _Work(context, params, resolve(context, params, host)).put()
+        target = resolve_to_let_go(context, params, host)
+        return _Work(context, params, target).remove() if target else _gone(context, params, host)
+
+
+def _gone(context: Context, params: Params, host: str) -> Result:
+    """A host that is no more is kept off by nothing."""
+    if params.get("key"):
+        where = f" in namespace {params['namespace']}" if params.get("namespace") else ""
+        context.warn(
+            f"There is no BareMetalHost {host}{where}, so key {params['key']} is gone with it. Its machine may be off: "
+            "see that it is switched on."
+        )
+    return {
+        "changed": False,
+        "host": host,
+        "namespace": params.get("namespace") or None,
+        "node": params.get("node") or None,
+        "powered_on": None,
+        "keys": [],
+        "effective_mode": None,
+        "resource_version": None,
+        "evidence": None,
+        "overridden_holds": [],
+        "waited": 0.0,
+        "diff": {"before": {}, "after": {}},
+    }
 
 
 @dataclass(frozen=True)
@@ -67,7 +93,7 @@ class _Change:
 class _Work:
     """One annotation of one host."""
 
-    def __init__(self, context: Context, params: Params, named: str) -> None:
+    def __init__(self, context: Context, params: Params, target: Target) -> None:
         self._context = context
         self._management = context.management
         self._params = params
@@ -75,7 +101,7 @@ class _Work:
         self._mode: str = params["mode"]
         self._run: str = params.get("run") or ""
         self._deadline = Deadline(params["wait_timeout"])
-        self._target = resolve(context, params, named)
+        self._target = target
 
     # -- present
 
@@ -99,6 +125,14 @@ class _Work:
             raise self._refused(host, why, "inert")
         request, written = rules.request_of(host, self._key), rules.written_of(host, self._key)
         value = _reboot_key.value_of(self._mode)
+        if self._key and request and not written:
+            raise self._refused(
+                host,
+                f"{request.annotation} is on it already, and {REBOOT_KEYS} does not say that it is from us. It stays, "
+                "as somebody else's; take another key, or, where you know that it is yours, remove it with state "
+                "absent first",
+                "foreign",
+            )
         if request and written and request.value == value:
             self._target.check_claim(self._run)
             return _Change(host, host)
@@ -184,8 +218,9 @@ class _Work:
         sick = rules.trouble(host)
         raise TimedOut(
             f"BareMetalHost {self._target.full_name} is not off after {self._params['wait_timeout']} s: {off.why}"
-            f"{f' ({sick})' if sick and sick not in off.why else ''}. The key stays. "
-            f"{_WAY_OUT[self._mode]}{' Or use another kind of evidence.' if self._mode == HARD else ''}",
+            f"{f' ({sick})' if sick and sick not in off.why else ''}. The key stays: when metal3 comes back to it, it "
+            "still switches the host off. Run the playbook holdfast.kubernetes.recover, or this with state absent, to "
+            f"take it back. {_WAY_OUT[self._mode]}{' Or use another kind of evidence.' if self._mode == HARD else ''}",
             why="timed_out",
         )
 
@@ -227,7 +262,8 @@ class _Work:
     def remove(self) -> Result:
         change: _Change = retry_conflicts(self._try_to_remove)
         host = change.after
-        if self._params["wait"] and self._key and not self._context.check_mode:
+        gone = rules.request_of(host, self._key) is None
+        if self._params["wait"] and self._key and gone and not self._context.check_mode:
             host = self._wait_until_on(change)
         return self._result(change, host)
 
@@ -242,8 +278,28 @@ class _Work:
             return _Change(host, host)
         if request is None and written is None:
             return _Change(host, host)
+        if not self._is_for_us(request, written):
+            return _Change(host, host)
         self._target.check_claim(self._run)
         return _Change(host, self._write(host, None, None))
+
+    def _is_for_us(self, request: Request | None, written: Written | None) -> bool:
+        """Whether the key may go for our node; says so where the host is another one's by now."""
+        node, serves = self._target.node, self._target.serves
+        what = request.annotation if request else REBOOT_KEYS
+        whose = serves if serves != node else written.node if written else ""
+        if not may_let_go(node, serves, written.node if written else ""):
+            self._context.warn(
+                f"{what} of BareMetalHost {self._target.full_name} stays: it was not written for node {node}, and the "
+                f"host is node {whose}."
+            )
+            return False
+        if serves not in ("", node):
+            self._context.warn(
+                f"BareMetalHost {self._target.full_name} is node {serves} by now. {what} was written for node {node} "
+                "and is taken away."
+            )
+        return True
 
     def _wait_until_on(self, change: _Change) -> Object:
         host = change.after
@@ -300,6 +356,7 @@ class _Work:
             "powered_on": rules.powered_on(host),
             "keys": [request.to_data() for request in requests],
             "effective_mode": _reboot_key.effective_mode(requests, rules.error_count(host)) if requests else None,
+            "resource_version": host["metadata"]["resourceVersion"],
         }
 
     def _result(self, change: _Change, host: Object) -> Result:

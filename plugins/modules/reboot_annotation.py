@@ -56,6 +56,10 @@ options:
   state:
     description:
       - Whether the annotation is there. V(absent) removes our own only.
+      - An annotation of O(key) that is there already, of which C(holdfast.dev/reboot-keys) does not say that it is ours, is
+        not taken over, but refused. V(absent) with its O(key) removes it all the same.
+      - With V(absent), a BareMetalHost that is given by its name and is gone is no failure. With O(node), too, it does not have
+        to be that Node's any more; then a key is removed only where it was written for O(node). Both are warned of.
     type: str
     choices: [present, absent]
     default: present
@@ -152,6 +156,11 @@ node:
   type: str
   returned: success, and most failures
   sample: worker-1
+resource_version:
+  description: C(metadata.resourceVersion) of the host as it was seen last; null where it is gone.
+  type: str
+  returned: success, and most failures
+  sample: "48213"
 powered_on:
   description: What metal3 saw when it looked last; null where it never did.
   type: bool

@@ -245,7 +245,7 @@ def test_back_while_its_workloads_move(down):
     volume = down.attachment("volume")
     moving = down.world.start(out_of_service, name=down.name, evidence=attested())
     down.world.until(paths.NODES, down.name, lambda _node: down.taint is not None)
-    down.world.set_condition(down.name, "Ready", "True", "KubeletReady")
+    down.boot()
     down.world.cluster.delete(volume)
     done = moving.result(timeout=60)
     assert (done["changed"], done["back"]) == (True, True), done

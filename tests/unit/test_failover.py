@@ -127,7 +127,11 @@ def test_the_next_step(seen, known, step):
 def test_the_way_back_is_for_what_was_failed_over():
     assert rules.next_recovery(node(ready="True"), None) == DONE
     assert rules.next_recovery(node(), record("fence", "failed")) == rules.POWER_ON
-    assert rules.next_recovery(node(tainted=True), None) == rules.POWER_ON
+    assert rules.next_recovery(node(tainted=True, evidence=BOOT), None) == rules.POWER_ON
+    assert rules.next_recovery(node(ready="True"), None, unfinished=True) == rules.POWER_ON
+    with pytest.raises(Refused, match="somebody else") as refused:
+        rules.next_recovery(node(ready="True", tainted=True), None)
+    assert refused.value.fields["why"] == "not_ours"
     assert rules.boot_id_before(node(tainted=True, evidence=OTHER), record()) == OTHER
     assert rules.boot_id_before(node(), record("fence")) == "", "it may never have been off"
 
