@@ -10,6 +10,8 @@ import itertools
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _bare_metal_host as rules
 
@@ -141,6 +143,54 @@ class TestOff:
         found = keyed(host(), poweredOn=False)
         found["metadata"]["annotations"][RECORDS] = record
         assert not off(found).believed
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("powered_on", "false"),
+            ("powered_on", "true"),
+            ("powered_on", 1),
+            ("powered_on", None),
+            ("since", 5),
+            ("since", ""),
+            ("since", "yesterday"),
+            ("last_updated", 5),
+            ("last_updated", None),
+            ("node", 5),
+            ("boot_id", []),
+            ("run", {}),
+            ("overridden", "ns/me"),
+            ("overridden", [5]),
+            ("overridden", None),
+            ("more", ""),
+        ],
+    )
+    def test_a_record_with_a_wrong_type_proves_nothing(self, name, value):
+        found = keyed(host(), poweredOn=False, lastUpdated=AFTER)
+        kept = json.loads(found["metadata"]["annotations"][RECORDS])
+        assert off(found).believed
+        kept["holdfast"][name] = value
+        found["metadata"]["annotations"][RECORDS] = json.dumps(kept)
+        assert rules.written_of(found, "holdfast") is None
+        assert not off(found).believed
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(SINCE),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(st.sampled_from(["since", "powered_on", "last_updated", "node", "holdfast"]), inner)
+            ),
+            max_leaves=10,
+        )
+    )
+    def test_any_record_is_read(self, content):
+        found = keyed(host(powered_on=False), lastUpdated=AFTER)
+        for kept in (content, {"holdfast": content}):
+            found["metadata"]["annotations"][RECORDS] = json.dumps(kept)
+            written = rules.written_of(found, "holdfast")
+            assert written is None or isinstance(written.powered_on, bool)
+            assert written is not None or not off(found).believed
 
     @pytest.mark.parametrize(
         "how",

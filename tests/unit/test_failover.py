@@ -24,7 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover impo
     Change,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import Slot
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import EVIDENCE, OUT_OF_SERVICE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import EVIDENCE, FAILOVER, OUT_OF_SERVICE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._quorum import Quorum
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
@@ -306,8 +306,9 @@ def test_a_record_stays_while_somebody_will_need_it(phase, result, stays):
 def test_entries_are_bounded_and_the_ones_that_go_on_stay():
     data = {}
     for number in range(audit.KEEP + 10):
-        found = {"operation": f"op-{number}", "started": later(number).isoformat(), "node": f"n{number % 3}"}
-        data[f"op-{number}"] = json.dumps({**found, "result": "moved" if number == 0 else "recovered"})
+        begun = {**record(result="moved" if number == 0 else "recovered"), "id": f"op-{number}"}
+        begun["started"] = later(number).isoformat()
+        data[f"op-{number}"] = json.dumps(audit.entry_after(None, f"n{number % 3}", begun, {}, "now"))
     kept = audit.bounded(data, "op-59")
     assert len(kept) == audit.KEEP
     assert "op-0" in kept, "it is not over yet"
@@ -315,6 +316,95 @@ def test_entries_are_bounded_and_the_ones_that_go_on_stay():
     assert "op-1" not in kept
     assert audit.last_of(kept, "n2")["operation"] == "op-59"
     assert audit.last_of(kept, "nobody") is None
+
+
+def entry(*steps, **facts):
+    """The entry of a failover that came so far."""
+    found = None
+    for step in steps:
+        known = record(*((found or {}).get("phase", "fence"), step) if step in rules.RESULTS else (step,))
+        found = audit.entry_after(found, "n", {**known, "facts": facts}, {}, "now")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("steps", "unfinished", "deleted"),
+    [
+        (("claim",), False, False),
+        (("claim", "failed"), False, False),
+        (("claim", "fence"), True, False),
+        (("claim", "fence", "failed"), True, False),
+        (("claim", "fence", "stopped"), False, False),
+        (("claim", "fence", "taint", "move", "moved"), True, True),
+        (("claim", "fence", "taint", "move", "delete"), True, True),
+        (("claim", "fence", "taint", "move", "delete", "failed"), True, True),
+        (("claim", "fence", "taint", "move", "failed"), True, False),
+        (("claim", "fence", "taint", "move", "moved", "power_on", "recovered"), False, False),
+    ],
+)
+def test_what_an_entry_says_of_a_node_without_a_record(steps, unfinished, deleted):
+    found = entry(*steps)
+    assert (audit.unfinished(found), audit.deleted(found)) == (unfinished, deleted)
+    data = {"op": json.dumps(found)}
+    assert audit.last_of(data, "n") == found
+    assert list(audit.unfinished_of(data)) == (["n"] if unfinished else [])
+
+
+def test_a_record_that_is_gone_is_written_anew_from_its_entry():
+    found = entry("claim", "fence", "taint", "failed", fence="metal3", key="k", host="h", namespace="m", uri="u")
+    facts = audit.facts_of(found)
+    assert facts == {"fence": "metal3", "key": "k", "host": "h", "namespace": "m", "uri": "u"}
+    again = rules.restored(found, facts, run="s", now=NOW)
+    assert (again["id"], again["phase"], again["boot_id"], again["run"]) == ("op", "taint", BOOT, "s")
+    seen = node()
+    seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
+    assert rules.record_of(seen) == again
+    assert audit.entry_after(found, "n", again, {}, "then")["key"] == "k"
+
+
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def read(seen):
+    try:
+        return rules.record_of(seen), None
+    except Refused as refused:
+        return None, refused
+
+
+@given(any_json | st.fixed_dictionaries({}, optional=dict.fromkeys(record(), any_json)), any_json)
+def test_any_record_is_sound_or_refused(content, one):
+    broken = {**record("fence"), "phase": "fence"}
+    for text in (json.dumps(content), json.dumps({**broken, "facts": one}), json.dumps({**broken, "since": one}), "{"):
+        seen = node(tainted=True, evidence=BOOT)
+        seen["metadata"]["annotations"][FAILOVER] = text
+        known, refused = read(seen)
+        if refused:
+            assert refused.fields["why"] == "broken_record"
+            assert "Node n" in refused.message
+            assert FAILOVER in refused.message
+            continue
+        assert isinstance(rules.advance(known, Change("r", phase="taint", result="failed"), NOW)["facts"], dict)
+        assert rules.next_recovery(seen, known) == rules.POWER_ON
+        step_of(seen, known)
+
+
+@given(any_json | st.fixed_dictionaries({}, optional=dict.fromkeys(entry("claim"), any_json)))
+def test_any_entry_is_sound_or_none(content):
+    for one in (content, {**entry("claim", "fence"), **(content if isinstance(content, dict) else {}), "node": "n"}):
+        data = {"op": json.dumps(one), "broken": "{"}
+        found = audit.last_of(data, "n")
+        assert set(audit.unfinished_of(data)) <= {str(one.get("node")) if isinstance(one, dict) else ""}
+        if found is not None:
+            audit.deleted(found)
+            again = rules.restored(found, audit.facts_of(found), run="s", now=NOW)
+            seen = node()
+            seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
+            assert rules.record_of(seen) == again
 
 
 def test_one_object_never_grows_too_large():

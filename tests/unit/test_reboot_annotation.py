@@ -22,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import
     Refused,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fence_target import may_let_go
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_annotation import reboot_annotation
 
 NODE = "/api/v1/nodes/n"
@@ -56,6 +57,7 @@ class Server:
         self.before_write = None
         self.requests = 0
         self.dry_run = True
+        self.serves_hosts = True
 
     def now(self):
         return datetime(2026, 5, 4, tzinfo=timezone.utc)
@@ -67,6 +69,11 @@ class Server:
         if path not in self.objects:
             raise NotFound(path)
         return self.find(path)
+
+    def pages(self, path):
+        if not self.serves_hosts:
+            raise NotFound(path)
+        yield {"items": self.items(path)}
 
     def items(self, path, **_selectors):
         if path == "/api/v1/nodes":
@@ -354,6 +361,81 @@ def test_no_key(key):
 def test_neither_host_nor_node():
     with pytest.raises(InvalidInput, match="host"):
         Server().run(node=None)
+
+
+def test_an_annotation_of_our_name_that_is_not_ours():
+    server = Server()
+    server.annotate(HOST, {f"{BASE}/ours": ""})
+    for _again in range(2):
+        with pytest.raises(Refused, match="does not say that it is from us") as refused:
+            server.run(mode="hard")
+        assert refused.value.fields["why"] == "foreign"
+    assert server.annotations == {**THEIRS, f"{BASE}/ours": ""}
+    assert server.run(state="absent")["changed"], "its name was given"
+    assert server.run()["changed"]
+    # A record that somebody broke is none.
+    kept = json.loads(server.annotations[RECORDS])
+    kept["ours"]["powered_on"] = "false"
+    server.annotate(HOST, {RECORDS: json.dumps(kept)})
+    with pytest.raises(Refused, match="does not say"):
+        server.run()
+
+
+class TestLetGo:
+    """A key that is taken back from a host that is gone, or another node's by now."""
+
+    def run(self, server, **options):
+        return server.run(**{"state": "absent", "bare_metal_host": "h", "namespace": "metal", **options})
+
+    def serve(self, server, name):
+        server.objects[NODE]["metadata"]["name"] = name
+        server.objects[f"/api/v1/nodes/{name}"] = server.objects[NODE]
+
+    def test_gone(self):
+        server = Server()
+        server.run()
+        version = server.find(HOST)["metadata"]["resourceVersion"]
+        assert server.run()["resource_version"] == version
+        del server.objects[HOST]
+        for options in ({}, {"node": None}):
+            done = self.run(server, **options)
+            assert (done["changed"], done["host"], done["resource_version"]) == (False, "h", None)
+            assert "switched on" in done["warnings"][0]
+        assert self.run(server, key=None)["warnings"] == []
+        server.serves_hosts = False
+        with pytest.raises(NotFound, match="management"):
+            self.run(server)
+
+    def test_of_another_node_by_now(self):
+        server = Server()
+        server.run()
+        self.serve(server, "m")
+        assert self.run(server, node="k")["changed"] is False
+        assert f"{BASE}/ours" in server.keys
+        done = self.run(server)
+        assert (done["changed"], f"{BASE}/ours" in server.keys) == (True, False)
+        assert "node m by now" in done["warnings"][0]
+
+    def test_not_ours_of_another_node(self):
+        server = Server()
+        server.run()
+        kept = json.loads(server.annotations[RECORDS])
+        kept["ours"]["node"] = "m"
+        server.annotate(HOST, {RECORDS: json.dumps(kept)})
+        self.serve(server, "m")
+        before = server.find(HOST)
+        done = self.run(server, wait=True)
+        assert (done["changed"], server.find(HOST)) == (False, before)
+        assert "stays" in done["warnings"][0]
+        assert self.run(server, node="m")["changed"]
+
+
+@pytest.mark.parametrize("written_for", ["", "n", "m"])
+@pytest.mark.parametrize("serves", ["", "n", "m"])
+def test_whose_key_may_go(serves, written_for):
+    assert may_let_go("", serves, written_for)
+    wanted = "n" in (serves, written_for) or (serves, written_for) == ("", "")
+    assert may_let_go("n", serves, written_for) is wanted
 
 
 def test_no_host():
