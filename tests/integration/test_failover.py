@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from integration.conftest import ready
@@ -77,7 +78,7 @@ def test_by_command_there_and_back(failovers, victim):
     before = victim.boot_id
     victim.hang()
 
-    done = failovers.run(victim.name, reason="its disk has failed", **variables).good()
+    done = failovers.run(victim.name, reason="its disk has failed", delete_node="false", **variables).good()
 
     (entry,) = done.report["nodes"]
     assert (entry["result"], entry["evidence"]["kind"]) == ("moved", "Command")
@@ -157,15 +158,21 @@ def test_soft_becomes_hard_by_the_deadline(failovers, victim, hosts):
 
 def test_a_person_vouches_and_the_node_is_deleted(failovers, victim):
     victim.world.owned("goes", victim.name)
-    by = {"fence": "attestation", "attestation_by": "Ada", "attestation_statement": "I pulled the cords."}
     victim.hang()
 
-    done = failovers.run(victim.name, delete_node=True, **by).good()
+    done = failovers.run(victim.name, delete_node=True, **vouched()).good()
 
     (entry,) = done.report["nodes"]
     assert (entry["result"], entry["evidence"]["by"]) == ("moved", "Ada")
     assert victim.world.cluster.find(paths.node(victim.name)) is None
     assert failovers.audit()[entry["operation"]]["result"] == "moved"
+
+
+def vouched(age=0):
+    """Variables of a person who has seen it so many seconds ago."""
+    seen = (datetime.now(timezone.utc) - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    by = {"attestation_by": "Ada", "attestation_statement": "I pulled the cords.", "attestation_at": seen}
+    return {"fence": "attestation", **by}
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------
@@ -315,6 +322,71 @@ def test_a_verify_command_that_says_on(failovers, victim):
     assert victim.claim == {}
 
 
+def test_a_fence_command_that_fails_says_why_and_no_secrets(failovers, victim):
+    fails = failovers.command("fails", 'echo "no route to the BMC of $3" >&2; exit 3')
+    fence = {"fence_command": fails + " -P hunter2 bmc-{{ failover_node_name }}"}
+    victim.hang()
+
+    done = failovers.run(victim.name, arguments=("-v",), **failovers.by_command() | fence)
+
+    assert done.results == {victim.name: "failed"}
+    assert f"{fails}) for node {victim.name} ended with 3: no route to the BMC of bmc-{victim.name}." in done.detail(
+        victim.name
+    )
+    assert "hunter2" not in done.output + str(done.report) + str(failovers.audit()) + str(victim.marks)
+    assert victim.taint is None
+
+
+def test_a_machine_that_stands_for_two_nodes(failovers, victim):
+    other = failovers.victim()
+    victim.hang()
+    other.hang()
+    both = {"fence": "redfish", "max_unhealthy": 2}
+
+    one = failovers.run(victim.name, other.name, redfish_uri="https://bmc/redfish/v1/Systems/1", **both)
+    assert one.code != 0
+    assert "have the same failover_redfish_uri" in one.output
+    uri = "https://bmc-{{ failover_node_name }}/redfish/v1/Systems/1"
+    assert "have the same" not in failovers.run(victim.name, other.name, redfish_uri=uri, **both).output
+    secret = failovers.run(victim.name, redfish_uri="https://ada:hunter2@bmc/redfish/v1/Systems/1", **both)
+    assert "failover_redfish_password instead" in secret.output
+    assert "hunter2" not in secret.output
+
+    assert victim.untouched
+    assert other.untouched
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known as another node", "not known as any"])
+def test_a_host_that_is_not_the_nodes(failovers, victim, hosts, host, known):
+    wrong = hosts.add(failovers.victim().name)
+    if known:
+        provider = f"metal3://{wrong.namespace}/{wrong.name}/m"
+        victim.world.cluster.merge(paths.node(wrong.node), {"spec": {"providerID": provider}})
+    victim.hang()
+
+    done = failovers.run(victim.name, soft_timeout=0, bare_metal_host=wrong.name)
+
+    assert done.results == {victim.name: "refused" if known else "failed"}, done.output
+    assert wrong.name in done.detail(victim.name)
+    assert not victim.world.cordoned(victim.name)
+    assert victim.untouched or not known
+    assert (wrong.commands, KEY in wrong.annotations) == ([], False)
+
+    right = failovers.run(victim.name, soft_timeout=0, bare_metal_host=host.name).good()
+    assert right.results == {victim.name: "moved"}
+    assert (host.commands, wrong.commands) == (["off"], [])
+
+
+def test_a_statement_of_last_week(failovers, victim):
+    victim.hang()
+    undated = failovers.run(victim.name, **vouched() | {"attestation_at": ""})
+    assert "failover_attestation_at" in undated.output
+    old = failovers.run(victim.name, **vouched(age=7 * 86400))
+    assert old.results == {victim.name: "failed"}
+    assert "at most 300 s is fresh" in old.detail(victim.name)
+    assert victim.untouched
+
+
 def test_what_is_missing_is_said_before_anything_is_done(failovers, victim):
     victim.hang()
     done = failovers.run(victim.name, fence="command", fence_command="true")
@@ -351,6 +423,43 @@ def test_a_node_that_comes_back_between_fence_and_taint(failovers, victim, host,
     assert set(victim.world.pods(victim.name)) == {"stays"}
     (entry,) = [item for item in failovers.audit().values() if item["node"] == victim.name]
     assert entry["result"] == "stopped"
+
+
+def test_a_node_that_comes_back_under_the_taint(failovers, victim, tmp_path):
+    halt = Halt(tmp_path / "halt")
+    lies = failovers.by_command() | {"fence_command": failovers.command("lie", "true")}
+    lies |= {"verify_command": failovers.command("off", "echo off")}
+    victim.hang()
+    run = failovers.start(victim.name, environment=halt.after("localhost", "out_of_service", wait=False), **lies)
+    run.until(lambda: halt.reached, "tainted")
+    victim.wake()
+    halt.let_go()
+    done = run.done(PATIENCE)
+
+    assert done.results == {victim.name: "failed"}, done.output
+    assert "It is back under the taint: run the playbook recover" in done.detail(victim.name)
+    assert victim.taint == "nodeshutdown"
+    assert victim.world.cordoned(victim.name)
+    assert (victim.record["result"], victim.claim) == ("failed", {})
+
+
+def test_a_sign_of_life_after_the_fence_command(failovers, victim, tmp_path):
+    halt = Halt(tmp_path / "halt")
+    variables = failovers.by_command(fence=f"({halt.command})")
+    victim.hang()
+    run = failovers.start(victim.name, **variables)
+    run.until(lambda: halt.reached, "the fence command runs")
+    # Once more; then its power goes, or that of another machine.
+    victim.wake()
+    halt.let_go()
+    done = run.done(PATIENCE)
+
+    assert done.results == {victim.name: "failed"}, done.output
+    assert "may be off. Run the playbook recover" in done.detail(victim.name)
+    assert (victim.taint, victim.record["result"]) == (None, "failed")
+    assert failovers.recover(victim.name, **variables).good().results == {victim.name: "recovered"}
+    assert failovers.commands == ["off", "on"]
+    assert victim.untouched
 
 
 def test_the_deadline_names_each_volume(failovers, victim, volumes):
@@ -398,7 +507,7 @@ def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     failovers.run(victim.name, **lies).good()
     victim.wake()
 
-    refused = failovers.recover(victim.name, ready_timeout=30, **lies)
+    refused = failovers.recover(victim.name, ready_timeout=30, force="false", **lies)
     assert refused.results == {victim.name: "failed"}
     assert "boot ID is still" in refused.detail(victim.name)
     assert victim.taint == "nodeshutdown"
