@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from integration.conftest import ready
-from integration.failovers import PATIENCE, Failovers
+from integration.failovers import OURS, PATIENCE, Failovers
 from integration.halts import Halt
 from integration.leases import Leases
 from integration.metal3 import bound
@@ -131,6 +132,7 @@ def test_by_metal3_there_and_back(failovers, victim, host, volumes):
     assert volumes.attachments(victim.name) == []
     assert (host.powered, host.commands) == (False, ["off"])
     assert host.annotations[KEY] == '{"mode": "hard"}'
+    assert [step["step"] for step in entry["entry"]["steps"] if "host" in step["resource_versions"]] == ["taint"]
     volumes.until_ready("db", 3)
     assert all(pod["spec"]["nodeName"] != victim.name for pod in world.pods().values())
 
@@ -165,6 +167,12 @@ def test_a_person_vouches_and_the_node_is_deleted(failovers, victim):
     (entry,) = done.report["nodes"]
     assert (entry["result"], entry["evidence"]["by"]) == ("moved", "Ada")
     assert victim.world.cluster.find(paths.node(victim.name)) is None
+    assert failovers.audit()[entry["operation"]]["result"] == "moved"
+
+    # Nobody here can switch it on.
+    back = failovers.recover(victim.name)
+    assert back.results == {victim.name: "failed"}
+    assert "Nothing was switched on" in back.detail(victim.name)
     assert failovers.audit()[entry["operation"]]["result"] == "moved"
 
 
@@ -375,6 +383,23 @@ def test_a_host_that_is_not_the_nodes(failovers, victim, hosts, host, known):
     right = failovers.run(victim.name, soft_timeout=0, bare_metal_host=host.name).good()
     assert right.results == {victim.name: "moved"}
     assert (host.commands, wrong.commands) == (["off"], [])
+
+
+def test_the_way_back_without_the_module_for_redfish(failovers, victim):
+    victim.hang()
+    failovers.run(victim.name, **vouched()).good()
+    uri = "https://bmc/redfish/v1/Systems/1"
+    record = victim.record
+    record["facts"] |= {"fence": "redfish", "uri": uri}
+    marks = {f"{OURS}failover": json.dumps(record)}
+    victim.world.cluster.merge(paths.node(victim.name), {"metadata": {"annotations": marks}})
+
+    for variables, why in (({}, "community.general"), ({"redfish_uri": f"{uri}7"}, "failover_redfish_uri is another")):
+        done = failovers.recover(victim.name, **variables)
+        assert done.results == {victim.name: "failed"}
+        assert why in done.detail(victim.name)
+        assert (victim.taint, victim.claim) == ("nodeshutdown", {})
+        assert victim.record["phase"] == record["phase"]
 
 
 def test_a_statement_of_last_week(failovers, victim):
