@@ -16,7 +16,10 @@ description:
   - A node that is not Ready is watched for O(confirm_seconds) first. Refused is one that is or becomes Ready, shuts down, is
     held, stands in a slot of a run that lives, or is claimed by one; and any, while more nodes are down than
     O(max_unhealthy), or where etcd would lose its quorum with it. Nothing is changed then.
-  - With O(direction=recover) the way back is begun.
+  - With O(direction=recover) the way back is begun. Where the record is not on the Node any more, because somebody removed it or
+    the Node was deleted and made anew, what the ConfigMap C(failovers) keeps of the last failover is gone on with. Refused is a
+    node that somebody else has declared out of service, and that was not failed over.
+  - A record that somebody broke is refused, in both directions.
 options:
   name:
     description:
@@ -48,7 +51,7 @@ options:
     type: str
   confirm_seconds:
     description:
-      - Seconds for which the node has to be not Ready, by the API server's clock.
+      - Seconds for which the node has to be not Ready, by the API server's clock. Of a failover that has failed before, too.
     type: int
     default: 30
   selector:
@@ -135,7 +138,8 @@ facts:
   returned: success
   sample: {fence: metal3, host: rack-3-unit-7, namespace: metal, key: holdfast-failover}
 exists:
-  description: Whether the Node still exists.
+  description: Whether the Node exists. Where its own failover has deleted it, that is over, and with O(direction=recover)
+    there is only its machine to be switched on.
   type: bool
   returned: success
 boot_id:
@@ -156,8 +160,8 @@ waited:
   type: float
   returned: success
 why:
-  description: In one word, why it was refused, for example V(ready), V(shutting_down), V(in_slot), V(storm), V(quorum) or
-    V(recover_first).
+  description: In one word, why it was refused, for example V(ready), V(shutting_down), V(in_slot), V(storm), V(quorum),
+    V(recover_first), V(not_ours) or V(broken_record).
   type: str
   returned: refused
   sample: storm

@@ -160,6 +160,7 @@ def test_soft_is_made_hard(fenced):
     failed = fenced.run(wait_timeout=2)
     assert (failed["error"], failed["powered_on"]) == ("timed_out", True)
     assert "hard" in failed["msg"]
+    assert "recover" in failed["msg"]
     assert failed["changed"]
 
     done = fenced.run(mode="hard")
@@ -241,6 +242,46 @@ def test_a_held_node(fenced):
     done = fenced.run(override_holds=True, wait=False)
     assert done["overridden_holds"] == [f"{fenced.world.namespace}/db"]
     assert json.loads(fenced.host.annotations[RECORDS])["ours"]["overridden"] == done["overridden_holds"]
+
+
+def test_the_host_is_gone(fenced):
+    done = fenced.run(wait=False)
+    assert done["resource_version"] == fenced.host.get()["metadata"]["resourceVersion"]
+    named = {"bare_metal_host": fenced.host.name, "namespace": fenced.host.namespace}
+    elsewhere = fenced.run("absent", bare_metal_host=fenced.host.name, namespace="default")
+    fenced.world.cluster.delete(
+        f"/apis/metal3.io/v1alpha1/namespaces/{named['namespace']}/baremetalhosts/{named['bare_metal_host']}"
+    )
+    for gone in (elsewhere, fenced.run("absent", **named), fenced.run("absent", **named, check_mode=True)):
+        assert (gone.get("failed"), gone["changed"]) == (None, False), gone
+        assert "switched on" in gone["warnings"][0]
+    assert fenced.run(**named)["error"] == "not_found"
+    assert fenced.run("absent")["error"] == "not_found", "it is not known which host that was"
+
+
+def test_the_host_is_another_node_by_now(fenced):
+    named = {"bare_metal_host": fenced.host.name, "namespace": fenced.host.namespace}
+    fenced.run(wait=False)
+    (other,) = fenced.world.nodes()
+    provider = fenced.world.node(fenced.node)["spec"]["providerID"]
+    fenced.world.cluster.delete(paths.node(fenced.node))
+    fenced.world.cluster.merge(paths.node(other), {"spec": {"providerID": provider}})
+    stranger = fenced.world.run(reboot_annotation, **named, node="no-such-node", key="ours", state="absent")
+    assert (stranger["changed"], OURS in fenced.keys) == (False, True), stranger
+    assert "stays" in stranger["warnings"][0]
+    back = fenced.run("absent", **named, wait=False)
+    assert (back["changed"], fenced.keys) == (True, {}), back
+    assert f"node {other} by now" in back["warnings"][0]
+
+
+def test_an_annotation_of_our_name_that_is_not_ours(fenced):
+    fenced.host.annotate({OURS: ""})
+    before = fenced.host.get()
+    refused = fenced.run(mode="hard")
+    assert (refused["error"], refused["why"], refused["changed"]) == ("refused", "foreign", False)
+    assert fenced.host.get() == before
+    assert fenced.run("absent", wait=False)["changed"], "its name was given"
+    assert fenced.keys == {}
 
 
 def test_a_claimed_node(fenced):
