@@ -123,8 +123,8 @@ options:
         description:
           - Command that says whether the node is off, split into words as a shell would, but run without one. The name of the
             Node is in its environment as C(HOLDFAST_NODE).
-          - It means off only where it ends with 0 B(and) the last line of its output is V(off), V(SUBJECT is off),
-            V(SUBJECT: off) or V(SUBJECT=off), in any case. The exit status alone is not enough, because fence agents end with 0
+          - It means off only where it ends with 0 B(and) the last line of its output is V(off), or a subject before C(is off),
+            C(:off) or C(=off), in any case, with spaces or without. The exit status alone is not enough, because fence agents end with 0
             where a machine is on.
           - A subject is a few plain words, as C(Chassis Power). One that turns the verdict round, doubts it or speaks of something
             else, as V(not), V(whether), V(unknown) or V(fan) do, is not believed.
