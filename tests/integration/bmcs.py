@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from integration.metal3 import environment
 
 from lab import Lab
@@ -32,17 +31,22 @@ from lab.metal3.switches import Switch, switch
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE = 60
-_GENERAL = "build/venv-peers/lib/python3*/site-packages/ansible_collections/community/general"
+_PEERS = Path(sys.prefix).parent / "venv-peers"
+_GENERAL = "lib/python3*/site-packages/ansible_collections/community/general"
 
 
 def peers(folder: Path) -> str:
     """The path on which Ansible finds community.general, and nothing else of the benchmarks' peers."""
-    found = sorted(CHECKOUT.glob(_GENERAL))
-    if not found:
-        pytest.skip("there is no community.general; make bench installs it")
+    # Does nothing where it is there already, and what it is made from has not changed.
+    subprocess.run(
+        [CHECKOUT / "tools/venv.sh", _PEERS, "requirements/peers.txt", "--constraint", "requirements/constraints.txt"],
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+    (found,) = _PEERS.glob(_GENERAL)
     home = folder / "collections/ansible_collections/community"
     home.mkdir(parents=True)
-    (home / "general").symlink_to(found[0])
+    (home / "general").symlink_to(found)
     known = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
     return f"{known}:{folder / 'collections'}"
 
