@@ -79,6 +79,7 @@ bench-venv: venv ## build/venv-peers: what the benchmarks compare with
 bench: bench-venv ## Side by side with others
 	@$(PY) benchmarks/run.py $(ARGS)
 	@[ -n "$(ARGS)" ] || $(PY) benchmarks/agent_latency.py
+	@[ -n "$(ARGS)" ] || $(PY) benchmarks/failover.py
 
 build: venv ## The collection artefact: build/holdfast-kubernetes-VERSION.tar.gz
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path build .

@@ -24,7 +24,8 @@ class Finding:
     """One thing of ours.
 
     Attributes:
-        kind: cordon, opt_outs, claim, record (of an operation on a Node), slot, operation or run.
+        kind: cordon, opt_outs, claim, record (of an operation on a Node), slot, operation, failover, taint, key,
+            attachment or run.
         node: The Node that it is about; empty for operations and runs.
         group: The group whose ledger it is in; empty for what is on a Node.
         operation: Id of the operation that it belongs to.
@@ -86,13 +87,24 @@ class Scope:
 
 @dataclass(frozen=True)
 class Picture:
-    """All Nodes that matter, all ledgers, all runs, and the time."""
+    """All Nodes that matter, all ledgers, all runs, and the time.
+
+    Attributes:
+        names: Of all Nodes; ``None`` where not all were looked at.
+        hosts: The BareMetalHosts of the management cluster.
+        attachments: The VolumeAttachments.
+        failovers: What is kept of the last failover of each node that is not known to be back from it.
+    """
 
     nodes: Mapping[str, Object]
     ledgers: Mapping[str, Ledger]
     runs: Mapping[str, Run]
     now: datetime
     scope: Scope = field(default_factory=Scope)
+    names: Collection[str] | None = None
+    hosts: Collection[Object] = ()
+    attachments: Collection[Object] = ()
+    failovers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def alive(self, run: str) -> bool:
         return run in self.runs and self.runs[run].alive(self.now)

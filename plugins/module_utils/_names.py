@@ -18,6 +18,11 @@ EXCLUDE = "holdfast.dev/exclude"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 LEDGER = "holdfast.dev/ledger"
 OPT_OUTS = "holdfast.dev/opt-outs"
+# On a Node, why it is believed to be off; on a BareMetalHost, what was known when a key of ours was written.
+EVIDENCE = "holdfast.dev/evidence"
+REBOOT_KEYS = "holdfast.dev/reboot-keys"
+# On a Node, how far its failover has come.
+FAILOVER = "holdfast.dev/failover"
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 SHUTDOWN_INHIBITED = "ShutdownInhibited"

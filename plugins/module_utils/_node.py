@@ -46,6 +46,11 @@ def boot_id(node: Object) -> str:
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or "")
 
 
+def system_uuid(node: Object) -> str:
+    """UUID that the machine's firmware has; empty where it is not known."""
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("systemUUID") or "")
+
+
 def unschedulable(node: Object) -> bool:
     return bool((node.get("spec") or {}).get("unschedulable"))
 
@@ -68,6 +73,6 @@ def record(item: Object, annotation: str) -> dict[str, Any] | None:
         return None
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -15,6 +15,7 @@ description:
   - Clears what belongs to a dead run, where that breaks nothing. A node that is not Ready, or that has failed, is left as it
     is, and so is the operation that its slot belongs to; RV(findings[].todo) says what a person has to do.
   - Leaves what belongs to a live run, what names no run, and the cordons of others.
+  - Reports what failovers left too, which is for a person to see to. That is never cleared.
   - Each thing is looked at again directly before it is cleared, so that a run that has come to life is not robbed.
   - Where a dead run is to be gone on with, start the same playbook again instead; what was cleared is forgotten.
 options:
@@ -82,7 +83,9 @@ findings:
   returned: success, and where not everything could be cleared
   contains:
     kind:
-      description: V(cordon), V(opt_outs), V(claim), V(record) of an operation on a Node, V(slot), V(operation) or V(run).
+      description: V(cordon), V(opt_outs), V(claim), V(record) of an operation on a Node, V(slot), V(operation), V(failover) of a
+        Node, V(taint) out-of-service on a Node that is Ready, V(key) that keeps a BareMetalHost off, V(attachment) of a volume to
+        a Node that is no more, or V(run).
       type: str
       sample: slot
     node:

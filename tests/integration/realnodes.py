@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from lab import Lab
+from lab.inventory import PACKAGE
 
 
 @contextlib.contextmanager
@@ -38,6 +42,32 @@ def member(world: Any, lab: Lab, name: str) -> Iterator[dict[str, Any]]:
 def boot_id(lab: Lab, name: str) -> str:
     """The node's own."""
     return lab.ssh(name, "cat /proc/sys/kernel/random/boot_id").strip()
+
+
+def power_commands(lab: Lab, folder: Path) -> dict[str, str]:
+    """What ipmitool would be for a machine with a BMC: variables of a failover by command."""
+    known = {
+        "HOLDFAST_LAB": lab.paths.root,
+        "HOLDFAST_LAB_CACHE": lab.paths.cache,
+        "PYTHONPATH": PACKAGE.parent,
+        "PYTHONDONTWRITEBYTECODE": 1,
+    }
+    settings = "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in known.items())
+    python = shlex.quote(sys.executable)
+    ask = (
+        "import os; from lab import Lab; "
+        "print('Chassis Power is', 'on' if Lab.default().powered(os.environ['HOLDFAST_NODE']) else 'off')"
+    )
+    scripts = {
+        "fence_command": f'{python} -m lab power off "$HOLDFAST_NODE"',
+        "verify_command": f"{python} -c {shlex.quote(ask)}",
+        "power_on_command": f'{python} -m lab power on "$HOLDFAST_NODE"',
+    }
+    for name, script in scripts.items():
+        path = folder / name
+        path.write_text(f"#!/bin/sh\nset -e\n{settings}{script}\n")
+        path.chmod(0o755)
+    return {"fence": "command", **{name: str(folder / name) for name in scripts}}
 
 
 # Found before systemctl itself.

@@ -14,6 +14,8 @@ REAL_NODES = ("node-1", "node-2", "node-3")
 # has the one node that its parameters name, otherwise the one that stands here, and all of them where none does.
 _REAL = {
     "test_agent_": "",
+    "test_failover_power": "",
+    "test_failover_real": "",
     "test_graceful_shutdown.py": "node-1",
     "test_graceful_shutdown_info": "node-1",
     "test_graceful_shutdown_role": "node-3",
@@ -24,6 +26,9 @@ _REAL = {
     "test_rolling_reboot_graceful": "node-1",
 }
 
+# They share Cluster API's controller, of which there is one: it is started once for all tests of a file.
+_MACHINES = ("test_lab_capi", "test_deletion_hook", "test_machine_guard")
+
 
 def nodes_of(nodeid: str) -> tuple[str, ...]:
     """The real nodes that a test has to itself, if it needs any."""
@@ -32,18 +37,23 @@ def nodes_of(nodeid: str) -> tuple[str, ...]:
 
 
 class Sharing(LoadScopeScheduling):
-    """One process has all tests of a real node, in their order; any other test goes to whoever is free."""
+    """One process has all tests of a real node, in their order, one those of Machines; others go to whoever is free."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if _module(nodeid).startswith(_MACHINES):
+            return "machines"
         own = _own_node(nodeid)
         return nodeid if own is None else own or "real nodes"
 
 
 def _own_node(nodeid: str) -> str | None:
     """The one node of a test; empty where it has all of them, ``None`` where it is no test of real nodes alone."""
-    module = nodeid.partition("::")[0].rpartition("/")[2]
     for start, node in _REAL.items():
-        if module.startswith(start):
+        if _module(nodeid).startswith(start):
             named = re.search(r"\[.*?\b(node-\d)\b", nodeid)
             return named[1] if node and named else node
     return None
+
+
+def _module(nodeid: str) -> str:
+    return nodeid.partition("::")[0].rpartition("/")[2]

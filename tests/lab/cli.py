@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from . import kwok, network, supervisor
 from .cluster import Lab
+from .cluster_api import ClusterApi
 from .control_plane import ControlPlane
 from .errors import LabError
+from .management import Management
 from .node import existing
 from .progress import say, step
+
+# Of the package metal3.
+PARTS = ("metal3", "attacher", "redfish")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -30,15 +37,40 @@ def parser() -> argparse.ArgumentParser:
     power.add_argument("node")
     apiserver = commands.add_parser("apiserver", help="an outage of the API")
     apiserver.add_argument("action", choices=["start", "stop"])
+    cluster_api = commands.add_parser("cluster-api", help="Cluster API's core controller and its kinds")
+    cluster_api.add_argument("action", choices=["up", "down"])
     simulate = commands.add_parser("simulate", help="make simulated nodes")
     simulate.add_argument("count", type=_count)
     simulate.add_argument("--prefix", default=kwok.PREFIX)
     simulate.add_argument("--label", action="append", default=[], type=_label, metavar="KEY=VALUE")
     unsimulate = commands.add_parser("unsimulate", help="remove simulated nodes")
     unsimulate.add_argument("--prefix", help="only those that were made with it (default: all)")
+    management = commands.add_parser(
+        "management", help="a second API server, for hosts and Machines; says its kubeconfig"
+    )
+    management.add_argument("action", choices=["start", "stop"])
+    _parts(commands)
     supervise = commands.add_parser("supervise", help="run one node's machine (started by the lab itself)")
     supervise.add_argument("node")
     return top
+
+
+def _parts(commands: Any) -> None:
+    """What a test starts for itself, and what runs as long as the command does."""
+    metal3 = commands.add_parser("metal3", help="play metal3's part for the BareMetalHosts of a namespace")
+    metal3.add_argument("--namespace", required=True)
+    metal3.add_argument("--settings", required=True, type=Path, help="directory with the settings of each host")
+    metal3.add_argument("--kubeconfig", type=Path, help="of the cluster with the BareMetalHosts (default: the lab's)")
+    attacher = commands.add_parser("attacher", help="attach and detach volumes as a storage driver does")
+    attacher.add_argument("--driver", required=True, help="name of the driver, as VolumeAttachments have it")
+    attacher.add_argument("--namespace", required=True, help="of its claims and pods")
+    attacher.add_argument("--delays", required=True, type=Path, help='file such as {"attach": 0, "detach": null}')
+    redfish = commands.add_parser("redfish", help="management controllers that speak Redfish, for nodes of the lab")
+    redfish.add_argument("--settings", required=True, type=Path, help="directory with a file NODE.json for each node")
+    redfish.add_argument("--address", default="127.0.0.1")
+    redfish.add_argument("--port", type=int, default=8000)
+    redfish.add_argument("--auth-file", type=Path, help="users, as htpasswd -B writes them (default: nobody needs one)")
+    redfish.add_argument("--pki", type=Path, help="directory with tls.crt and tls.key (default: plain HTTP)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -75,11 +107,28 @@ def _run(options: argparse.Namespace) -> int:
             lab.stop_apiserver()
         else:
             lab.start_apiserver()
+    elif options.command == "cluster-api":
+        cluster_api = ClusterApi(lab)
+        if options.action == "up":
+            cluster_api.up()
+        else:
+            cluster_api.down()
     elif options.command == "simulate":
         with step(f"{options.count} simulated nodes"):
             lab.simulate(kwok.names(options.count, options.prefix), dict(options.label))
     elif options.command == "unsimulate":
         lab.unsimulate(prefix=options.prefix)
+    elif options.command == "management":
+        plane = Management(lab)
+        if options.action == "start":
+            plane.start()
+            print(plane.kubeconfig)
+        else:
+            plane.stop()
+    elif options.command in PARTS:
+        from .metal3 import commands
+
+        commands.run(lab, options)
     else:
         return supervisor.supervise(lab.node(options.node))
     return 0

@@ -207,9 +207,14 @@ class Lab:
             found = [remembered] if remembered.free else []
         return found
 
-    def _setup(self) -> None:
-        # Several labs may share a cache.
+    @contextlib.contextmanager
+    def building(self) -> Iterator[None]:
+        """Nobody else builds meanwhile: several labs may share a cache."""
         with _locked(self.paths.cache / "lab.lock"):
+            yield
+
+    def _setup(self) -> None:
+        with self.building():
             self._build()
 
     def _build(self) -> None:

@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+from . import kwok
 from .certificates import Authority, kubeconfig, signing_keys, write_private
 from .cgroups import Cgroup
 from .commands import direct_environment
@@ -20,6 +21,7 @@ from .paths import PACKAGE, Paths
 from .processes import Process
 
 API_PORT = 6443
+ETCD_PORT = 2379
 SERVICES = "10.96.0.0/16"
 SERVICE_API = "10.96.0.1"
 
@@ -30,11 +32,15 @@ NODE_GRACE = 20
 class ControlPlane:
     """Started as a whole, the API server also on its own."""
 
-    def __init__(self, paths: Paths, network: Network) -> None:
+    def __init__(self, paths: Paths, network: Network, *, api_port: int = API_PORT, etcd_port: int = ETCD_PORT) -> None:
         self.paths = paths
         self.network = network
         self.cgroup = Cgroup(f"{network.cgroup}/control-plane")
-        self.url = f"https://{network.gateway}:{API_PORT}"
+        self.url = f"https://{network.gateway}:{api_port}"
+        self._api_port = api_port
+        self._etcd_url = f"http://{network.loopback}:{etcd_port}"
+        # For other members, of which there are none.
+        self._etcd_peer_url = f"http://{network.loopback}:{etcd_port + 1}"
 
     def process(self, name: str) -> Process:
         return Process(name, self.paths.run / f"{name}.json", self.paths.logs / f"{name}.log")
@@ -110,7 +116,7 @@ class ControlPlane:
             time.sleep(0.1)
 
     def _etcd(self) -> list[str]:
-        client, peer = f"http://{self.network.loopback}:2379", f"http://{self.network.loopback}:2380"
+        client, peer = self._etcd_url, self._etcd_peer_url
         return [
             "--name=lab",
             f"--data-dir={self.paths.root / 'etcd'}",
@@ -127,10 +133,10 @@ class ControlPlane:
     def _apiserver(self) -> list[str]:
         pki = self.paths.pki
         return [
-            f"--etcd-servers=http://{self.network.loopback}:2379",
+            f"--etcd-servers={self._etcd_url}",
             f"--bind-address={self.network.gateway}",
             f"--advertise-address={self.network.gateway}",
-            f"--secure-port={API_PORT}",
+            f"--secure-port={self._api_port}",
             f"--service-cluster-ip-range={SERVICES}",
             f"--tls-cert-file={pki / 'apiserver.crt'}",
             f"--tls-private-key-file={pki / 'apiserver.key'}",
@@ -184,6 +190,7 @@ class ControlPlane:
             f"--kubeconfig={self._kubeconfig('kwok')}",
             *(f"--config={path}" for path in sorted((PACKAGE / "stages").iterdir())),
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+            f"--manage-nodes-with-label-selector={kwok.POWER} notin ({kwok.OFF},{kwok.HUNG})",
             # Renewed each quarter of this time, which must stay well below the grace period.
             f"--node-lease-duration-seconds={2 * NODE_GRACE}",
             "--cidr=10.215.0.0/16",

@@ -12,6 +12,9 @@ from typing import Any
 
 LABEL = "type=kwok"
 PREFIX = "kwok"
+# A node with this value is off: kwok forgets it, with its Lease and its pods. Without the label it is on. One that
+# hangs is on, too, but its kubelet is heard of no more.
+POWER, OFF, HUNG = "lab.holdfast.dev/power", "off", "hung"
 
 
 def names(count: int, prefix: str = PREFIX) -> list[str]:
@@ -22,6 +25,17 @@ def belongs(name: str, prefix: str) -> bool:
     """Whether a node was made with this very prefix, not with a longer one."""
     head, _dash, number = name.rpartition("-")
     return head == prefix and number.isdigit()
+
+
+def simulated(found: Mapping[str, Any]) -> bool:
+    """Whether a Node is one of them."""
+    key, _equals, value = LABEL.partition("=")
+    return (found["metadata"].get("labels") or {}).get(key) == value
+
+
+def power(found: Mapping[str, Any]) -> str:
+    """The power of one of them: empty where it is on."""
+    return str((found["metadata"].get("labels") or {}).get(POWER) or "")
 
 
 def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:

@@ -1,0 +1,142 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look again, directly before the act, whether the node is off as the evidence has it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from . import _bare_metal_host as hosts
+from . import _evidence, _metal3, _node, _redfish
+from ._cluster import Cluster, Object
+from ._errors import InvalidInput, NotFound
+
+_COMMAND_TIMEOUT = 60
+
+
+def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """What is seen now; goes into the record of the evidence.
+
+    Raises:
+        Refused: It does not prove, or not any more, that the node is off.
+        NotFound: The BareMetalHost is gone.
+        BmcFailure: The BMC does not tell.
+    """
+    kind, name = evidence["kind"], str(node["metadata"]["name"])
+    if kind == _evidence.BARE_METAL_HOST:
+        return _host(management, node, evidence)
+    if kind == _evidence.REDFISH:
+        return _system(node, evidence)
+    if kind == _evidence.COMMAND:
+        return _command(name, evidence)
+    # A person vouches for it. There is nothing more to be seen than the node itself.
+    return {}
+
+
+def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    name = str(node["metadata"]["name"])
+    host = _metal3.find(management, evidence["host"], evidence["namespace"])
+    uid, full_name = host["metadata"]["uid"], hosts.full_name(host)
+    if evidence.get("uid") and evidence["uid"] != uid:
+        raise _evidence.not_true(name, f"BareMetalHost {full_name} was made anew since", "other_host")
+    _check_whose(management, node, host, evidence)
+    written = hosts.written_of(host, evidence["key"])
+    if written and written.node not in ("", name):
+        raise _evidence.not_true(name, f"its key on BareMetalHost {full_name} is for node {written.node}", "other_host")
+    if written and written.boot_id and written.boot_id != (evidence.get("boot_id") or written.boot_id):
+        raise _evidence.not_true(name, f"the key on BareMetalHost {full_name} was written anew since", "new_boot")
+    off = hosts.off(host, evidence["key"])
+    if not off.believed:
+        code = "not_off" if off.datable else "not_datable"
+        raise _evidence.not_true(name, f"of BareMetalHost {full_name}, {off.why}", code)
+    since = written.since if written else ""
+    overridden = {"overridden_holds": list(written.overridden)} if written and written.overridden else {}
+    return {"seen": off.why, "uid": uid, "since": since, **overridden}
+
+
+def _check_whose(management: Cluster, node: Object, host: Object, evidence: Mapping[str, Any]) -> None:
+    """That the host is this node, by the objects; where they don't tell, by what whoever fenced it said."""
+    name = str(node["metadata"]["name"])
+    try:
+        found = _metal3.host_of(management, node)
+    except NotFound as error:
+        if evidence.get("node") != name:
+            raise _evidence.not_true(
+                name, f"it does not say of which node it is, and {error.message}", "other_host"
+            ) from error
+        return
+    if found["metadata"]["uid"] != host["metadata"]["uid"]:
+        raise _evidence.not_true(
+            name,
+            f"it is of BareMetalHost {hosts.full_name(host)}, but the node is {hosts.full_name(found)}",
+            "other_host",
+        )
+
+
+def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    name, uri = str(node["metadata"]["name"]), str(evidence["uri"])
+    seen = _redfish.power(evidence)
+    # Of another machine it says nothing, on or off.
+    _evidence.check_system(
+        name, seen["uuid"], uri=uri, expected=str(evidence.get("uuid") or ""), of_node=_node.system_uuid(node)
+    )
+    if seen["power_state"] != _redfish.OFF:
+        raise _evidence.not_true(name, f"{uri} says that its PowerState is {seen['power_state']}")
+    return seen
+
+
+def _command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    argv = list(evidence.get("argv") or ()) or _split(str(evidence["command"]))
+    seconds = evidence.get("timeout") or _COMMAND_TIMEOUT
+    status, output, complaint = _run(argv, name, seconds)
+    if status is None:
+        raise _evidence.not_true(name, f"the verify command {argv[0]} did not end within {seconds} s")
+    if not _evidence.off_by_command(status, output):
+        said = _evidence.kept_output("\n".join(text for text in (output.strip(), complaint.strip()) if text))
+        raise _evidence.not_true(
+            name,
+            f'the verify command {argv[0]} ended with {status} and said "{said}"; it has to end with 0, and its '
+            'last line has to be "off", or "SUBJECT is off", "SUBJECT: off" or "SUBJECT=off" with a plain subject',
+        )
+    return {"program": argv[0], "output": _evidence.kept_output(output)}
+
+
+def _split(command: str) -> list[str]:
+    try:
+        found = shlex.split(command)
+    except ValueError as error:
+        raise InvalidInput(f"evidence.command can't be split into words: {error}. Use evidence.argv.") from error
+    if not found:
+        raise InvalidInput("evidence.command must not be empty.")
+    return found
+
+
+def _run(argv: list[str], node: str, seconds: float) -> tuple[int | None, str, str]:
+    """Exit status and outputs of a command that knows the node as HOLDFAST_NODE; no status where it took too long."""
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "HOLDFAST_NODE": node},
+            start_new_session=True,
+            text=True,
+            errors="replace",
+        )
+    except OSError as error:
+        raise InvalidInput(f"The verify command {argv[0]} can't be started: {error}.") from error
+    with process:
+        try:
+            output, complaint = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            # Whatever it has started holds the pipes open, too.
+            os.killpg(process.pid, signal.SIGKILL)
+            return None, "", ""
+    return process.returncode, output, complaint

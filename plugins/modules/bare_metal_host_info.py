@@ -1,0 +1,203 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: bare_metal_host_info
+short_description: Show metal3's BareMetalHosts, the nodes that they are, and whether reboot annotations act on them
+version_added: 0.1.0
+description:
+  - Describes BareMetalHosts of the management cluster with the reboot annotations that are on them, and says whether metal3
+    would act on one, and if not, why.
+  - A host is that of a Node by the Node's Machine and Metal3Machine, or by the Node's provider ID.
+  - What does not exist is not in the result. That is no failure, nor is a management cluster without metal3.
+options:
+  bare_metal_host:
+    description:
+      - Name of the BareMetalHost. Without it and without O(node), all are described.
+    type: str
+  node:
+    description:
+      - Name of the Node whose host is described.
+    type: str
+  host:
+    description:
+      - The URL of the API server, as in all modules. What is no URL is taken for O(bare_metal_host).
+      - Falls back on the environment variable E(K8S_AUTH_HOST).
+    type: str
+  namespace:
+    description:
+      - Namespace of the BareMetalHost; any by default.
+    type: str
+seealso:
+  - module: holdfast.kubernetes.reboot_annotation
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.auth.management
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.info_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Look at the host of a node
+  holdfast.kubernetes.bare_metal_host_info:
+    node: worker-1
+    management:
+      kubeconfig: ~/.kube/management
+  register: found
+
+- name: Go on only where it could be fenced
+  ansible.builtin.assert:
+    that: found.hosts and found.hosts[0].acts
+    fail_msg: "{{ (found.hosts | first | default({})).why_not | default('There is no such host.') }}"
+"""
+
+RETURN = r"""
+hosts:
+  description: The hosts, by namespace and name.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    name:
+      description: Name of the BareMetalHost.
+      type: str
+      sample: rack-3-unit-7
+    namespace:
+      description: Its namespace.
+      type: str
+      sample: metal
+    node:
+      description: Name of the Node that it is; null where that is not known.
+      type: str
+      sample: worker-1
+    powered_on:
+      description: What metal3 saw when it looked last; null where it never did.
+      type: bool
+      sample: true
+    online:
+      description: Whether it is to be on once nobody keeps it off.
+      type: bool
+      sample: true
+    state:
+      description: Its provisioning state.
+      type: str
+      sample: provisioned
+    trouble:
+      description: The error that its status shows; empty where there is none.
+      type: str
+      sample: "power management error: the BMC did not answer"
+    last_updated:
+      description: When metal3 wrote the status last, by its own clock.
+      type: str
+      sample: "2026-11-21T09:00:00Z"
+    keys:
+      description: The reboot annotations on it, whoever wrote them.
+      type: list
+      elements: dict
+      contains:
+        annotation:
+          description: Name of the annotation.
+          type: str
+          sample: reboot.metal3.io/holdfast
+        key:
+          description: The part behind the slash; empty for the annotation without one.
+          type: str
+          sample: holdfast
+        value:
+          description: Its value, byte for byte.
+          type: str
+          sample: '{"mode": "hard"}'
+        mode:
+          description: What metal3 makes of the value. What it can't read, it takes for V(soft).
+          type: str
+          sample: hard
+        force:
+          description: Whether it counts on a host that is not provisioned, too.
+          type: bool
+          sample: false
+        valid:
+          description: Whether it is what metal3's webhook lets through.
+          type: bool
+          sample: true
+        ours:
+          description: Whether M(holdfast.kubernetes.reboot_annotation) wrote it.
+          type: bool
+          sample: true
+        since:
+          description: Since when, by the API server's clock; null where it is not ours.
+          type: str
+          sample: "2026-11-21T08:59:31.000000Z"
+        run:
+          description: Id of the run that wrote it; null where it is not ours.
+          type: str
+          sample: "4711"
+        proves_off:
+          description: Whether the host is believed to be off because of it.
+          type: bool
+          sample: false
+        why:
+          description: What makes that believed, or what keeps it from being so.
+          type: str
+          sample: its status says poweredOn
+    effective_mode:
+      description: How it is switched off by the annotations together. One V(hard), or an error before, makes it hard. Null
+        where there is none.
+      type: str
+      sample: hard
+    acts:
+      description: Whether metal3 would act on a reboot annotation.
+      type: bool
+      sample: false
+    why_not:
+      description: Why not; empty where it would.
+      type: str
+      sample: it is paused (annotation baremetalhost.metal3.io/paused)
+error:
+  description: What kind of failure it was, for example V(refused), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: api_unreachable
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._bare_metal_host_info import bare_metal_host_info
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+
+OPERATION = bare_metal_host_info
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "bare_metal_host": {"type": "str"},
+        "node": {"type": "str"},
+        "namespace": {"type": "str"},
+        **auth_options(),
+        **management_option(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

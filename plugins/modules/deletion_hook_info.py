@@ -1,0 +1,174 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: deletion_hook_info
+short_description: List the deletion hooks of Machines, and which Machines wait for them
+version_added: 0.1.0
+description:
+  - Lists Machines of Cluster API with their deletion hooks and how far their deletion is.
+  - Where there are no such Machines, or no Cluster API, the list is empty.
+options:
+  machine:
+    description:
+      - Name of a Machine. By default all.
+    type: str
+    aliases: [name]
+  namespace:
+    description:
+      - Namespace of the Machines. By default all.
+    type: str
+  hook:
+    description:
+      - Only Machines that have a hook of this name, at either point.
+    type: str
+  selector:
+    description:
+      - Only Machines with these labels, as a label selector.
+    type: str
+  wait_for:
+    description:
+      - V(waiting) waits, by a watch, until the deletion of one of these Machines waits for a hook; for that of O(hook), where it is
+        given.
+    type: str
+    choices: [none, waiting]
+    default: none
+  wait_timeout:
+    description:
+      - Seconds to wait with O(wait_for=waiting). When they pass, the Machines are listed as they are then.
+    type: int
+    default: 3600
+seealso:
+  - module: holdfast.kubernetes.deletion_hook
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.auth.management
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.info_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Which Machines wait for me?
+  holdfast.kubernetes.deletion_hook_info:
+    hook: backup
+    wait_for: waiting
+  register: result
+
+- name: Their names
+  ansible.builtin.debug:
+    msg: "{{ result.machines | selectattr('waiting_for', 'eq', 'pre-drain') | map(attribute='name') }}"
+"""
+
+RETURN = r"""
+machines:
+  description: The Machines, by namespace and name.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    name:
+      description: Name of the Machine.
+      type: str
+      sample: workers-7c9-x2x8k
+    namespace:
+      description: Its namespace.
+      type: str
+      sample: clusters
+    cluster:
+      description: Name of its Cluster.
+      type: str
+      sample: production
+    node:
+      description: Name of its Node; null where it has none.
+      type: str
+      sample: node-1
+    phase:
+      description: How far its deletion is, in Cluster API's own words. One of
+        V(NotDeleting), V(Deleting), V(WaitingForPreDrainHook), V(DrainingNode), V(WaitingForVolumeDetach),
+        V(WaitingForPreTerminateHook), V(WaitingForInfrastructureDeletion), V(WaitingForBootstrapDeletion), V(DeletingNode),
+        V(DeletionCompleted).
+      type: str
+      sample: WaitingForPreDrainHook
+    waiting_for:
+      description: The point at which its deletion waits for hooks, V(pre-drain) or V(pre-terminate); null where it does not.
+      type: str
+      sample: pre-drain
+    waiting_since:
+      description: Since when it waits there, as Cluster API wrote it; null where it does not.
+      type: str
+      sample: "2026-11-21T09:00:00Z"
+    hooks:
+      description: All its hooks.
+      type: list
+      elements: dict
+      contains:
+        point:
+          description: Where the deletion waits, V(pre-drain) or V(pre-terminate).
+          type: str
+          sample: pre-drain
+        hook:
+          description: Its name; empty for an annotation that is the bare prefix.
+          type: str
+          sample: backup
+        owner:
+          description: The annotation's value. Hooks of this collection name their owner there.
+          type: str
+          sample: backup-team
+        annotation:
+          description: The whole annotation.
+          type: str
+          sample: pre-drain.delete.hook.machine.cluster.x-k8s.io/backup
+waited:
+  description: Seconds waited.
+  type: float
+  returned: success
+  sample: 12.5
+error:
+  description: What kind of failure it was, for example V(invalid_input), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: api_unreachable
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options, management_option
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._deletion_hook_info import deletion_hook_info
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+
+OPERATION = deletion_hook_info
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "machine": {"type": "str", "aliases": ["name"]},
+        "namespace": {"type": "str"},
+        "hook": {"type": "str"},
+        "selector": {"type": "str"},
+        "wait_for": {"type": "str", "choices": ["none", "waiting"], "default": "none"},
+        "wait_timeout": {"type": "int", "default": 3600},
+        **auth_options(),
+        **management_option(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: failover_record
+short_description: Write down how far the failover of a node has come
+version_added: 0.1.0
+description:
+  - Keeps the annotation C(holdfast.dev/failover) of a Node, so that a run that dies can be gone on with, and the entry of the
+    failover in the ConfigMap C(failovers) of the namespace C(holdfast), which keeps the last 50 for people who ask later.
+  - The run has to have the claim on the node; see M(holdfast.kubernetes.failover_step), which begins the record.
+  - With O(look) it is the look at the node directly before a step that can't be undone.
+options:
+  name:
+    description:
+      - Name of the Node.
+    type: str
+    required: true
+  operation:
+    description:
+      - Id of the failover.
+    type: str
+    required: true
+  run:
+    description:
+      - Id of the run.
+    type: str
+    required: true
+  phase:
+    description:
+      - The phase that begins.
+    type: str
+  result:
+    description:
+      - How it ended for this run. The claim is given back in the same write, and the run ends.
+      - With V(moved), and with V(failed) once the node was told to go off, the record stays on the Node until it is recovered.
+    type: str
+    choices: [moved, failed, stopped, recovered]
+  detail:
+    description:
+      - More about the result, for people.
+    type: str
+  facts:
+    description:
+      - What later steps, another run, or people need to know. They are added to those that are known.
+    type: dict
+  host_version:
+    description:
+      - Resource version of the BareMetalHost, for people.
+    type: str
+  look:
+    description:
+      - Refuses, with RV(error=came_back), a node that is Ready or has booted since the failover began.
+      - One that says that it is shutting down is waited for, because a host that was asked to go off says so as its last.
+    type: bool
+    default: false
+  gate:
+    description:
+      - Refuses a node that somebody holds.
+    type: bool
+    default: false
+  override_holds:
+    description:
+      - Lets O(gate) pass all the same. The holds stay on record.
+    type: bool
+    default: false
+  wait_timeout:
+    description:
+      - Seconds to wait at most for the end of a shutdown.
+    type: int
+    default: 120
+  delete_node:
+    description:
+      - Deletes the Node once all is written down, if it is still the one that was looked at.
+    type: bool
+    default: false
+  deleted:
+    description:
+      - The Node was deleted after its failover, and the record went with it. Only O(result) is written down, in the ConfigMap.
+    type: bool
+    default: false
+seealso:
+  - module: holdfast.kubernetes.failover_step
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.change_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Look again, and say that the node is being switched off
+  holdfast.kubernetes.failover_record:
+    name: worker-3
+    operation: worker-3.20261121T090000Z
+    run: "4711"
+    phase: fence
+    look: true
+    gate: true
+"""
+
+RETURN = r"""
+record:
+  description: The record; null with O(deleted).
+  type: dict
+  returned: success
+  contains:
+    id:
+      description: Id of the failover.
+      type: str
+      sample: worker-3.20261121T090000Z
+    run:
+      description: Id of the run that wrote it last.
+      type: str
+      sample: "4711"
+    holder:
+      description: Who has begun it.
+      type: str
+      sample: ada@bastion
+    reason:
+      description: Why.
+      type: str
+      sample: its disk has failed
+    started:
+      description: Since when, by the API server's clock.
+      type: str
+      sample: "2026-11-21T09:00:00.000000Z"
+    since:
+      description: Since when it is in this phase.
+      type: str
+      sample: "2026-11-21T09:00:00.000000Z"
+    phase:
+      description: The phase that it is in.
+      type: str
+      sample: fence
+    phases:
+      description: Seconds spent in each phase that ended.
+      type: dict
+      sample: {confirm: 30.0, claim: 1.2, fence: 14.8}
+    boot_id:
+      description: The Node's boot ID when it began.
+      type: str
+      sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
+    facts:
+      description: What is known for later steps.
+      type: dict
+      sample: {fence: metal3, host: rack-3-unit-7, namespace: metal, key: holdfast-failover}
+    result:
+      description: How it ended; empty while it goes on.
+      type: str
+      sample: moved
+    detail:
+      description: More about the result.
+      type: str
+entry:
+  description: The same as the ConfigMap C(failovers) has it, with all runs, and each step with its time and resource versions.
+  type: dict
+  returned: success
+  sample: {operation: worker-3.20261121T090000Z, node: worker-3, by: ada@bastion, result: moved}
+error:
+  description: What kind of failure it was, for example V(came_back), V(held), V(claim_lost), V(refused), V(timed_out),
+    V(not_found), V(invalid_input), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: came_back
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover_record import failover_record
+
+OPERATION = failover_record
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "operation": {"type": "str", "required": True},
+        "run": {"type": "str", "required": True},
+        "phase": {"type": "str"},
+        "result": {"type": "str", "choices": ["moved", "failed", "stopped", "recovered"]},
+        "detail": {"type": "str"},
+        "facts": {"type": "dict"},
+        "host_version": {"type": "str"},
+        "look": {"type": "bool", "default": False},
+        "gate": {"type": "bool", "default": False},
+        "override_holds": {"type": "bool", "default": False},
+        "wait_timeout": {"type": "int", "default": 120},
+        "delete_node": {"type": "bool", "default": False},
+        "deleted": {"type": "bool", "default": False},
+        **auth_options(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

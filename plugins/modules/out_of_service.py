@@ -1,0 +1,484 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: out_of_service
+short_description: Declare a node that is proven to be off out of service, and see its workloads move
+version_added: 0.1.0
+description:
+  - Puts the taint C(node.kubernetes.io/out-of-service) on a Node. Kubernetes then deletes its pods at once, without waiting for
+    the kubelet, and detaches its volumes although nobody has unmounted them. On a node that runs, that destroys data.
+  - So it wants evidence that the node is off. It has to be fresh, of this node, of its present boot ID, and still true when it
+    is looked at again here, directly before the act. What was seen stays on the Node, in C(holdfast.dev/evidence).
+  - Refused is a node that is Ready, shutting down, held, in a slot of a run that lives, or claimed by somebody else, and one
+    whose kubelet still renews its Lease.
+  - O(state=absent) takes the taint off a node that is Ready with a new boot ID, and whose old pods and VolumeAttachments are
+    gone.
+options:
+  name:
+    description:
+      - Name of the Node.
+    type: str
+    required: true
+  state:
+    description:
+      - Whether the taint is there.
+    type: str
+    choices: [present, absent]
+    default: present
+  value:
+    description:
+      - The taint's value, for people and for pods that tolerate only one of them.
+    type: str
+    choices: [nodeshutdown, hardwarefailure]
+    default: nodeshutdown
+  evidence:
+    description:
+      - Why the node is believed to be off. Needed for O(state=present), unless the taint was put there on evidence before and
+        the node was not on since.
+    type: dict
+    suboptions:
+      kind:
+        description:
+          - What it is. V(BareMetalHost) is a host that metal3 keeps off by our key, as M(holdfast.kubernetes.reboot_annotation)
+            returns it. It is looked at again in the management cluster.
+          - V(Redfish) is the power state that a BMC tells, which is asked again.
+          - V(Command) is a command that says whether the node is off. It is run where this task runs, in check mode too.
+          - V(Attestation) is a person's word.
+        type: str
+        required: true
+        choices: [BareMetalHost, Redfish, Command, Attestation]
+      at:
+        description:
+          - When it was seen that the node is off, as V(2026-11-21T09:00:00Z), at most 300 s ago by the API server's clock.
+          - Needed for V(BareMetalHost) and V(Attestation). The others are seen when they are looked at here.
+        type: str
+      node:
+        description:
+          - Name of the Node that it is about. Another one than O(name) is refused.
+        type: str
+      boot_id:
+        description:
+          - Boot ID of the Node when it was switched off. Where it is another one by now the node came back, and the evidence is
+            refused.
+        type: str
+      host:
+        description:
+          - Name of the BareMetalHost.
+        type: str
+      namespace:
+        description:
+          - Namespace of the BareMetalHost.
+        type: str
+      uid:
+        description:
+          - UID of the BareMetalHost.
+        type: str
+      key:
+        description:
+          - The key that keeps the host off.
+        type: str
+      since:
+        description:
+          - Since when the key is there. What the host itself says counts.
+        type: str
+      seen:
+        description:
+          - What made it believed then. What is seen now counts.
+        type: str
+      uri:
+        description:
+          - URL of the system, as V(https://BMC/redfish/v1/Systems/ID). It is kept and shown, so one with a user or a password
+            in it is refused.
+        type: str
+      uuid:
+        description:
+          - UUID that the system has to have, so that no other one is taken for it.
+          - By default it has to be the C(systemUUID) that the Node has in its C(status.nodeInfo), in any case and byte order.
+            Where one of the two is not known, or they differ although you have seen that it is the right machine, give here
+            what its BMC tells.
+        type: str
+      username:
+        description:
+          - User at the BMC. It is not kept.
+        type: str
+      password:
+        description:
+          - Password at the BMC. It is not kept.
+        type: str
+      validate_certs:
+        description:
+          - Whether the BMC's certificate is verified.
+        type: bool
+        default: true
+      ca_cert:
+        description:
+          - Path of the CA certificate that the BMC is verified with.
+        type: path
+      command:
+        description:
+          - Command that says whether the node is off, split into words as a shell would, but run without one. The name of the
+            Node is in its environment as C(HOLDFAST_NODE).
+          - It means off only where it ends with 0 B(and) the last line of its output is V(off), or a subject before C(is off),
+            C(:off) or C(=off), in any case, with spaces or without. The exit status alone is not enough, because fence agents end with 0
+            where a machine is on.
+          - A subject is a few plain words, as C(Chassis Power). One that turns the verdict round, doubts it or speaks of something
+            else, as V(not), V(whether), V(unknown) or V(fan) do, is not believed.
+          - Its output is kept on the Node, the command is not.
+        type: str
+      argv:
+        description:
+          - The same as a list of words.
+        type: list
+        elements: str
+      timeout:
+        description:
+          - Seconds that the command may take.
+        type: int
+        default: 60
+      by:
+        description:
+          - Who attests that the node is off.
+        type: str
+      statement:
+        description:
+          - What they have seen or done.
+        type: str
+  proof_timeout:
+    description:
+      - Seconds for which evidence that does not show the node off yet is looked at again, every 5 s, and a BMC that does not
+        answer is asked again. No look begins later. V(0) looks once, as check mode does. All other refusals come at once.
+    type: int
+    default: 0
+  wait:
+    description:
+      - Whether to wait until every pod that does not tolerate the taint is gone, and every VolumeAttachment of the node is
+        absent, unless a pod that stays needs it.
+      - With O(state=absent), whether to wait until what the node had is gone. Its kubelet ends the old pods once it is back.
+        Without O(wait), or with O(force), what is left is looked at once.
+    type: bool
+    default: true
+  wait_timeout:
+    description:
+      - Seconds to wait at most. When they have passed the task fails with what is left, and the taint stays, whichever
+        O(state) was wanted.
+    type: int
+    default: 600
+  force:
+    description:
+      - With O(state=absent), takes the taint off a Ready node whose boot ID is the old one, because the evidence was wrong, or
+        that has no evidence of ours. It is allowed, recorded on the Node, and warned of.
+    type: bool
+    default: false
+  override_holds:
+    description:
+      - Declares a node out of service although somebody holds it. The holds stay on record.
+    type: bool
+    default: false
+  run:
+    description:
+      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody; see
+        M(holdfast.kubernetes.node_claim).
+    type: str
+seealso:
+  - module: holdfast.kubernetes.reboot_annotation
+  - name: Non-graceful node shutdown
+    description: What Kubernetes does because of the taint.
+    link: https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.auth.management
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+attributes:
+  check_mode:
+    support: full
+    details:
+      - The evidence is looked at again, everything that would be refused is refused, and the write is sent as a server-side dry
+        run. Nothing is waited for, and RV(blockers) is what would have to go.
+  diff_mode:
+    support: full
+  idempotent:
+    support: full
+"""
+
+EXAMPLES = r"""
+---
+- name: Declare a node out of service that metal3 keeps off
+  holdfast.kubernetes.out_of_service:
+    name: worker-1
+    evidence: "{{ fenced.evidence }}"
+
+- name: Ask the BMC
+  holdfast.kubernetes.out_of_service:
+    name: worker-1
+    evidence:
+      kind: Redfish
+      uri: https://bmc-7.example.com/redfish/v1/Systems/1
+      username: reader
+      password: "{{ bmc_password }}"
+
+- name: Ask with a command, which prints "Chassis Power is off"
+  holdfast.kubernetes.out_of_service:
+    name: worker-1
+    evidence:
+      kind: Command
+      command: ipmitool -I lanplus -H bmc-7 -U reader -f /etc/ipmi/password chassis power status
+
+- name: Take a person's word
+  holdfast.kubernetes.out_of_service:
+    name: worker-1
+    value: hardwarefailure
+    evidence:
+      kind: Attestation
+      by: Ada
+      statement: I have pulled both power cords.
+      at: "{{ now(utc=true).strftime('%Y-%m-%dT%H:%M:%SZ') }}"
+
+- name: Put it back into service
+  holdfast.kubernetes.out_of_service:
+    name: worker-1
+    state: absent
+"""
+
+RETURN = r"""
+taint:
+  description: The taint as it is now; null where it is not there.
+  type: dict
+  returned: success, and where something is left
+  contains:
+    key:
+      description: Its key.
+      type: str
+      sample: node.kubernetes.io/out-of-service
+    value:
+      description: Its value.
+      type: str
+      sample: nodeshutdown
+    effect:
+      description: Its effect.
+      type: str
+      sample: NoExecute
+evidence:
+  description: What stands in the Node's annotation C(holdfast.dev/evidence) now; null where there is none. Which fields it has
+    beyond these depends on its kind.
+  type: dict
+  returned: success, and where something is left
+  contains:
+    kind:
+      description: What it is.
+      type: str
+      sample: BareMetalHost
+    node:
+      description: Name of the Node.
+      type: str
+      sample: worker-1
+    boot_id:
+      description: The Node's boot ID at that moment.
+      type: str
+      sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
+    at:
+      description: When it was seen first.
+      type: str
+      sample: "2026-11-21T09:00:04.000000Z"
+    looked_at:
+      description: When it was looked at again, directly before the taint was put there.
+      type: str
+      sample: "2026-11-21T09:00:06.000000Z"
+    run:
+      description: Id of the run; empty where there was none.
+      type: str
+      sample: "4711"
+    taint:
+      description: V(found) where somebody else had put the taint there before.
+      type: str
+      sample: found
+    removed:
+      description: When and by which run the taint was taken off by force.
+      type: dict
+      sample: {at: "2026-11-21T09:12:00.000000Z", forced: true, run: ""}
+pods:
+  description: The pods that are, or were, on the node.
+  type: list
+  elements: dict
+  returned: success, and where something is left
+  contains:
+    namespace:
+      description: Namespace of the pod.
+      type: str
+      sample: shop
+    name:
+      description: Name of the pod.
+      type: str
+      sample: database-0
+    uid:
+      description: UID of the pod.
+      type: str
+      sample: 5b1f2a90-2f4d-4a58-9f6e-0f5c4f1f0a77
+    state:
+      description: V(gone), V(stays) for one that the taint leaves there, or V(left) for one that has to go.
+      type: str
+      sample: gone
+    reason:
+      description: Why it stays.
+      type: str
+      sample: it tolerates the taint node.kubernetes.io/out-of-service
+volume_attachments:
+  description: The VolumeAttachments that are, or were, on the node.
+  type: list
+  elements: dict
+  returned: success, and where something is left
+  contains:
+    name:
+      description: Name of the VolumeAttachment.
+      type: str
+      sample: csi-6a1b
+    volume:
+      description: Name of the PersistentVolume.
+      type: str
+      sample: pvc-7d0e
+    attacher:
+      description: Name of the CSI driver.
+      type: str
+      sample: csi.example.com
+    state:
+      description: V(gone), V(stays) for one that a pod needs which stays, or V(left) for one that has to go.
+      type: str
+      sample: gone
+    reason:
+      description: What is known of its way, when it was seen last.
+      type: str
+      sample: nobody has asked to detach it yet
+blockers:
+  description: What has to go and is still there.
+  type: list
+  elements: dict
+  returned: success, and where something is left
+  contains:
+    kind:
+      description: V(Pod) or V(VolumeAttachment).
+      type: str
+      sample: VolumeAttachment
+    namespace:
+      description: Namespace of the pod; null of a VolumeAttachment.
+      type: str
+      sample: shop
+    name:
+      description: Name of it.
+      type: str
+      sample: csi-6a1b
+    uid:
+      description: UID of the pod; null of a VolumeAttachment.
+      type: str
+      sample: 5b1f2a90-2f4d-4a58-9f6e-0f5c4f1f0a77
+    reason:
+      description: Why it is still there.
+      type: str
+      sample: csi.example.com has been asked to detach it since 2026-11-21T09:00:07Z
+back:
+  description:
+    - Whether the node came back under our taint. On success, that it did so while its workloads were waited for.
+    - Where it is refused, that the taint is there from before and the node is Ready, shuts down, or has booted since, so the
+      playbook C(holdfast.kubernetes.recover) is the way out.
+  type: bool
+  returned: O(state=present), on success, where something is left, and where the node or the lack of evidence is why it is refused
+  sample: false
+waited:
+  description: Seconds that it took.
+  type: float
+  returned: success, and where something is left
+  sample: 21.7
+why:
+  description: In one word, why it was refused. For the taint it is V(no_evidence), V(ready), V(shutting_down), V(in_slot),
+    V(new_boot), V(old), V(other_host), V(not_off), V(not_datable) or V(alive). For taking it off it is V(not_ready),
+    V(not_ours), V(same_boot) or V(left).
+  type: str
+  returned: refused
+  sample: new_boot
+slot:
+  description: The slot that a live run has.
+  type: dict
+  returned: refused because of it
+holds:
+  description: The holds that stand.
+  type: list
+  elements: dict
+  returned: refused because of them
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(claimed), V(claim_lost), V(timed_out), V(bmc),
+    V(not_found), V(invalid_input), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: refused
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._out_of_service import out_of_service
+
+OPERATION = out_of_service
+_EVIDENCE: dict[str, dict[str, Any]] = {
+    "kind": {"type": "str", "required": True, "choices": ["BareMetalHost", "Redfish", "Command", "Attestation"]},
+    "at": {"type": "str"},
+    "node": {"type": "str"},
+    "boot_id": {"type": "str"},
+    "host": {"type": "str"},
+    "namespace": {"type": "str"},
+    "uid": {"type": "str"},
+    "key": {"type": "str", "no_log": False},
+    "since": {"type": "str"},
+    "seen": {"type": "str"},
+    "uri": {"type": "str"},
+    "uuid": {"type": "str"},
+    "username": {"type": "str"},
+    "password": {"type": "str", "no_log": True},
+    "validate_certs": {"type": "bool", "default": True},
+    "ca_cert": {"type": "path"},
+    "command": {"type": "str"},
+    "argv": {"type": "list", "elements": "str"},
+    "timeout": {"type": "int", "default": 60},
+    "by": {"type": "str"},
+    "statement": {"type": "str"},
+}
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "value": {"type": "str", "choices": ["nodeshutdown", "hardwarefailure"], "default": "nodeshutdown"},
+        "proof_timeout": {"type": "int", "default": 0},
+        "evidence": {"type": "dict", "options": _EVIDENCE},
+        "wait": {"type": "bool", "default": True},
+        "wait_timeout": {"type": "int", "default": 600},
+        "force": {"type": "bool", "default": False},
+        "override_holds": {"type": "bool", "default": False},
+        "run": {"type": "str"},
+        **auth_options(),
+        **management_option(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

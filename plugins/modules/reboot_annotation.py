@@ -1,0 +1,317 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reboot_annotation
+short_description: Keep a metal3 host off, or reboot it once, and see that it happened
+version_added: 0.1.0
+description:
+  - Sets or removes a reboot annotation on a BareMetalHost of the management cluster. With O(key), the host is off for as long
+    as the annotation C(reboot.metal3.io/KEY) is there. Without, C(reboot.metal3.io) asks for one reboot.
+  - Off is believed only where C(poweredOn) went from true to false, or the status was written, after the annotation was. What
+    the status was before is kept beside it, in C(holdfast.dev/reboot-keys), so that the next run can go on after a killed one.
+  - A reboot is over when C(poweredOn) was seen false and then true, or when the Node has a new boot ID. That metal3 took the
+    annotation away is no sign of it, because it does that when the host is off.
+  - Refused, with the reason, are hosts on which it would do nothing, or not what it is for. They are paused, detached, not
+    provisioned, being deleted, or have C(online) false or C(disablePowerOff) true.
+  - Annotations of others are left byte for byte. As long as one of them with a key is there, the host stays off.
+options:
+  bare_metal_host:
+    description:
+      - Name of the BareMetalHost. This or O(node) is needed. With O(node), too, it is not searched for; that both are the same is checked as far as the
+        objects tell.
+    type: str
+  node:
+    description:
+      - Name of the Node. Its host is found by its Machine and Metal3Machine, or by its provider ID.
+      - Where only O(bare_metal_host) is given, the Node is searched for in the same way, because its holds and its claim matter.
+    type: str
+  host:
+    description:
+      - The URL of the API server, as in all modules. What is no URL is taken for O(bare_metal_host).
+      - Falls back on the environment variable E(K8S_AUTH_HOST).
+    type: str
+  namespace:
+    description:
+      - Namespace of the BareMetalHost; any by default.
+    type: str
+  key:
+    description:
+      - Keeps the host off under this name, until it is removed with O(state=absent).
+      - Each who keeps a host off has a key of their own. At most 63 characters.
+      - Without it, the host is rebooted once.
+    type: str
+  mode:
+    description:
+      - How the host is switched off. V(soft) lets the operating system shut down, and metal3 goes on to a hard power-off where
+        that fails. A hard annotation of anybody makes it hard for all.
+      - It can be changed while the annotation is there.
+    type: str
+    choices: [soft, hard]
+    default: soft
+  state:
+    description:
+      - Whether the annotation is there. V(absent) removes our own only.
+      - An annotation of O(key) that is there already, of which C(holdfast.dev/reboot-keys) does not say that it is ours, is
+        not taken over, but refused. V(absent) with its O(key) removes it all the same.
+      - With V(absent), a BareMetalHost that is given by its name and is gone is no failure. With O(node), too, it does not have
+        to be that Node's any more; then a key is removed only where it was written for O(node). Both are warned of.
+    type: str
+    choices: [present, absent]
+    default: present
+  wait:
+    description:
+      - Whether to wait until the host is proven to be off, until it was rebooted, or, with O(state=absent), until it is on
+        again, unless somebody else keeps it off.
+    type: bool
+    default: true
+  wait_timeout:
+    description:
+      - Seconds to wait at most. When they have passed the task fails, and the annotation stays.
+      - A host that was off before is waited for 75 s at most, because nothing more is to come then.
+    type: int
+    default: 600
+  override_holds:
+    description:
+      - Switches a node off although it is held, which interrupts the holder. The holds are in the result and stay on record.
+    type: bool
+    default: false
+  run:
+    description:
+      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody; see
+        M(holdfast.kubernetes.node_claim).
+    type: str
+seealso:
+  - module: holdfast.kubernetes.bare_metal_host_info
+  - module: holdfast.kubernetes.out_of_service
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.auth.management
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Host, holds and claim are looked at, and the write is sent as a server-side dry run. Nothing is waited for.
+  diff_mode:
+    support: full
+  idempotent:
+    support: partial
+    details:
+      - With O(key), a second run changes nothing. Without, each run asks for a reboot, unless one is under way.
+"""
+
+EXAMPLES = r"""
+---
+- name: Keep the host of a node off, and see that it is
+  holdfast.kubernetes.reboot_annotation:
+    node: worker-1
+    key: holdfast
+    mode: hard
+    management:
+      kubeconfig: ~/.kube/management
+  register: fenced
+
+- name: Declare it out of service
+  holdfast.kubernetes.out_of_service:
+    name: worker-1
+    evidence: "{{ fenced.evidence }}"
+    management:
+      kubeconfig: ~/.kube/management
+
+- name: Let it come back
+  holdfast.kubernetes.reboot_annotation:
+    node: worker-1
+    key: holdfast
+    state: absent
+    management:
+      kubeconfig: ~/.kube/management
+
+- name: Reboot a host once
+  holdfast.kubernetes.reboot_annotation:
+    node: worker-1
+    wait_timeout: 1200
+"""
+
+RETURN = r"""
+host:
+  description: Name of the BareMetalHost.
+  type: str
+  returned: success, and most failures
+  sample: rack-3-unit-7
+namespace:
+  description: Its namespace.
+  type: str
+  returned: success, and most failures
+  sample: metal
+node:
+  description: Name of the Node that it is; null where that is not known.
+  type: str
+  returned: success, and most failures
+  sample: worker-1
+resource_version:
+  description: C(metadata.resourceVersion) of the host as it was seen last; null where it is gone.
+  type: str
+  returned: success, and most failures
+  sample: "48213"
+powered_on:
+  description: What metal3 saw when it looked last; null where it never did.
+  type: bool
+  returned: success, and most failures
+  sample: false
+keys:
+  description: The reboot annotations that are on the host now, whoever wrote them.
+  type: list
+  elements: dict
+  returned: success, and most failures
+  contains:
+    annotation:
+      description: Name of the annotation.
+      type: str
+      sample: reboot.metal3.io/holdfast
+    key:
+      description: The part behind the slash; empty for the annotation without one.
+      type: str
+      sample: holdfast
+    value:
+      description: Its value, byte for byte.
+      type: str
+      sample: '{"mode": "hard"}'
+    mode:
+      description: What metal3 makes of the value. What it can't read, it takes for V(soft).
+      type: str
+      sample: hard
+    force:
+      description: Whether it counts on a host that is not provisioned, too.
+      type: bool
+      sample: false
+    valid:
+      description: Whether it is what metal3's webhook lets through.
+      type: bool
+      sample: true
+effective_mode:
+  description: How the host is switched off by these together. One V(hard), or an error before, makes it hard. Null where there
+    is none.
+  type: str
+  returned: success, and most failures
+  sample: hard
+evidence:
+  description: Why the host is believed to be off, made for O(holdfast.kubernetes.out_of_service#module:evidence). Null where it
+    is not, and without O(key).
+  type: dict
+  returned: success
+  contains:
+    kind:
+      description: Always V(BareMetalHost).
+      type: str
+      sample: BareMetalHost
+    at:
+      description: When it was seen, by the clock of the API server that has the Nodes.
+      type: str
+      sample: "2026-11-21T09:00:04.000000Z"
+    node:
+      description: Name of the Node; empty where that is not known.
+      type: str
+      sample: worker-1
+    boot_id:
+      description: The Node's boot ID when the annotation was written.
+      type: str
+      sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
+    host:
+      description: Name of the BareMetalHost.
+      type: str
+      sample: rack-3-unit-7
+    namespace:
+      description: Its namespace.
+      type: str
+      sample: metal
+    uid:
+      description: Its UID.
+      type: str
+      sample: 2c9a7f5e-93b1-4d6c-8a53-0d7c0f3a4a51
+    key:
+      description: The key that keeps it off.
+      type: str
+      sample: holdfast
+    since:
+      description: Since when the key is there, by the clock of the API server that has the host.
+      type: str
+      sample: "2026-11-21T08:59:31.000000Z"
+    seen:
+      description: What makes it believed.
+      type: str
+      sample: poweredOn went from true to false after the key was written
+overridden_holds:
+  description: The holds, as V(namespace/holder), that stood when the annotation was written and were overridden.
+  type: list
+  elements: str
+  returned: success
+  sample: []
+waited:
+  description: Seconds that it took.
+  type: float
+  returned: success
+  sample: 12.4
+why:
+  description: In one word, what kept it from happening, for example V(inert) for a host that metal3 does not act on,
+    V(no_reboot), V(foreign), V(node_unknown), V(not_datable) or V(timed_out).
+  type: str
+  returned: failure because of the host
+  sample: inert
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(claimed), V(claim_lost), V(not_off),
+    V(not_datable), V(timed_out), V(not_found), V(invalid_input), V(api) or V(api_unreachable). With V(not_datable) the host is
+    off, but was before, and nothing says since when.
+  type: str
+  returned: failure
+  sample: timed_out
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_annotation import reboot_annotation
+
+OPERATION = reboot_annotation
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "bare_metal_host": {"type": "str"},
+        "node": {"type": "str"},
+        "namespace": {"type": "str"},
+        "key": {"type": "str", "no_log": False},
+        "mode": {"type": "str", "choices": ["soft", "hard"], "default": "soft"},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "wait": {"type": "bool", "default": True},
+        "wait_timeout": {"type": "int", "default": 600},
+        "override_holds": {"type": "bool", "default": False},
+        "run": {"type": "str"},
+        **auth_options(),
+        **management_option(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Management controllers that speak Redfish, for nodes of the lab. Needs sushy-tools."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import importlib
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from integration.metal3 import environment
+
+from lab import Lab
+from lab.certificates import Authority
+from lab.metal3.redfish import system_id
+from lab.metal3.settings import Settings
+from lab.metal3.switches import Switch, switch
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PATIENCE = 60
+_PEERS = Path(sys.prefix).parent / "venv-peers"
+_GENERAL = "lib/python3*/site-packages/ansible_collections/community/general"
+
+
+def peers(folder: Path) -> str:
+    """The path on which Ansible finds community.general, and nothing else of the benchmarks' peers."""
+    # Does nothing where it is there already, and what it is made from has not changed.
+    subprocess.run(
+        [CHECKOUT / "tools/venv.sh", _PEERS, "requirements/peers.txt", "--constraint", "requirements/constraints.txt"],
+        stdin=subprocess.DEVNULL,
+        check=True,
+    )
+    (found,) = _PEERS.glob(_GENERAL)
+    home = folder / "collections/ansible_collections/community"
+    home.mkdir(parents=True)
+    (home / "general").symlink_to(found)
+    known = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
+    return f"{known}:{folder / 'collections'}"
+
+
+@contextlib.contextmanager
+def redfish(world: Any, lab: Lab, folder: Path, *nodes: str) -> Iterator[Bmcs]:
+    """One service for these nodes; real ones are on again afterwards."""
+    found = Bmcs(world, lab, folder, nodes)
+    found.start()
+    try:
+        yield found
+    finally:
+        found.stop()
+        for node in nodes:
+            if node in lab.nodes:
+                found.machine(node).on()
+        lab.wait_ready({*nodes} & {*lab.nodes})
+
+
+class Bmcs:
+    """One Redfish service, at ``url``, with a system for each node.
+
+    It serves HTTPS with a certificate of the lab's authority (``ca``), to one user, as BMCs do.
+    """
+
+    USER, PASSWORD = "admin", "let-me-in"
+
+    def __init__(self, world: Any, lab: Lab, folder: Path, nodes: tuple[str, ...]) -> None:
+        self.lab = lab
+        self._folder = folder / "redfish"
+        self._folder.mkdir()
+        self._settings = {node: Settings(node) for node in nodes}
+        self._machines = {node: switch(lab, world.cluster, node) for node in nodes}
+        for node in nodes:
+            self.faults(node)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self._port = free.getsockname()[1]
+        self.url = f"https://127.0.0.1:{self._port}"
+        self.ca = lab.paths.pki / "ca.crt"
+        Authority(lab.paths.pki).server("bmc", [], ["127.0.0.1"]).write(self._folder, "tls")
+        # Comes with sushy-tools.
+        bcrypt = importlib.import_module("bcrypt")
+        digest = bcrypt.hashpw(self.PASSWORD.encode(), bcrypt.gensalt(rounds=4)).decode()
+        (self._folder / "users").write_text(f"{self.USER}:{digest}\n")
+        self._process: subprocess.Popen[bytes] | None = None
+        # The machine's proxy, if it has one, can't reach it.
+        self._opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}),
+            urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(self.ca))),
+        )
+        token = base64.b64encode(f"{self.USER}:{self.PASSWORD}".encode()).decode()
+        self._headers = {"Authorization": f"Basic {token}", "Content-Type": "application/json"}
+
+    def faults(self, node: str, **faults: Any) -> None:
+        """Let things go wrong from now on, or not any more: see ``lab.metal3.settings.Faults``."""
+        self._settings[node] = self._settings[node].but(**faults)
+        self._settings[node].save(self._folder / f"{node}.json")
+
+    def system(self, node: str) -> str:
+        """The id of a node's system."""
+        return system_id(node)
+
+    def machine(self, node: str) -> Switch:
+        """What its power really is."""
+        return self._machines[node]
+
+    def commands(self, node: str) -> list[str]:
+        """The kinds of reset that were accepted so far."""
+        with contextlib.suppress(FileNotFoundError):
+            return (self._folder / f"{node}.commands").read_text().splitlines()
+        return []
+
+    def start(self) -> None:
+        if self._process:
+            return
+        words = ["--settings", self._folder, "--port", self._port, "--pki", self._folder]
+        words += ["--auth-file", self._folder / "users"]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", "lab", "redfish", *map(str, words)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment(self.lab),
+            )
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with self._opener.open(f"{self.url}/redfish/v1", timeout=5):
+                    return
+            except (OSError, urllib.error.URLError):
+                log_text = (self._folder / "log").read_text()
+                assert self._process.poll() is None, log_text
+                assert time.monotonic() < deadline, log_text
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        """The BMCs are away: connections are refused."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def get(self, node: str) -> dict[str, Any]:
+        """A node's system, as the service describes it."""
+        request = urllib.request.Request(self._path(node), headers=self._headers)
+        with self._opener.open(request, timeout=10) as answer:
+            found: dict[str, Any] = json.load(answer)
+        return found
+
+    def reset(self, node: str, kind: str) -> None:
+        """Ask for a change of power."""
+        request = urllib.request.Request(
+            f"{self._path(node)}/Actions/ComputerSystem.Reset",
+            data=json.dumps({"ResetType": kind}).encode(),
+            headers=self._headers,
+        )
+        with self._opener.open(request, timeout=10):
+            pass
+
+    def _path(self, node: str) -> str:
+        return f"{self.url}/redfish/v1/Systems/{self.system(node)}"

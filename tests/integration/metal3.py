@@ -1,0 +1,365 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""BareMetalHosts that switch the lab's nodes: the kinds, the objects, and the lab's metal3 that acts upon them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+from integration.turns import turn
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, retry_conflicts, wait_for
+from lab import Lab
+from lab.management import Management
+from lab.metal3.controller import hosts_path
+from lab.metal3.settings import Settings, Times, path_of
+from lab.metal3.switches import Switch, switch
+from lab.metal3.webhook import configuration, serving
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PATIENCE = 60
+_KINDS = CHECKOUT / "tests/lab/metal3/crds"
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def install(cluster: Cluster, *kinds: str) -> None:
+    """Make kinds that are missing, by the names of their files. They stay: nothing minds that they are there."""
+    for kind in kinds or ("baremetalhosts", "metal3machines"):
+        definition = yaml.safe_load((_KINDS / f"{kind}.yaml").read_text())
+        try:
+            cluster.create(_CRDS, definition)
+        except ApiFailure as error:
+            if error.status != 409:
+                raise
+        name = definition["metadata"]["name"]
+        assert _established(wait_for(cluster, _CRDS, name, _established, Deadline(PATIENCE)))
+
+
+@contextlib.contextmanager
+def machines(lab: Lab, cluster: Cluster) -> Iterator[None]:
+    """The kind Machine, for one test at a time; removed after, because others are about clusters without it."""
+    with turn(lab, "machines"):
+        install(cluster, "machines")
+        try:
+            yield
+        finally:
+            name = "machines.cluster.x-k8s.io"
+            cluster.delete(paths.one(_CRDS, name))
+            assert wait_for(cluster, _CRDS, name, lambda item: item is None, Deadline(PATIENCE)) is None
+
+
+@contextlib.contextmanager
+def management(lab: Lab, world: Any) -> Iterator[tuple[Cluster, Path]]:
+    """A cluster of its own for hosts and Machines, for one test at a time; it has the namespace of the world.
+
+    Nobody collects anything there, so what is made in it stays until the lab goes.
+    """
+    with turn(lab, "management"):
+        plane = Management(lab)
+        plane.start()
+        try:
+            cluster = Cluster({"kubeconfig": str(plane.kubeconfig)})
+            cluster.create("/api/v1/namespaces", {"metadata": {"name": world.namespace}})
+            install(cluster, "baremetalhosts", "metal3machines", "machines")
+            yield cluster, plane.kubeconfig
+        finally:
+            plane.stop()
+
+
+@contextlib.contextmanager
+def webhook(hosts: Hosts, folder: Path) -> Iterator[None]:
+    """metal3's validating webhook, for the hosts of one namespace."""
+    collection = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    pki = hosts.lab.paths.pki
+    with serving(pki, folder) as port:
+        made = hosts.cluster.create(collection, configuration(hosts.namespace, port, (pki / "ca.crt").read_bytes()))
+        try:
+            yield
+        finally:
+            hosts.cluster.delete(paths.one(collection, made["metadata"]["name"]))
+
+
+class Host:
+    """One BareMetalHost, and the machine that it stands for."""
+
+    def __init__(self, cluster: Cluster, path: str, *, settings: Settings, file: Path, machine: Switch) -> None:
+        self.cluster = cluster
+        self.path = path
+        self.collection, _slash, self.name = path.rpartition("/")
+        self.namespace = path.split("/")[5]
+        self._file = file
+        self._machine = machine
+        self._settings = settings
+
+    @property
+    def node(self) -> str:
+        return self._settings.node
+
+    def faults(self, **faults: Any) -> None:
+        """Let things go wrong from now on, or not any more: see ``lab.metal3.settings.Faults``."""
+        self._settings = self._settings.but(**faults)
+        self._settings.save(self._file)
+
+    def get(self) -> Object:
+        return self.cluster.get(self.path)
+
+    @property
+    def status(self) -> Object:
+        found: Object = self.get()["status"]
+        return found
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.get()["metadata"].get("annotations") or {}
+
+    @property
+    def powered(self) -> bool:
+        """What the machine's power really is."""
+        return self._machine.powered()
+
+    @property
+    def commands(self) -> list[str]:
+        """What its management controller was told so far."""
+        with contextlib.suppress(FileNotFoundError):
+            return self._file.with_suffix(".commands").read_text().splitlines()
+        return []
+
+    @property
+    def events(self) -> list[tuple[str, str]]:
+        """Reason and message of each event, by time; several in one second in no order."""
+        found = self.cluster.items(
+            paths.namespaced("api/v1", self.namespace, "events"), field_selector=f"involvedObject.name={self.name}"
+        )
+        told = sorted((item["metadata"]["creationTimestamp"], item["reason"], item["message"]) for item in found)
+        return [(reason, message) for _when, reason, message in told]
+
+    def annotate(self, annotations: dict[str, str | None]) -> None:
+        self.cluster.merge(self.path, {"metadata": {"annotations": annotations}})
+
+    def set(self, **spec: Any) -> None:
+        """Change the specification."""
+        self.cluster.merge(self.path, {"spec": spec})
+
+    def tell(self, **status: Any) -> None:
+        """Change the status, as if metal3 had; with the fault ``stale`` it stays so."""
+
+        def attempt() -> None:
+            host = self.get()
+            host["status"].update(status)
+            self.cluster.replace(f"{self.path}/status", host)
+
+        retry_conflicts(attempt)
+
+    def until(self, condition: Callable[[Object], bool], seconds: float = PATIENCE) -> Object:
+        """Wait for the object to be so."""
+        found = wait_for(
+            self.cluster,
+            self.collection,
+            self.name,
+            lambda item: item is not None and condition(item),
+            Deadline(seconds),
+        )
+        assert found is not None
+        assert condition(found), found
+        return found
+
+    def until_told(self, *, on: bool, seconds: float = PATIENCE) -> Object:
+        """Wait until the status has this power."""
+        return self.until(lambda host: host["status"]["poweredOn"] is on, seconds)
+
+    def cut(self) -> None:
+        """Pull the plug: neither metal3 nor the machine hears of it."""
+        self._machine.off()
+
+    def switch_on(self) -> None:
+        self._machine.on()
+
+
+@contextlib.contextmanager
+def bound(world: Any, lab: Lab, folder: Path, management: tuple[Cluster, Path] | None = None) -> Iterator[Hosts]:
+    """The hosts of a test; see ``Hosts``."""
+    found = Hosts(world, lab, folder, management)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+class Hosts:
+    """The hosts of one namespace, with a metal3 of their own that can be away.
+
+    Args:
+        world: Its namespace holds the hosts, its cluster the nodes.
+        folder: For settings and the log of metal3; a test's ``tmp_path``.
+        management: The cluster that holds the hosts, where it is another one, and its kubeconfig. It has the namespace.
+    """
+
+    def __init__(self, world: Any, lab: Lab, folder: Path, management: tuple[Cluster, Path] | None = None) -> None:
+        self.lab = lab
+        self.workload: Cluster = world.cluster
+        self.cluster, self.kubeconfig = management or (world.cluster, Path(lab.kubeconfig))
+        self.namespace: str = world.namespace
+        self.hosts: list[Host] = []
+        self._folder = folder / "metal3"
+        self._folder.mkdir()
+        self._process: subprocess.Popen[bytes] | None = None
+        install(self.cluster)
+
+    def close(self) -> None:
+        """Real machines are on again afterwards, simulated ones go with their test."""
+        self.stop()
+        for host in self.hosts:
+            with contextlib.suppress(NotFound):
+                self.cluster.delete(host.path)
+            if host.node in self.lab.nodes:
+                host.switch_on()
+        self.lab.wait_ready({host.node for host in self.hosts} & {*self.lab.nodes})
+
+    def add(
+        self,
+        node: str,
+        *,
+        name: str | None = None,
+        state: str = "provisioned",
+        annotations: dict[str, str] | None = None,
+        times: Times | None = None,
+        status: Object | None = None,
+        **spec: Any,
+    ) -> Host:
+        """Make the host that a node is, as metal3 would have left it; faults come later, by ``Host.faults``.
+
+        Args:
+            times: How long metal3 takes; by default little, but a real machine has a minute to end by itself.
+            status: Instead of what the state and the machine's power say.
+            spec: ``online``, ``disablePowerOff`` and so on.
+        """
+        name = name or f"host-{node}"
+        # A real machine takes its time to end, a busy one more of it.
+        quick = replace(Times.quick(), soft_timeout=60.0) if node in self.lab.nodes else Times.quick()
+        settings = Settings(node, times or quick)
+        path = paths.one(hosts_path(self.namespace), name)
+        host = Host(
+            self.cluster,
+            path,
+            settings=settings,
+            file=path_of(self._folder, self.namespace, name),
+            machine=switch(self.lab, self.workload, node),
+        )
+        host.faults()
+        made = self.cluster.create(
+            host.collection,
+            {
+                "apiVersion": "metal3.io/v1alpha1",
+                "kind": "BareMetalHost",
+                "metadata": {"name": name, "annotations": annotations or {}},
+                "spec": {"online": True, **spec},
+            },
+        )
+        made["status"] = {
+            "poweredOn": host.powered,
+            "operationalStatus": "OK",
+            "errorCount": 0,
+            "errorMessage": "",
+            "provisioning": {"state": state, "ID": made["metadata"]["uid"]},
+            **(status or {}),
+        }
+        self.cluster.replace(f"{host.path}/status", made)
+        self.hosts.append(host)
+        return host
+
+    def chain(self, host: Host, *, namespace: str | None = None) -> None:
+        """What leads from the Node to the host: a Machine (see ``machines``) and its Metal3Machine."""
+        namespace = namespace or self.namespace
+        name = f"m-{host.node}"
+        infrastructure = paths.namespaced("apis/infrastructure.cluster.x-k8s.io/v1beta2", namespace, "metal3machines")
+        collection = paths.namespaced("apis/cluster.x-k8s.io/v1beta2", namespace, "machines")
+        provider = f"metal3://{self.namespace}/{host.name}/{name}"
+        reference = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "Metal3Machine", "name": name}
+        machine = self.cluster.create(
+            collection,
+            {
+                "apiVersion": "cluster.x-k8s.io/v1beta2",
+                "kind": "Machine",
+                "metadata": {"name": name},
+                "spec": {"clusterName": "lab", "providerID": provider, "infrastructureRef": reference},
+                "status": {"nodeRef": {"name": host.node}},
+            },
+        )
+        self.cluster.merge(f"{paths.one(collection, name)}/status", {"status": {"nodeRef": {"name": host.node}}})
+        uid = machine["metadata"]["uid"]
+        owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": uid}
+        marks = {"metal3.io/BareMetalHost": f"{self.namespace}/{host.name}"}
+        self.cluster.create(
+            infrastructure,
+            {
+                "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+                "kind": "Metal3Machine",
+                "metadata": {"name": name, "annotations": marks, "ownerReferences": [owner]},
+                "spec": {"providerID": provider},
+            },
+        )
+        host.set(consumerRef={"kind": "Metal3Machine", "name": name, "namespace": namespace})
+        annotations = {"cluster.x-k8s.io/machine": name, "cluster.x-k8s.io/cluster-namespace": namespace}
+        self.workload.merge(paths.node(host.node), {"metadata": {"annotations": annotations}})
+
+    def start(self) -> None:
+        """Start metal3, unless it runs."""
+        if self._process:
+            return
+        words = ["--namespace", self.namespace, "--settings", self._folder, "--kubeconfig", self.kubeconfig]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                # Nothing of it is left where the tests are killed.
+                ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", "lab", "metal3", *map(str, words)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment(self.lab),
+            )
+
+    def stop(self) -> None:
+        """metal3 is away, and Ironic with it."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @property
+    def log(self) -> str:
+        return (self._folder / "log").read_text()
+
+
+def environment(lab: Lab) -> dict[str, str]:
+    """For programs of the lab that use the collection's own client."""
+    return {
+        **os.environ,
+        "HOLDFAST_LAB": str(lab.paths.root),
+        "HOLDFAST_LAB_CACHE": str(lab.paths.cache),
+        "PYTHONPATH": f"{CHECKOUT / 'tests'}:{CHECKOUT / 'build/collections'}",
+    }
+
+
+def wait(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> None:
+    """For what no API tells: the power of a machine."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        time.sleep(0.1)
+
+
+def _established(item: Object | None) -> bool:
+    conditions = ((item or {}).get("status") or {}).get("conditions") or []
+    return any(found["type"] == "Established" and found["status"] == "True" for found in conditions)

@@ -1,0 +1,169 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Failovers whose record, or whose Node, is not there any more: what is kept of them is gone on with."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from integration.failovers import AUDIT, TAINT, Victim
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.modules import doctor, failover_record, failover_step
+
+RECORD = "holdfast.dev/failover"
+FACTS = {"host": "h", "namespace": "metal", "key": "k", "uri": "https://bmc/redfish/v1/Systems/1"}
+
+
+class Failover:
+    """One failover, step by step, of a simulated node that is not heard of any more."""
+
+    def __init__(self, world):
+        self.world, self.victim = world, Victim(world, world.nodes()[0])
+        self.name = self.victim.name
+        self.operation = ""
+
+    def step(self, direction="failover", *, check_mode=False, **options):
+        known = {"run": f"r-{self.name}", "confirm_seconds": 0, "claim_timeout": 0, "max_unhealthy": "100%"}
+        options = {**known, "fence": "metal3", "name": self.name, "direction": direction, **options}
+        return self.world.run(failover_step, check_mode=check_mode, **options)
+
+    def begin(self):
+        self.victim.hang()
+        begun = self.step()
+        assert begun["step"] == "fence", begun
+        self.operation = begun["operation"]
+
+    def record(self, **options):
+        done = self.world.run(
+            failover_record, name=self.name, operation=self.operation, run=f"r-{self.name}", **options
+        )
+        assert not done.get("failed"), done
+        return done
+
+    def fenced(self):
+        self.begin()
+        self.record(phase="fence", facts=FACTS)
+        self.record(result="failed", detail="by a test")
+
+    @property
+    def entry(self):
+        return json.loads(self.world.cluster.get(AUDIT)["data"][self.operation])
+
+    def annotate(self, **changes):
+        self.world.cluster.merge(paths.node(self.name), {"metadata": {"annotations": changes}})
+
+    def taint(self):
+        taints = [{"key": TAINT, "value": "nodeshutdown", "effect": "NoExecute"}]
+        self.world.cluster.merge(paths.node(self.name), {"spec": {"taints": taints}})
+
+
+@pytest.fixture
+def failover(world):
+    return Failover(world)
+
+
+def test_somebody_elses_taint_is_not_recovered_from(failover):
+    failover.taint()
+    before = failover.victim.marks
+    refused = failover.step("recover")
+    assert (refused["error"], refused["why"], refused["changed"]) == ("refused", "not_ours", False)
+    assert failover.victim.marks == before == {}
+
+
+def test_a_record_that_somebody_removed(failover):
+    failover.fenced()
+    failover.annotate(**{RECORD: None})
+    planned = failover.step("recover", check_mode=True)
+    assert (planned["step"], failover.victim.marks) == ("power_on", {})
+    back = failover.step("recover")
+    assert (back["step"], back["resumed"], back["operation"]) == ("power_on", True, failover.operation), back
+    assert back["facts"] == {"fence": "metal3", **FACTS}
+    assert failover.victim.record["facts"] == back["facts"]
+    failover.record(phase="power_on")
+    failover.record(result="recovered")
+    assert (failover.entry["result"], failover.entry["key"]) == ("recovered", "k")
+    assert failover.victim.marks == {}
+    assert failover.step("recover")["step"] == "done"
+
+
+def test_a_node_that_was_made_anew(failover):
+    failover.fenced()
+    spec = failover.victim.node["spec"]
+    labels = failover.victim.node["metadata"]["labels"]
+    failover.world.cluster.delete(paths.node(failover.name))
+    gone = failover.step("recover")
+    assert (gone["step"], gone["exists"], gone["facts"]) == ("power_on", False, {"fence": "metal3", **FACTS})
+    failover.world.cluster.create(
+        paths.NODES, {"metadata": {"name": failover.name, "labels": labels}, "spec": {**spec, "taints": None}}
+    )
+    back = failover.step("recover")
+    assert (back["step"], back["exists"], back["facts"]["key"]) == ("power_on", True, "k")
+
+
+def test_nothing_of_a_failover_that_touched_nothing(failover):
+    failover.begin()
+    failover.record(result="failed")
+    assert failover.entry["result"] == "failed"
+    assert failover.step("recover")["step"] == "done"
+
+
+@pytest.mark.parametrize("result", [None, "moved"])
+def test_its_node_was_deleted(failover, result):
+    failover.fenced()
+    assert failover.step()["step"] == "fence"
+    failover.record(phase="delete", **({"result": result} if result else {}))
+    failover.world.cluster.delete(paths.node(failover.name))
+    planned = failover.step(check_mode=True)
+    assert (planned["step"], planned["exists"], failover.entry["result"]) == ("done", False, result or "")
+    done = failover.step()
+    assert (done["step"], done["exists"], done["operation"]) == ("done", False, failover.operation), done
+    assert (done["changed"], failover.entry["result"]) == (result is None, "moved")
+    assert failover.step()["changed"] is False
+
+
+def test_a_node_that_was_deleted_by_others(failover):
+    failover.fenced()
+    failover.world.cluster.delete(paths.node(failover.name))
+    assert failover.step()["error"] == "not_found"
+    assert failover.entry["result"] == "failed"
+
+
+def test_a_result_that_was_not_written_down(failover):
+    failover.begin()
+    failover.record(phase="move")
+    kept = failover.entry
+    evidence = {"kind": "Attestation", "boot_id": failover.victim.boot_id}
+    failover.annotate(**{"holdfast.dev/evidence": json.dumps(evidence)})
+    failover.taint()
+    failover.record(phase="move", result="moved")
+    data = {failover.operation: json.dumps(kept)}
+    failover.world.cluster.merge(AUDIT, {"data": data})
+    assert failover.entry["result"] == ""
+    assert failover.step()["step"] == "done"
+    assert failover.entry["result"] == "moved"
+
+
+@pytest.mark.parametrize("content", ["", "{", "{}", "[]", '{"id": "x"}'])
+def test_a_record_that_somebody_broke(failover, content):
+    failover.victim.hang()
+    failover.annotate(**{RECORD: content})
+    before = failover.victim.node["metadata"]["annotations"]
+    for direction in ("failover", "recover"):
+        refused = failover.step(direction)
+        assert (refused["error"], refused["why"], refused["changed"]) == ("refused", "broken_record", False)
+        assert failover.name in refused["msg"]
+    assert failover.victim.node["metadata"]["annotations"] == before
+    told = failover.world.run(doctor, nodes=[failover.name])
+    assert "broken" in str([item["todo"] for item in told["findings"] if item["kind"] == "failover"])
+
+
+def test_it_is_confirmed_again_after_a_failure(failover):
+    failover.fenced()
+    failover.victim.wake()
+    failover.victim.hang()
+    begun = failover.step(confirm_seconds=3)
+    assert begun["step"] == "fence", begun
+    assert begun["waited"] > 1

@@ -1,0 +1,288 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab's metal3 against a real API server. What it decides is tested in tests/lab/test_metal3_rules.py."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import yaml
+from integration.metal3 import bound, machines, management, wait, webhook
+from integration.realnodes import boot_id
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
+from lab.metal3.settings import Times
+
+KEY = "reboot.metal3.io/failover"
+OTHER = "reboot.metal3.io/somebody-else"
+BASE = "reboot.metal3.io"
+HARD = '{"mode": "hard"}'
+SOFT = '{"mode": "soft"}'
+
+
+@pytest.fixture
+def hosts(world, lab, tmp_path):
+    with bound(world, lab, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def host(hosts, nodes):
+    """A simulated node's, with a metal3 that runs."""
+    (node,) = nodes()
+    found = hosts.add(node)
+    hosts.start()
+    return found
+
+
+def ready(node, status):
+    return any(
+        item["type"] == "Ready" and item["status"] == status
+        for item in (node or {"status": {}})["status"]["conditions"]
+    )
+
+
+def test_the_kind_checks_what_metal3s_own_does(host):
+    with pytest.raises(ApiFailure) as refused:
+        host.tell(operationalStatus="fine")
+    assert refused.value.status == 422
+    with pytest.raises(ApiFailure):
+        host.set(online=None)
+    host.set(of_others={"kept": [1]})
+    assert host.get()["spec"]["of_others"] == {"kept": [1]}
+
+
+def test_a_simulated_node_that_is_off_is_not_heard_of_and_its_pods_stay(host, world):
+    world.pod("web", host.node)
+    before = world.node(host.node)["status"]["nodeInfo"]["bootID"]
+
+    host.annotate({KEY: HARD})
+    host.until_told(on=False)
+    assert (host.powered, host.commands) == (False, ["off"])
+    # Nobody is there who could end it.
+    world.delete("pods", "web")
+    world.until(paths.NODES, host.node, lambda node: ready(node, "Unknown"))
+    assert world.get("pods", "web")["metadata"]["deletionTimestamp"]
+
+    host.annotate({KEY: None})
+    host.until_told(on=True)
+    found = world.until(paths.NODES, host.node, lambda node: ready(node, "True"))
+    assert found["status"]["nodeInfo"]["bootID"] != before
+    world.until(world.path("pods"), "web", lambda pod: pod is None)
+    assert host.commands == ["off", "on"]
+
+
+def test_keys_of_several_clients(host):
+    host.annotate({KEY: SOFT, OTHER: HARD, BASE: ""})
+    found = host.until(lambda item: BASE not in item["metadata"]["annotations"])
+    assert found["status"]["poweredOn"] is False
+    assert found["metadata"]["annotations"] == {KEY: SOFT, OTHER: HARD}
+    assert host.commands == ["off"]
+
+    host.annotate({OTHER: None})
+    time.sleep(2)
+    assert (host.powered, host.annotations) == (False, {KEY: SOFT})
+    host.annotate({KEY: None})
+    host.until_told(on=True)
+
+
+def test_events_and_last_updated(host):
+    first = host.until(lambda item: item["status"].get("conditions"))["status"]["lastUpdated"]
+    time.sleep(2)
+    assert host.status["lastUpdated"] == first, "no heartbeat"
+    host.annotate({KEY: "hard"})
+    host.until_told(on=False)
+    wait(lambda: len(host.events) >= 2, "events")
+    assert ("PowerOff", "Host soft powered off") in host.events
+    assert [reason for reason, _message in host.events].count("InvalidAnnotationValue") >= 1
+    assert host.status["lastUpdated"] > first
+
+
+def test_refused_then_flaky_then_off(host):
+    host.faults(refused=True)
+    host.annotate({KEY: HARD})
+    failed = host.until(lambda item: item["status"].get("errorType") == "power management error")
+    assert failed["status"]["operationalStatus"] == "error"
+    assert host.powered is True
+    host.faults(refused=False, flaky=1)
+    host.until_told(on=False)
+    assert host.status["errorCount"] >= 2
+
+
+def test_soft_that_never_ends_becomes_hard(host):
+    host.faults(soft_ignored=True)
+    host.annotate({KEY: SOFT})
+    failed = host.until(lambda item: item["status"]["errorCount"] == 1)
+    assert failed["status"]["errorMessage"].startswith("Continuing with hard poweroff")
+    assert host.powered is True
+    host.until_told(on=False)
+    assert host.commands == ["nothing", "off"]
+
+
+def test_slow_and_stale(host):
+    host.faults(slow=2.0)
+    host.annotate({KEY: HARD})
+    wait(lambda: host.events, "the request to be heard")
+    assert (host.powered, host.status["poweredOn"]) == (True, True)
+    host.until_told(on=False)
+    host.faults(slow=0.0, stale=True)
+    host.annotate({KEY: None})
+    wait(lambda: host.powered, "power")
+    time.sleep(1.5)
+    assert host.status["poweredOn"] is False
+    host.faults(stale=False)
+    host.until_told(on=True)
+
+
+def test_metal3_is_away(host, hosts):
+    host.until(lambda item: item["status"].get("conditions"))
+    hosts.stop()
+    host.annotate({KEY: HARD})
+    time.sleep(2)
+    assert (host.powered, host.status["poweredOn"], host.commands) == (True, True, [])
+    hosts.start()
+    host.until_told(on=False)
+    hosts.stop()
+    host.annotate({KEY: None})
+    time.sleep(1)
+    assert host.powered is False
+
+
+@pytest.mark.parametrize("how", ["paused", "detached"])
+def test_nothing_happens_to_a_host_that_is_left_alone(host, how):
+    host.annotate({f"baremetalhost.metal3.io/{how}": ""})
+    if how == "detached":
+        host.until(lambda item: item["status"]["operationalStatus"] == "detached")
+    host.annotate({KEY: HARD, BASE: HARD})
+    time.sleep(2)
+    assert host.powered is True
+    assert set(host.annotations) == {KEY, BASE, f"baremetalhost.metal3.io/{how}"}
+    assert host.events == []
+
+
+def test_where_power_off_is_disabled_a_reboot_is_one_and_off_is_never_seen(host, world):
+    host.set(disablePowerOff=True)
+    before = world.node(host.node)["status"]["nodeInfo"]["bootID"]
+    told = world.record(host.collection)
+    host.annotate({BASE: HARD})
+    host.until(lambda item: BASE not in item["metadata"].get("annotations", {}))
+    world.until(paths.NODES, host.node, lambda node: node["status"]["nodeInfo"]["bootID"] != before)
+    assert host.commands == ["reset"]
+    assert all(change.object["status"]["poweredOn"] for change in told.changes)
+
+
+def test_where_there_is_a_webhook_a_bad_value_is_rejected_and_an_old_one_blocks_every_edit(hosts, nodes, tmp_path):
+    (node,) = nodes()
+    host = hosts.add(node, annotations={OTHER: "hard"})
+    with webhook(hosts, tmp_path):
+        wait(lambda: refusal(host, {KEY: SOFT}), "the webhook to be asked")
+        assert "failed to unmarshal the data from the reboot.metal3.io annotation" in refusal(host, {"any": "thing"})
+        host.annotate({OTHER: None})
+        host.annotate({KEY: SOFT})
+        assert "invalid mode" in refusal(host, {KEY: '{"mode": "HARD"}'})
+    assert host.annotations == {KEY: SOFT}
+
+
+def refusal(host, annotations):
+    try:
+        host.annotate(annotations)
+    except ApiFailure as error:
+        return str(error)
+    host.annotate(dict.fromkeys(annotations))
+    return ""
+
+
+def test_a_change_from_outside_is_noticed(host):
+    host.until(lambda item: item["status"].get("conditions"))
+    host.cut()
+    host.until_told(on=False)
+    host.until_told(on=True)
+    assert host.commands == ["on"]
+
+
+def test_a_node_leads_to_its_host(hosts, host, lab, world):
+    with machines(lab, world.cluster):
+        hosts.chain(host)
+        machine = world.cluster.get(
+            paths.one(paths.namespaced("apis/cluster.x-k8s.io/v1beta2", world.namespace, "machines"), f"m-{host.node}")
+        )
+        assert machine["status"]["nodeRef"]["name"] == host.node
+        assert machine["spec"]["infrastructureRef"]["kind"] == "Metal3Machine"
+
+
+def test_hosts_in_a_cluster_of_their_own(world, lab, nodes, tmp_path):
+    (node,) = nodes()
+    with management(lab, world) as elsewhere, bound(world, lab, tmp_path, elsewhere) as hosts:
+        cluster, kubeconfig = elsewhere
+        host = hosts.add(node)
+        hosts.chain(host)
+        hosts.start()
+        host.annotate({KEY: HARD})
+        host.until_told(on=False)
+        assert host.powered is False
+        assert cluster.find(paths.node(node)) is None
+        assert world.cluster.find(host.path) is None
+        # The two don't trust each other's users.
+        assert (
+            yaml.safe_load(kubeconfig.read_text())["clusters"] != yaml.safe_load(lab.kubeconfig.read_text())["clusters"]
+        )
+
+
+@pytest.mark.long
+def test_metal3s_own_times(hosts, nodes):
+    """Three minutes for the machine to end by itself, one or two until the next try, a minute until on is noticed."""
+    (node,) = nodes()
+    host = hosts.add(node, times=Times())
+    host.faults(soft_ignored=True)
+    hosts.start()
+    host.annotate({KEY: SOFT})
+    start = time.monotonic()
+    host.until(lambda item: item["status"]["errorCount"] == 1, 300)
+    assert time.monotonic() - start >= 180
+    start = time.monotonic()
+    host.until_told(on=False, seconds=300)
+    assert time.monotonic() - start >= 60
+    assert host.commands == ["nothing", "off"]
+    host.switch_on()
+    host.until_told(on=True, seconds=90)
+    host.until_told(on=False)
+    assert host.commands == ["nothing", "off", "off"]
+
+
+@pytest.mark.slow
+@pytest.mark.nodes
+@pytest.mark.parametrize("name", ["node-1", "node-2"])
+@pytest.mark.parametrize("value", [HARD, SOFT])
+def test_a_real_node(hosts, lab, world, name, value):
+    command = {HARD: "off", SOFT: "shut down"}[value]
+    lab.wait_ready([name])
+    before = boot_id(lab, name)
+    host = hosts.add(name)
+    hosts.start()
+    host.annotate({KEY: value})
+    host.until_told(on=False, seconds=90)
+    assert (host.powered, lab.powered(name), host.commands) == (False, False, [command])
+    world.until(paths.NODES, name, lambda node: not ready(node, "True"))
+
+    host.annotate({KEY: None})
+    host.until_told(on=True)
+    lab.wait_ready([name])
+    assert boot_id(lab, name) != before
+    assert host.commands == [command, "on"]
+
+
+@pytest.mark.nodes
+def test_a_real_node_that_somebody_holds_ignores_the_button_but_not_the_plug(hosts, lab):
+    lab.wait_ready(["node-1"])
+    lock = "systemd-inhibit --what=shutdown --mode=block --who=test --why=test sleep 120"
+    lab.ssh("node-1", f"systemd-run --unit=held {lock}")
+    host = hosts.add("node-1", times=Times.quick())
+    hosts.start()
+    host.annotate({KEY: SOFT})
+    host.until(lambda item: item["status"]["errorCount"] == 1)
+    assert host.powered is True
+    host.until_told(on=False)
+    assert host.commands == ["shut down", "off"]

@@ -1,0 +1,407 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reboot annotations on a real API server, with the lab's metal3 that acts upon them, or is away."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from integration.metal3 import bound, machines
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.modules import (
+    bare_metal_host_info,
+    lease_hold,
+    node_claim,
+    reboot_annotation,
+)
+
+BASE, RECORDS = "reboot.metal3.io", "holdfast.dev/reboot-keys"
+OURS, OTHER = f"{BASE}/ours", f"{BASE}/other"
+HARD = '{"mode": "hard"}'
+NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
+
+
+class Fenced:
+    """One simulated node and its host, which the node's provider ID names."""
+
+    def __init__(self, world, hosts, **more):
+        self.world, self.hosts = world, hosts
+        (self.node,) = world.nodes()
+        self.host = hosts.add(self.node, **more)
+        provider = f"metal3://{self.host.namespace}/{self.host.name}/m"
+        world.cluster.merge(paths.node(self.node), {"spec": {"providerID": provider}})
+
+    def run(self, state="present", *, key="ours", check_mode=False, **more):
+        options = {"wait_timeout": 60, **({"key": key} if key else {}), **more}
+        return self.world.run(reboot_annotation, check_mode=check_mode, node=self.node, state=state, **options)
+
+    @property
+    def keys(self):
+        return {name: value for name, value in self.host.annotations.items() if name.startswith(BASE)}
+
+    @property
+    def boot_id(self):
+        return self.world.node(self.node)["status"]["nodeInfo"]["bootID"]
+
+    def info(self):
+        (found,) = self.world.run(bare_metal_host_info, node=self.node)["hosts"]
+        return found
+
+
+@pytest.fixture
+def hosts(world, lab, tmp_path):
+    with bound(world, lab, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def fenced(world, hosts):
+    """With metal3 away, unless a test starts it."""
+    return Fenced(world, hosts)
+
+
+def test_kept_off_and_back(fenced):
+    fenced.hosts.start()
+    fenced.host.annotate({OTHER: "gibberish", "theirs": " kept "})
+    boot_id = fenced.boot_id
+    done = fenced.run(mode="hard")
+
+    assert not done.get("failed"), done["msg"]
+    assert (done["changed"], done["powered_on"], fenced.host.powered) == (True, False, False)
+    assert done["node"] == fenced.node
+    assert [(key["key"], key["mode"], key["valid"]) for key in done["keys"]] == [
+        ("other", "soft", False),
+        ("ours", "hard", True),
+    ]
+    assert done["effective_mode"] == "hard"
+    evidence = done["evidence"]
+    assert evidence["seen"] == "poweredOn went from true to false after the key was written"
+    assert (evidence["host"], evidence["node"], evidence["boot_id"]) == (fenced.host.name, fenced.node, boot_id)
+    assert fenced.keys == {OTHER: "gibberish", OURS: HARD}
+    found = fenced.info()
+    assert (found["name"], found["powered_on"], found["acts"]) == (fenced.host.name, False, True)
+    assert [(key["ours"], key["proves_off"]) for key in found["keys"]] == [(False, False), (True, True)]
+    again = fenced.run(mode="hard")
+    assert again["changed"] is False
+    assert again["evidence"]["since"] == evidence["since"]
+
+    kept = fenced.run("absent")
+    assert kept["changed"]
+    assert kept["powered_on"] is False
+    assert OTHER in kept["warnings"][0]
+    assert fenced.host.annotations == {OTHER: "gibberish", "theirs": " kept "}
+    fenced.host.annotate({OTHER: None})
+    fenced.host.until_told(on=True)
+    assert fenced.boot_id != boot_id
+
+
+def test_removed_it_comes_back(fenced):
+    fenced.hosts.start()
+    fenced.run(mode="hard")
+    back = fenced.run("absent")
+
+    assert (back["changed"], back["powered_on"], back["evidence"]) == (True, True, None)
+    assert fenced.host.powered
+    assert RECORDS not in fenced.host.annotations
+
+
+def test_rebooted_once(fenced):
+    fenced.hosts.start()
+    boot_id = fenced.boot_id
+    done = fenced.run(key=None, mode="hard")
+
+    assert not done.get("failed"), done["msg"]
+    assert (done["changed"], done["keys"], done["evidence"]) == (True, [], None)
+    assert fenced.boot_id != boot_id
+    assert fenced.host.until_told(on=True)
+    assert fenced.host.commands == ["off", "on"]
+    assert RECORDS not in fenced.host.annotations
+
+
+def test_the_annotation_gone_is_no_reboot(fenced):
+    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=4, wait=True)
+    fenced.host.until(lambda host: BASE in (host["metadata"].get("annotations") or {}))
+    fenced.host.annotate({BASE: None})
+    failed = pending.result()
+
+    assert failed["error"] == "timed_out"
+    assert "The annotation is gone, which is no reboot" in failed["msg"]
+    assert RECORDS not in fenced.host.annotations, "the next run asks again"
+
+
+def test_off_and_not_back_is_no_reboot(fenced):
+    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=4)
+    fenced.host.until(lambda host: BASE in (host["metadata"].get("annotations") or {}))
+    fenced.host.tell(poweredOn=False)
+    fenced.host.annotate({BASE: None})
+    failed = pending.result()
+
+    assert failed["error"] == "timed_out"
+    assert "did not come back" in failed["msg"]
+
+
+def test_a_new_boot_id_is_a_reboot(fenced):
+    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=60)
+    fenced.host.until(lambda host: BASE in (host["metadata"].get("annotations") or {}))
+    status = {"status": {"nodeInfo": {"bootID": "another"}}}
+    fenced.world.cluster.merge(f"{paths.node(fenced.node)}/status", status)
+    assert not pending.done()
+    fenced.host.annotate({BASE: None})
+
+    assert not pending.result().get("failed"), pending.result()["msg"]
+
+
+def test_soft_is_made_hard(fenced):
+    fenced.hosts.start()
+    fenced.host.faults(soft_ignored=True)
+    failed = fenced.run(wait_timeout=2)
+    assert (failed["error"], failed["powered_on"]) == ("timed_out", True)
+    assert "hard" in failed["msg"]
+    assert "recover" in failed["msg"]
+    assert failed["changed"]
+
+    done = fenced.run(mode="hard")
+    assert not done.get("failed"), done["msg"]
+    assert done["changed"]
+    assert fenced.keys == {OURS: HARD}
+    assert done["evidence"]
+
+
+def test_a_host_that_was_off_proves_nothing(fenced):
+    fenced.host.cut()
+    fenced.host.tell(poweredOn=False, lastUpdated="2026-01-01T00:00:00Z")
+    failed = fenced.run(wait_timeout=2)
+
+    assert failed["error"] == "not_datable"
+    assert "another kind of evidence" in failed["msg"]
+    assert failed["powered_on"] is False
+    assert OURS in fenced.keys
+
+    fenced.host.tell(lastUpdated="2099-01-01T00:00:00Z")
+    done = fenced.run(wait_timeout=2)
+    assert done["evidence"]["seen"] == "the status was written after the key was"
+
+
+def test_a_status_that_is_old_proves_nothing(fenced):
+    failed = fenced.run(wait_timeout=2)
+
+    assert failed["error"] == "timed_out"
+    assert "poweredOn" in failed["msg"]
+    assert "evidence" not in failed
+
+
+def test_what_happens_meanwhile_ends_the_wait(fenced):
+    for meanwhile, why in (
+        ({OURS: None}, "not on it"),
+        ({"baremetalhost.metal3.io/paused": "by somebody"}, "paused"),
+    ):
+        pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", wait_timeout=60)
+        fenced.host.until(lambda host: OURS in (host["metadata"].get("annotations") or {}))
+        fenced.host.annotate(meanwhile)
+        failed = pending.result()
+        assert failed["error"] == "not_off"
+        assert why in failed["msg"]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "status", "why"),
+    [
+        ({"baremetalhost.metal3.io/paused": ""}, {}, {}, "paused"),
+        ({"baremetalhost.metal3.io/detached": ""}, {}, {}, "detached"),
+        ({}, {"online": False}, {}, "online"),
+        ({}, {"disablePowerOff": True}, {}, "disablePowerOff"),
+        ({}, {}, {"provisioning": {"state": "available", "ID": ""}}, "available"),
+    ],
+)
+def test_hosts_on_which_it_would_do_nothing(fenced, annotations, spec, status, why):
+    fenced.host.annotate(annotations)
+    fenced.host.set(**spec)
+    fenced.host.tell(**status)
+    before = fenced.host.get()
+    for key in ("ours", None):
+        failed = fenced.run(key=key, override_holds=True)
+        assert (failed["error"], failed["why"], failed["changed"]) == ("refused", "inert", False)
+        assert why in failed["msg"]
+        assert fenced.host.name in failed["msg"]
+    assert fenced.host.get() == before
+    found = fenced.info()
+    assert (found["acts"], why in found["why_not"]) == (False, True)
+
+
+def test_a_held_node(fenced):
+    hold = {"node": fenced.node, "namespace": fenced.world.namespace, "holder": "db", "wait": False}
+    fenced.world.run(lease_hold, **hold)
+    before = fenced.host.get()
+    assert fenced.run()["error"] == "held"
+    assert fenced.run(key=None)["error"] == "held"
+    assert fenced.host.get() == before
+
+    done = fenced.run(override_holds=True, wait=False)
+    assert done["overridden_holds"] == [f"{fenced.world.namespace}/db"]
+    assert json.loads(fenced.host.annotations[RECORDS])["ours"]["overridden"] == done["overridden_holds"]
+
+
+def test_the_host_is_gone(fenced):
+    done = fenced.run(wait=False)
+    assert done["resource_version"] == fenced.host.get()["metadata"]["resourceVersion"]
+    named = {"bare_metal_host": fenced.host.name, "namespace": fenced.host.namespace}
+    elsewhere = fenced.run("absent", bare_metal_host=fenced.host.name, namespace="default")
+    fenced.world.cluster.delete(
+        f"/apis/metal3.io/v1alpha1/namespaces/{named['namespace']}/baremetalhosts/{named['bare_metal_host']}"
+    )
+    for gone in (elsewhere, fenced.run("absent", **named), fenced.run("absent", **named, check_mode=True)):
+        assert (gone.get("failed"), gone["changed"]) == (None, False), gone
+        assert "switched on" in gone["warnings"][0]
+    assert fenced.run(**named)["error"] == "not_found"
+    assert fenced.run("absent")["error"] == "not_found", "it is not known which host that was"
+
+
+def test_the_host_is_another_node_by_now(fenced):
+    named = {"bare_metal_host": fenced.host.name, "namespace": fenced.host.namespace}
+    fenced.run(wait=False)
+    (other,) = fenced.world.nodes()
+    provider = fenced.world.node(fenced.node)["spec"]["providerID"]
+    fenced.world.cluster.delete(paths.node(fenced.node))
+    fenced.world.cluster.merge(paths.node(other), {"spec": {"providerID": provider}})
+    stranger = fenced.world.run(reboot_annotation, **named, node="no-such-node", key="ours", state="absent")
+    assert (stranger["changed"], OURS in fenced.keys) == (False, True), stranger
+    assert "stays" in stranger["warnings"][0]
+    back = fenced.run("absent", **named, wait=False)
+    assert (back["changed"], fenced.keys) == (True, {}), back
+    assert f"node {other} by now" in back["warnings"][0]
+
+
+def test_an_annotation_of_our_name_that_is_not_ours(fenced):
+    fenced.host.annotate({OURS: ""})
+    before = fenced.host.get()
+    refused = fenced.run(mode="hard")
+    assert (refused["error"], refused["why"], refused["changed"]) == ("refused", "foreign", False)
+    assert fenced.host.get() == before
+    assert fenced.run("absent", wait=False)["changed"], "its name was given"
+    assert fenced.keys == {}
+
+
+def test_a_claimed_node(fenced):
+    fenced.world.run(node_claim, name=fenced.node, run="theirs", operation="o")
+    before = fenced.host.get()
+    assert fenced.run()["error"] == "claimed"
+    assert fenced.run(run="mine")["error"] == "claim_lost"
+    assert fenced.host.get() == before
+    fenced.run(run="theirs", wait=False)
+    assert fenced.run("absent")["error"] == "claimed"
+    assert OURS in fenced.keys
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_check_mode(fenced, state):
+    if state == "absent":
+        fenced.run(wait=False)
+    before = fenced.host.get()
+    told = fenced.run(state, check_mode=True)
+    assert told["changed"]
+    assert fenced.host.get() == before
+    real = fenced.run(state, wait=False)
+    assert told["keys"] == real["keys"]
+    assert set(told["diff"]["after"]["annotations"]) == set(real["diff"]["after"]["annotations"])
+
+
+class TestWhichHost:
+    def test_by_its_machine(self, world, hosts, lab):
+        (node,) = world.nodes()
+        host = hosts.add(node)
+        with machines(lab, world.cluster):
+            hosts.chain(host)
+            assert self.found(world, node) == host.name
+            by_host = world.run(bare_metal_host_info, host=host.name, namespace=world.namespace)
+            assert [item["node"] for item in by_host["hosts"]] == [node]
+            # The Machine alone knows it.
+            marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace")}
+            world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+            assert self.found(world, node) == host.name
+            done = world.run(reboot_annotation, node=node, key="ours", wait=False)
+            assert (done["host"], done["node"]) == (host.name, node)
+
+    def test_a_node_that_names_the_machine_of_another(self, world, hosts, lab):
+        victim, liar = world.nodes(2)
+        host = hosts.add(victim)
+        with machines(lab, world.cluster):
+            hosts.chain(host)
+            marks = {
+                f"cluster.x-k8s.io/{name}": value
+                for name, value in (("machine", f"m-{victim}"), ("cluster-namespace", world.namespace))
+            }
+            world.cluster.merge(paths.node(liar), {"metadata": {"annotations": marks}})
+            failed = world.run(reboot_annotation, node=liar, key="ours", wait=False)
+        assert failed["error"] == "refused"
+        assert victim in failed["msg"]
+        assert host.annotations == {}
+
+    def test_two_ways_to_two_hosts(self, world, hosts, lab):
+        node, other = world.nodes(2)
+        host, wrong = hosts.add(node), hosts.add(other)
+        with machines(lab, world.cluster):
+            hosts.chain(host)
+            provider = f"metal3://{world.namespace}/{wrong.name}/m"
+            world.cluster.merge(paths.node(node), {"spec": {"providerID": provider}})
+            failed = world.run(reboot_annotation, node=node, key="ours", wait=False)
+        assert failed["error"] == "refused"
+        assert host.name in failed["msg"]
+        assert wrong.name in failed["msg"]
+
+    def test_by_the_older_provider_id(self, world, hosts):
+        (node,) = world.nodes()
+        host = hosts.add(node)
+        provider = f"metal3://{host.get()['metadata']['uid']}"
+        world.cluster.merge(paths.node(node), {"spec": {"providerID": provider}})
+        assert self.found(world, node) == host.name
+
+    def test_by_name(self, world, hosts):
+        (node,) = world.nodes()
+        host = hosts.add(node)
+        assert world.run(bare_metal_host_info, node=node)["hosts"] == []
+        failed = world.run(reboot_annotation, node=node, key="ours")
+        assert failed["error"] == "not_found"
+        assert "provider ID" in failed["msg"]
+        assert world.run(reboot_annotation, host=host.name, key="ours")["why"] == "node_unknown"
+        named = {"bare_metal_host": host.name, "namespace": world.namespace, "node": node, "key": "ours", "wait": False}
+        assert world.run(reboot_annotation, **named)["changed"]
+
+    def test_nothing_there(self, world, hosts):
+        assert world.run(bare_metal_host_info, host="no-such-host")["hosts"] == []
+        assert world.run(bare_metal_host_info, node="no-such-node")["hosts"] == []
+        assert world.run(bare_metal_host_info, namespace=world.namespace)["hosts"] == []
+        assert world.run(reboot_annotation, host="no-such-host", key="ours")["error"] == "not_found"
+        assert world.run(reboot_annotation, node="no-such-node", key="ours")["error"] == "not_found"
+
+    def found(self, world, node):
+        told = world.run(bare_metal_host_info, node=node)
+        assert len(told["hosts"]) == 1, told
+        return told["hosts"][0]["name"]
+
+
+def test_in_a_play_with_a_management_cluster(fenced, ansible):
+    name = "holdfast.kubernetes.reboot_annotation"
+    options = {
+        "node": fenced.node,
+        "key": "ours",
+        "wait": False,
+        "kubeconfig": fenced.world.kubeconfig,
+        "management": {"kubeconfig": fenced.world.kubeconfig, "context": "lab"},
+    }
+    told, nowhere, info, back = ansible.tasks(
+        [
+            {name: options},
+            {name: {**options, "management": NOWHERE}},
+            {"holdfast.kubernetes.bare_metal_host_info": {k: options[k] for k in ("node", "kubeconfig", "management")}},
+            {name: {**options, "state": "absent"}},
+        ]
+    )[0]
+
+    assert told["changed"]
+    assert nowhere["error"] == "api_unreachable"
+    assert [key["key"] for key in info["hosts"][0]["keys"]] == ["ours"]
+    assert back["changed"]
+    assert fenced.keys == {}

@@ -1,0 +1,61 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""A CSI driver on real nodes: what makes their kubelets mount volumes that ``metal3/attacher.py`` attaches."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from . import programs
+from .cluster import Lab
+from .errors import LabError
+from .node_files import PROGRAMS
+
+_PROGRAM = "lab-csi"
+_UNIT = """[Unit]
+Description=CSI driver {driver}
+Before=kubelet.service
+
+[Service]
+ExecStart={programs}/{program} --driver={driver} --node={node}
+Restart=always
+RestartSec=1
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+class Mounter:
+    """One driver. It is there again after a boot, as one that a DaemonSet runs would be."""
+
+    def __init__(self, lab: Lab, driver: str) -> None:
+        self._lab = lab
+        self._driver = driver
+        self._unit = f"lab-csi-{driver.partition('.')[0]}.service"
+
+    def install(self, nodes: Iterable[str]) -> None:
+        """Start it on these nodes; their kubelets hear of it a moment later."""
+        cache = self._lab.paths.cache
+        programs.check(cache, [programs.CSI])
+        with self._lab.building():
+            programs.build(cache, self._lab.bin, [programs.CSI])
+            programs.place(self._lab.bin / _PROGRAM, self._lab.paths.node_bin / _PROGRAM)
+        for node in nodes:
+            unit = _UNIT.format(driver=self._driver, programs=PROGRAMS, program=_PROGRAM, node=node)
+            write = f"printf %s {shlex.quote(unit)} > /etc/systemd/system/{self._unit}"
+            self._lab.ssh(node, f"{write} && systemctl daemon-reload && systemctl --quiet enable --now {self._unit}")
+
+    def remove(self, nodes: Iterable[str]) -> None:
+        """Take it away again; a node that lets nobody in keeps it."""
+        for node in nodes:
+            sockets = (
+                f"/var/lib/kubelet/plugins/{self._driver} /var/lib/kubelet/plugins_registry/{self._driver}-reg.sock"
+            )
+            disable = f"systemctl --quiet disable --now {self._unit}; rm -f /etc/systemd/system/{self._unit}"
+            try:
+                self._lab.ssh(node, f"{disable}; rm -rf {sockets}; systemctl daemon-reload")
+            except LabError as error:
+                raise LabError(f"{node} keeps the CSI driver {self._driver}: {error}") from error
