@@ -1,0 +1,229 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Wait for a Machine whose deletion waits for one of our hooks, and take it to work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+from . import _capi, _node, _run
+from . import _deletion_hook_rules as hooks
+from . import _machine_guard as rules
+from . import _paths as paths
+from ._capi import KINDS, MACHINE
+from ._cluster import Object
+from ._deletion_hook_info import describe
+from ._deletion_hook_rules import PRE_TERMINATE
+from ._errors import ApiFailure, InvalidInput, NotFound
+from ._face import Context, Params, Result
+from ._machine_guard import DEADLINE, Guard, Selection, Self
+from ._names import MACHINE_GUARD
+from ._watch import Changed, Deadline, Follower
+
+_DONE = "done"
+# What was seen of other runs is good for so long.
+_GLANCE = 5.0
+_SHORTEST = 1.0
+
+
+def machine_guard_step(context: Context, params: Params) -> Result:
+    """Say which Machine is to be worked on next, and at which point; see the module of the same name."""
+    for name in ("run", "worker", "owner"):
+        if not params[name].strip():
+            raise InvalidInput(f"{name} must not be empty.")
+    if "/" in params["worker"]:
+        raise InvalidInput(f'worker must not have a "/" in it, it is {params["worker"]}.')
+    if params["set_points"] and not (
+        params["machines"] or params["templates"] or params["cluster"] or params["selector"]
+    ):
+        raise InvalidInput(
+            "set_points needs machines, selector, cluster or templates: on which Machines hooks are set."
+        )
+    return _Work(context, params).next()
+
+
+class _Work:
+    def __init__(self, context: Context, params: Params) -> None:
+        self._context, self._params = context, params
+        self._management = context.management
+        self._guard = Guard(params["hook"], params["owner"])
+        self._guard.key(PRE_TERMINATE)
+        templates = tuple((item["kind"], item["name"]) for item in params["templates"])
+        self._selection = Selection(frozenset(params["machines"]), params["cluster"], templates)
+        self._me = Self(params["run"], params["retry_seconds"], params["stop"])
+        self._run = rules.run_id(params["run"], params["worker"])
+        self._deadline = Deadline(params.get("wait_timeout"))
+        self._live: frozenset[str] = frozenset()
+        self._glance = Deadline(0)
+        self._known: dict[tuple[str, str], Object] = {}
+
+    def next(self) -> Result:
+        due = float("inf")
+        while True:
+            found = self._follow(Deadline(min(self._deadline.left, due)))
+            if found is not None:
+                return found
+            if self._deadline.passed or self._context.check_mode:
+                return self._nothing(DEADLINE)
+            due = self._due()
+
+    def _follow(self, pause: Deadline) -> Result | None:
+        """The outcome, as soon as there is one; ``None`` when it is time to look again."""
+        path = _capi.machines_path(self._management, self._params.get("namespace"))
+        for news in Follower(self._management, path, pause, label_selector=self._params["selector"]):
+            if isinstance(news, Changed):
+                self._known.pop(_id(news.object), None)
+                self._learn([] if news.deleted else [news.object])
+            else:
+                self._known.clear()
+                self._learn(news.items)
+            found = self._outcome()
+            if found is not None or self._context.check_mode:
+                return found
+            # What has come may have brought nearer when to look again.
+            if self._due() < pause.left - _SHORTEST:
+                return None
+        return None
+
+    def _learn(self, machines: Iterable[Object]) -> None:
+        for machine in machines:
+            if self._selection.has(machine):
+                self._known[_id(machine)] = machine
+                self._set_hooks(machine)
+
+    def _set_hooks(self, machine: Object) -> None:
+        """Give a Machine that nobody deletes the hooks that it lacks: it may have been made since we look."""
+        changes = self._guard.missing(machine, self._params["set_points"])
+        if not changes or self._context.check_mode:
+            return
+        metadata = machine["metadata"]
+        try:
+            found = _capi.place(self._management, KINDS[MACHINE], metadata["namespace"], metadata["name"])
+            self._known[_id(machine)] = self._management.merge(found.path, KINDS[MACHINE].patch(machine, changes))
+        except NotFound:
+            return
+        except ApiFailure as error:
+            # Somebody was faster, and news of it is on its way.
+            if error.status != 409:
+                raise
+
+    # -- who is next
+
+    def _outcome(self) -> Result | None:
+        now = self._management.now()
+        found = self._take(rules.by_age(list(self._known.values())), now)
+        if found is not None:
+            return found
+        why = rules.over(list(self._known.values()), self._selection, self._guard, self._me, now)
+        return self._nothing(why) if why else None
+
+    def _take(self, machines: Collection[Object], now: datetime) -> Result | None:
+        waiting = [item for item in machines if self._guard.waits_at(item)]
+        claimed = [item for item in waiting if rules.claimed_by(item, self._guard.hook)]
+        live = self._live_runs() if claimed else frozenset()
+        free = [item for item in waiting if rules.may_take(item, self._guard, self._me, live, now)]
+        if not free or self._context.check_mode:
+            return self._planned(free[0]) if free else None
+        # A sign of life comes first: who looks at the claim looks for it.
+        _run.renew(self._management, self._run, self._params.get("holder") or "")
+        for machine in free:
+            found = self._claim(machine)
+            if found is not None:
+                return found
+        _run.end(self._management, self._run)
+        return None
+
+    def _claim(self, seen: Object) -> Result | None:
+        """Make the Machine ours, unless somebody is faster."""
+        metadata, guard = seen["metadata"], self._guard
+        place = _capi.place(self._management, KINDS[MACHINE], metadata["namespace"], metadata["name"])
+        machine = self._management.find(place.path)
+        now = self._management.now()
+        if machine is None or not rules.may_take(machine, guard, self._me, _run.live_ids(self._management), now):
+            return None
+        point, before = guard.waits_at(machine), rules.record_of(machine, guard.hook)
+        if point is None:
+            return None
+        node = self._node_of(machine)
+        record = rules.begin(before, point, run=self._run, holder=self._params.get("holder") or "", now=now)
+        changes: dict[str, str | None] = {MACHINE_GUARD: rules.written(machine, guard.hook, record)}
+        try:
+            machine = self._management.merge(place.path, KINDS[MACHINE].patch(machine, changes))
+        except NotFound:
+            return None
+        except ApiFailure as error:
+            if error.status != 409:
+                raise
+            return None
+        return self._result(machine, point, node, before, record)
+
+    def _node_of(self, machine: Object) -> Object | None:
+        name = hooks.node_of(machine)
+        node = self._context.cluster.find(paths.node(name)) if name else None
+        if node is not None and self._context.cluster is not self._management and not self._context.check_mode:
+            # The Node will be claimed, too, and who looks at it looks for a sign of life where the Node is.
+            _run.renew(self._context.cluster, self._run, self._params.get("holder") or "")
+        return node
+
+    def _live_runs(self) -> frozenset[str]:
+        if self._glance.passed:
+            self._live, self._glance = _run.live_ids(self._management), Deadline(_GLANCE)
+        return self._live
+
+    def _due(self) -> float:
+        """Seconds until something may be otherwise that no watch tells of: a run is dead, a failure may be mended."""
+        waiting = [item for item in self._known.values() if self._guard.waits_at(item)]
+        now = self._management.now()
+        times = [self._me.seconds_to_retry(item, self._guard, now) for item in waiting]
+        times = [left for left in times if left > 0]
+        if any(rules.claimed_by(item, self._guard.hook) for item in waiting):
+            times.append(max(_GLANCE, _run.until_one_may_be_dead(self._management)))
+        return max(_SHORTEST, min(times, default=float("inf")))
+
+    # -- telling
+
+    def _planned(self, machine: Object) -> Result:
+        point = self._guard.waits_at(machine) or ""
+        before = rules.record_of(machine, self._guard.hook)
+        return self._result(machine, point, self._node_of(machine), before, before or {})
+
+    def _result(
+        self, machine: Object, point: str, node: Object | None, before: dict[str, Any] | None, record: dict[str, Any]
+    ) -> Result:
+        owner = before["run"] if before and not before["result"] else None
+        return {
+            **self._nothing(""),
+            "changed": True,
+            "step": point,
+            "machine": describe(machine),
+            "node_state": rules.node_state(machine, node),
+            "boot_id": _node.boot_id(node) if node else "",
+            "record": record,
+            "resumed": rules.resumes(before, point),
+            "taken_from": owner if owner != self._run else None,
+            "skipped": point == PRE_TERMINATE and self._guard.skipped(machine),
+        }
+
+    def _nothing(self, why: str) -> Result:
+        return {
+            "changed": False,
+            "step": _DONE,
+            "why": why,
+            "run": self._run,
+            "machine": None,
+            "node_state": rules.NO_NODE,
+            "boot_id": "",
+            "record": None,
+            "resumed": False,
+            "taken_from": None,
+            "skipped": False,
+            "left": [describe(item) for item in rules.by_age(list(self._known.values())) if self._guard.holds(item)],
+            "waited": round(self._deadline.elapsed, 3),
+        }
+
+
+def _id(machine: Object) -> tuple[str, str]:
+    return machine["metadata"]["namespace"], machine["metadata"]["name"]
