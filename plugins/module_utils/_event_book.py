@@ -75,7 +75,8 @@ class Book:
         """Take over what one object is now; without matters nothing is amiss with it, or it is gone."""
         before = self._open.pop(name, {})
         entries = {
-            matter.key: before.get(matter.key) or _Entry((matter.since or now) + self._after) for matter in matters
+            matter.key: before.get(matter.key) or _Entry(_begun(matter, now, bool(before)) + self._after)
+            for matter in matters
         }
         if entries:
             self._open[name] = entries
@@ -108,3 +109,10 @@ class Book:
 
     def _find(self, due: Due) -> _Entry | None:
         return self._open.get(due.name, {}).get(due.key)
+
+
+def _begun(matter: Matter, now: datetime, instead: bool) -> datetime:
+    """Since when a new matter lasts; one that took the place of another was interrupted, whatever it says itself."""
+    if matter.since is None:
+        return now
+    return max(matter.since, now) if instead else matter.since
