@@ -242,7 +242,7 @@ class Self:
         record = record_of(machine, guard.hook)
         failure = ((record or {}).get("failures") or {}).get(self.base)
         at = guard.waits_at(machine) or next((point for point in POINTS if not hooks.is_past(machine, point)), "")
-        if not record or not failure or failure["point"] != at or not record["result"]:
+        if not failure or failure["point"] != at:
             return 0.0
         return max(0.0, self.retry - seconds_between(from_text(failure["at"]), now)) if self.retry else float("inf")
 

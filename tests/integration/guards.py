@@ -70,6 +70,13 @@ class Guarding:
         path.write_text(yaml.safe_dump(content, sort_keys=False, width=1000))
         return str(path)
 
+    def together(self, count: int) -> str:
+        """A command of the shell that ends when it is at work so often at the same time."""
+        folder = Path(self._ansible.folder) / "together"
+        folder.mkdir()
+        wait = f"for _ in $(seq 3000); do [ $(ls {folder} | wc -l) -lt {count} ] || exit 0; sleep 0.1; done; exit 1"
+        return f"touch {folder}/{{{{ machine_guard_machine_name }}}}; {wait}"
+
     # -- runs
 
     def start(
