@@ -21,7 +21,7 @@ REAL = (
     "test_rolling_reboot_graceful",
 )
 # They share Cluster API's controller, of which there is one: it is started once for all tests of a file.
-MACHINES = ("test_lab_capi", "test_deletion_hook", "test_machine_guard")
+MACHINES = ("test_lab_capi", "test_deletion_hook", "test_eda_machines", "test_machine_guard")
 
 
 class Sharing(LoadScopeScheduling):
