@@ -158,7 +158,14 @@ class _Work:
             if error.status != 409:
                 raise
             return None
+        if before and not before["result"]:
+            self._bury(str(before["run"]))
         return self._result(machine, point, node, before, record)
+
+    def _bury(self, run: str) -> None:
+        """Take away the sign of life of a work that died: nobody else has it."""
+        for cluster in {id(item): item for item in (self._management, self._context.cluster)}.values():
+            _run.end(cluster, run)
 
     def _node_of(self, machine: Object) -> Object | None:
         name = hooks.node_of(machine)

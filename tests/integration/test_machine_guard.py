@@ -277,10 +277,17 @@ def test_check_mode(guarding, fleet, world):
 
 
 def test_no_such_machine(guarding, fleet):
-    refused = guarding.run("nobody")
+    """It may be gone already, and that is said."""
+    done = guarding.run("nobody").good()
+    assert "there is no Machine nobody" in done.output
+    assert done.report["summary"]["unknown"] == ["nobody"]
+    assert done.report["summary"]["ended"] == ["gone"]
+
+
+def test_nothing_is_selected(guarding, fleet):
+    refused = guarding.run()
     assert refused.code != 0
-    assert "There is no Machine nobody" in refused.output
-    assert guarding.run("nobody", set_hooks=False).good().report["summary"]["ended"] == ["gone"]
+    assert "Say on which Machines hooks are set" in refused.output
 
 
 def hooks_in(item):
