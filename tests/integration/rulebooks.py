@@ -179,7 +179,9 @@ def runs(run: Run) -> int:
 
 def events(run: Run, text: str) -> int:
     """How many events it got that say so."""
-    return len([part for part in re.split(r"^\*\* .* \[event\]", run.output, flags=re.MULTILINE)[1:] if text in part])
+    parts = re.split(r"^\*\* .* \[received event\]", run.output, flags=re.MULTILINE)[1:]
+    # Each is between lines of stars, in front of whatever came of it.
+    return len([part for part in parts if text in re.split(r"^\*{20,}$", part, flags=re.MULTILINE)[0]])
 
 
 def until(run: Run, condition: Callable[[], Any], what: str) -> None:

@@ -5,12 +5,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import yaml
 from integration.failovers import Failovers, Victim
-from integration.rulebooks import Listening, Rulebooks, events, runs, until, until_runs
+from integration.metal3 import management
+from integration.rulebooks import CHECKOUT, PATIENCE, Listening, Rulebooks, events, runs, until, until_runs
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
+from lab.management import Management
 
+GUIDE = CHECKOUT / "docs/events.md"
 LONG_AGO = "2026-01-02T03:04:05.000000Z"
 
 
@@ -20,7 +27,7 @@ def listen(world):
     started = []
 
     def start(source, **args):
-        started.append(Listening(source, kubeconfig=world.kubeconfig, **args))
+        started.append(Listening(source, **{"kubeconfig": world.kubeconfig, **args}))
         return started[-1]
 
     yield start
@@ -76,7 +83,9 @@ class TestDeadNode:
         silent, flapping = victims(world, 2)
         told = source(after=6)
         silent.hang()
+        deadline = Deadline(PATIENCE)
         while not told.told(node=silent.name):
+            assert not deadline.passed
             flapping.hang()
             flapping.wake()
 
@@ -152,6 +161,61 @@ class TestLongHold:
         assert told.told(hold="some-election") == []
 
 
+class TestAround:
+    def test_goes_on_after_an_outage_of_the_api(self, world, lab, listen):
+        """In a cluster of its own, which may be away; what stands there nobody touches."""
+        with management(lab, world) as (cluster, kubeconfig):
+            label = {"pool": world.namespace}
+            told = listen("dead_node", after=0, selector=f"pool={world.namespace}", kubeconfig=str(kubeconfig))
+            silent(cluster, f"{world.namespace}-a", label)
+            told.until(node=f"{world.namespace}-a")
+            plane = Management(lab)
+            plane.process("kube-apiserver").kill()
+            plane.start_apiserver()
+            silent(cluster, f"{world.namespace}-b", label)
+
+            told.until(node=f"{world.namespace}-b")
+            assert len(told.told()) == 2
+            told.stop()
+
+    def test_the_rights_in_the_guide_are_enough(self, world, listen):
+        (rights,) = [
+            text for text in re.findall(r"```yaml\n(.*?)```", GUIDE.read_text(), re.DOTALL) if "ClusterRole" in text
+        ]
+        role, who = yaml.safe_load(rights), f"events-{world.namespace}"
+        group = "rbac.authorization.k8s.io"
+        subject = {"apiGroup": group, "kind": "User", "name": who}
+        reference = {"apiGroup": group, "kind": "ClusterRole", "name": who}
+        for kind, body in (
+            ("clusterroles", {"rules": role["rules"]}),
+            ("clusterrolebindings", {"roleRef": reference, "subjects": [subject]}),
+        ):
+            path = f"/apis/{group}/v1/{kind}"
+            world.cluster.create(path, {"metadata": {"name": who}, **body})
+            world.made.objects.append(paths.one(path, who))
+        (dead,) = victims(world, 1)
+        dead.hang()
+        hold(world, dead.name)
+        pool = {"selector": f"pool={world.namespace}", "after": 0}
+
+        listen("dead_node", impersonate_user=who, **pool).until(node=dead.name)
+        listen("long_hold", impersonate_user=who, after=0).until(hold=dead.name)
+
+    def test_without_rights_it_says_so_and_ends(self, listen):
+        failure = listen("dead_node", impersonate_user="nobody").failure()
+
+        assert "403" in str(failure)
+        assert "nodes" in str(failure)
+
+
+def silent(cluster, name, labels):
+    """A Node of which nothing is heard, where there is no kubelet."""
+    cluster.create(paths.NODES, {"metadata": {"name": name, "labels": labels}})
+    ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "by a test"}
+    times = {"lastTransitionTime": "2026-05-04T12:00:00Z", "lastHeartbeatTime": "2026-05-04T12:00:00Z"}
+    cluster.merge(f"{paths.node(name)}/status", {"status": {"conditions": [{**ready, **times}]}})
+
+
 class TestArguments:
     @pytest.mark.parametrize(
         ("source", "args", "says"),
@@ -178,7 +242,9 @@ class TestRulebooks:
             dead_node_selector=f"pool={world.namespace}",
         )
         dead.hang()
+        deadline = Deadline(PATIENCE)
         while not events(run, dead.name):
+            assert not deadline.passed, run.output
             flapping.hang()
             flapping.wake()
         until_runs(run, 1)

@@ -50,9 +50,9 @@ def rulebooks(ansible, kubeconfig):
     found.close()
 
 
-def guarded(fleet, count=1, annotations=OURS):
-    """Machines with hooks, on simulated nodes."""
-    return [fleet.machine(node, annotations=annotations) for node in fleet.world.nodes(count)]
+def guarded(fleet, count=1, annotations=None):
+    """Machines with hooks, ours if not told otherwise, on simulated nodes."""
+    return [fleet.machine(node, annotations=annotations or OURS) for node in fleet.world.nodes(count)]
 
 
 def test_each_point_is_told_once_and_again_after_a_restart(fleet, listen):
@@ -109,3 +109,19 @@ def test_a_machine_that_is_deleted_is_served_within_seconds_and_goes(fleet, rule
     fleet.delete(second)
     fleet.until_gone(second)
     until_runs(run, 2)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_killed_with_its_playbook_it_goes_on_when_it_is_started_again(fleet, rulebooks):
+    (name,) = guarded(fleet)
+    run = rulebooks.start("guard_machine", waiting_machine_namespace=fleet.namespace)
+    fleet.delete(name)
+    until(run, lambda: "PLAY [" in run.output, "the playbook")
+    run.close()
+
+    again = rulebooks.start("guard_machine", waiting_machine_namespace=fleet.namespace)
+    fleet.until_gone(name)
+    until_runs(again, 1)
+    assert runs(again) == 1, again.output
+    assert "fatal:" not in again.output

@@ -42,7 +42,7 @@ class Server:
         return datetime.now(timezone.utc)
 
     def lists(self):
-        self.watch.put(Listed([(path, matters) for path, matters in self.objects.items()]))
+        self.watch.put(Listed(list(self.objects.items())))
 
     def changes(self, path, *keys, kind="MODIFIED", known=True):
         """What the watch says; where it is behind, not what is so."""
