@@ -92,17 +92,16 @@ class TestDeadNode:
         assert told.told(node=flapping.name) == []
 
     def test_a_node_whose_kubelet_renews_its_lease_is_not_told(self, world, source):
-        dead, alive = victims(world, 2)
-        told = source(after=4)
-        for victim in (dead, alive):
+        # By name, so this is the order in which they are looked at.
+        alive, dead = victims(world, 2)
+        for victim in (alive, dead):
             victim.hang()
-        lease = {"metadata": {"name": alive.name}, "spec": {"holderIdentity": alive.name}}
-        since = "2026-05-04T12:00:00Z"
-        world.cluster.merge(f"{paths.node(alive.name)}/status", unknown(alive, since))
-        made = paths.leases("kube-node-lease")
-        lease["spec"]["renewTime"] = "2036-05-04T12:00:00.000000Z"
-        world.cluster.create(made, lease)
-        world.made.objects.append(paths.one(made, alive.name))
+            world.cluster.merge(f"{paths.node(victim.name)}/status", unknown(victim, "2026-05-04T12:00:00Z"))
+        leases = paths.leases("kube-node-lease")
+        renewed = {"holderIdentity": alive.name, "renewTime": "2036-05-04T12:00:00.000000Z"}
+        world.cluster.create(leases, {"metadata": {"name": alive.name}, "spec": renewed})
+        world.made.objects.append(paths.one(leases, alive.name))
+        told = source(after=300)
 
         told.until(node=dead.name)
         assert told.told(node=alive.name) == []
