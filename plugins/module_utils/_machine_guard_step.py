@@ -57,7 +57,7 @@ class _Work:
         self._run = rules.run_id(params["run"], params["worker"])
         self._deadline = Deadline(params.get("wait_timeout"))
         self._live: frozenset[str] = frozenset()
-        self._glance = Deadline(0)
+        self._glance = self._one_dies = Deadline(0)
         self._known: dict[tuple[str, str], Object] = {}
 
     def next(self) -> Result:
@@ -123,8 +123,9 @@ class _Work:
     def _take(self, machines: Collection[Object], now: datetime) -> Result | None:
         waiting = [item for item in machines if self._guard.waits_at(item)]
         claimed = [item for item in waiting if rules.claimed_by(item, self._guard.hook)]
-        live = self._live_runs() if claimed else frozenset()
-        free = [item for item in waiting if rules.may_take(item, self._guard, self._me, live, now)]
+        if claimed:
+            self._look_at_runs()
+        free = [item for item in waiting if rules.may_take(item, self._guard, self._me, self._live, now)]
         if not free or self._context.check_mode:
             return self._planned(free[0]) if free else None
         # A sign of life comes first: who looks at the claim looks for it.
@@ -175,10 +176,12 @@ class _Work:
             _run.renew(self._context.cluster, self._run, self._params.get("holder") or "")
         return node
 
-    def _live_runs(self) -> frozenset[str]:
+    def _look_at_runs(self) -> None:
+        """See who lives; not at each piece of news, of which there are many."""
         if self._glance.passed:
-            self._live, self._glance = _run.live_ids(self._management), Deadline(_GLANCE)
-        return self._live
+            self._live = _run.live_ids(self._management)
+            self._one_dies = Deadline(_run.until_one_may_be_dead(self._management))
+            self._glance = Deadline(_GLANCE)
 
     def _due(self) -> float:
         """Seconds until something may be otherwise that no watch tells of: a run is dead, a failure may be mended."""
@@ -187,7 +190,8 @@ class _Work:
         times = [self._me.seconds_to_retry(item, self._guard, now) for item in waiting]
         times = [left for left in times if left > 0]
         if any(rules.claimed_by(item, self._guard.hook) for item in waiting):
-            times.append(max(_GLANCE, _run.until_one_may_be_dead(self._management)))
+            self._look_at_runs()
+            times.append(max(_GLANCE, self._one_dies.left))
         return max(_SHORTEST, min(times, default=float("inf")))
 
     # -- telling

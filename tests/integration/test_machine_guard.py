@@ -290,5 +290,13 @@ def test_nothing_is_selected(guarding, fleet):
     assert "Say on which Machines hooks are set" in refused.output
 
 
+def test_a_limit_that_leaves_out_the_workers(guarding, fleet, world):
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    refused = guarding.run(name, timeout=1, arguments=("--limit", "localhost"))
+    assert refused.code != 0
+    assert "localhost,machine_guard_workers" in refused.output
+
+
 def hooks_in(item):
     return [key for key in (item or {"metadata": {}})["metadata"].get("annotations") or {} if ".delete.hook." in key]
