@@ -206,6 +206,9 @@ def test_no_gap_is_overlooked_whichever_changes_nobody_has_watched(history, afte
     node = Clockwork(after)
     for number, (state, seconds, reboots) in enumerate(history):
         node.become(state, reboots)
+        if reboots:
+            # A kubelet reports a boot together with its condition, and was heard of at least for that long.
+            node.since = node.second
         if number not in blind:
             node.see()
         for _tick in range(seconds):
