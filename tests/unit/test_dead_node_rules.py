@@ -9,7 +9,7 @@ import json
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _dead_node_rules as rules
@@ -202,6 +202,7 @@ def test_each_silence_that_lasts_is_told_once_and_no_other(history, after):
 
 
 @given(HISTORY, st.integers(1, 60), st.sets(st.integers(0, 20)))
+@example([("Unknown", 3, False), ("True", 1, False), ("Unknown", 5, False)], 6, {1})
 def test_no_gap_is_overlooked_whichever_changes_nobody_has_watched(history, after, blind):
     node = Clockwork(after)
     for number, (state, seconds, reboots) in enumerate(history):
