@@ -54,8 +54,8 @@ class _Replacement:
         if len(ready) >= wanted or self._context.check_mode:
             return self._result(wanted, ready)
         raise TimedOut(
-            f"What made Machine {machine['metadata']['name']} asks for {wanted} Machines, and after "
-            f"{self._params['wait_timeout']} s {len(ready)} others have Nodes that are Ready "
+            f"Besides Machine {machine['metadata']['name']} there have to be {wanted}, and after "
+            f"{self._params['wait_timeout']} s {len(ready)} of them have Nodes that are Ready "
             f"({', '.join(ready) or 'none'}). Look at the Machines that are being made, or go on without: "
             "machine_guard_wait_for_replacement: false.",
             wanted=wanted,
@@ -64,16 +64,11 @@ class _Replacement:
 
     def _look(self, machine: Object, label: str) -> tuple[list[str], int]:
         """The other Machines whose Nodes are Ready, and how many are wanted."""
-        maker = self._maker(machine)
-        others = self._others(label)
+        pool = list(_capi.machines(self._management, self._params["namespace"], label_selector=label))
+        others = [item for item in pool if rules.counts(item)]
         nodes = [(item, self._context.cluster.find(paths.node(str(hooks.node_of(item))))) for item in others]
-        return sorted(item["metadata"]["name"] for item, node in nodes if node and _node.ready(node)), rules.replicas(
-            maker
-        )
-
-    def _others(self, label: str) -> list[Object]:
-        found = _capi.machines(self._management, self._params["namespace"], label_selector=label)
-        return [item for item in found if rules.counts(item)]
+        ready = sorted(item["metadata"]["name"] for item, node in nodes if node and _node.ready(node))
+        return ready, rules.wanted(self._maker(machine), pool)
 
     def _maker(self, machine: Object) -> Object | None:
         """The object that says how many there are to be."""

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from . import _deletion_hook_rules as hooks
 from . import _node
 from ._cluster import Object
@@ -33,11 +35,20 @@ def siblings_label(machine: Object) -> str | None:
     return next((f"{label}={labels[label]}" for label in _LABELS if labels.get(label)), None)
 
 
-def replicas(maker: Object | None) -> int:
-    """How many Machines an object asks for; none where it is gone or going, because it makes none any more."""
+def wanted(maker: Object | None, machines: Collection[Object]) -> int:
+    """How many others have to be there while one that is being deleted still is.
+
+    Cluster API counts Machines that are being deleted: in the place of one that is deleted by itself it makes another
+    only when it is gone. So this is what is asked for, or what there is in a rollout, without those that go.
+
+    Args:
+        maker: What makes them; ``None`` where it is gone.
+        machines: All of them, those that are being deleted included.
+    """
     if maker is None or maker["metadata"].get("deletionTimestamp"):
         return 0
-    return int((maker.get("spec") or {}).get("replicas") or 0)
+    asked = int((maker.get("spec") or {}).get("replicas") or 0)
+    return max(0, max(asked, len(machines)) - sum(hooks.is_deleting(machine) for machine in machines))
 
 
 def counts(machine: Object) -> bool:

@@ -10,9 +10,11 @@ module: machine_guard_wait
 short_description: Wait for the replacement of a Machine that goes, or for its volumes to be gone
 version_added: 0.1.0
 description:
-  - With O(wait_for=replacement) waits until as many other Machines as the MachineDeployment, the MachineSet or the
-    KubeadmControlPlane asks for have Nodes that are Ready. After a scale-down that is so at once, and for a Machine that a person
-    has made nothing is waited for.
+  - With O(wait_for=replacement) waits until all other Machines that the MachineDeployment, the MachineSet or the
+    KubeadmControlPlane asks for, and that can be there while this one still is, have Nodes that are Ready. For a Machine that a
+    person has made nothing is waited for.
+  - Cluster API counts Machines that are being deleted. In a rollout, and where more replicas are asked for, the new Machine is made
+    beforehand; in the place of one that is deleted by itself it is made only when that is gone, and can't be waited for.
   - With O(wait_for=volumes) waits until no VolumeAttachment names the Node. Only absence counts. Volumes of pods that no drain
     moves, those of DaemonSets for example, are not waited for.
 options:
@@ -70,7 +72,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 wanted:
-  description: How many Machines are asked for; null where nothing makes a replacement. For O(wait_for=replacement).
+  description: How many others there have to be; null where nothing makes a replacement. For O(wait_for=replacement).
   type: int
   returned: success
   sample: 3

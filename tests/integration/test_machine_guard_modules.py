@@ -272,20 +272,31 @@ class TestWaits:
         assert waiting.result(PATIENCE)["volume_attachments"] == []
         assert work.wait("volumes", machine=made, node=None)["waited"] == 0
 
-    def test_replacement(self, work, fleet):
+    def test_replacement(self, work, fleet, world):
+        """One that is made beforehand is waited for until its Node is Ready."""
         fleet.workers("pool", 2)
         one, two = fleet.until_running("pool", 2)
-        assert work.wait("replacement", machine=one)["ready"] == [one, two]
         fleet.annotate(one, HOOKS)
         fleet.delete(one)
-        told = work.wait("replacement", machine=one, wait_timeout=PATIENCE)
-        assert told["wanted"] == 2
-        assert one not in told["ready"]
-        fleet.scale("pool", 1)
+        told = work.wait("replacement", machine=one)
+        assert (told["wanted"], told["ready"]) == (1, [two]), "another is made only when it is gone"
+
+        world.set_condition(two, "Ready", "False", "ATest")
+        late = work.wait("replacement", machine=one, wait_timeout=0)
+        assert (late["error"], late["ready"]) == ("timed_out", [])
+        world.set_condition(two, "Ready", "True", "ATest")
+        fleet.scale("pool", 3)
+        waiting = world.start(
+            machine_guard_wait,
+            wait_for="replacement",
+            machine=one,
+            namespace=fleet.namespace,
+            wait_timeout=PATIENCE,
+        )
+        told = waiting.result(PATIENCE)
+        assert (told["wanted"], len(told["ready"])) == (2, 2)
         fleet.annotate(one, dict.fromkeys(HOOKS))
         fleet.until_gone(one)
-        (left,) = fleet.until_running("pool", 1)
-        assert work.wait("replacement", machine=left)["wanted"] == 1
 
     def test_nobody_makes_a_replacement(self, work, fleet, world):
         (node,) = world.nodes()

@@ -303,10 +303,24 @@ class TestReplacement:
         assert replacement.siblings_label(item) == "cluster.x-k8s.io/deployment-name=d"
         assert replacement.makers(item) == [("MachineSet", "s")]
 
-    def test_how_many(self):
-        assert replacement.replicas(None) == 0
-        assert replacement.replicas({"metadata": {}, "spec": {"replicas": 3}}) == 3
-        assert replacement.replicas({"metadata": {"deletionTimestamp": "x"}, "spec": {"replicas": 3}}) == 0
+    @pytest.mark.parametrize(
+        ("replicas", "staying", "going", "others"),
+        [
+            (2, 1, 1, 1),  # deleted by itself: another is made when it is gone
+            (3, 1, 1, 2),  # one more is asked for, and is not there yet
+            (3, 2, 1, 2),
+            (2, 2, 1, 2),  # a rollout with a surge
+            (1, 1, 1, 1),  # scaled down
+            (0, 0, 1, 0),
+            (5, 0, 2, 3),
+        ],
+    )
+    def test_how_many(self, replicas, staying, going, others):
+        maker = {"metadata": {}, "spec": {"replicas": replicas}}
+        pool = [machine(name=f"s{n}") for n in range(staying)] + [waiting(name=f"g{n}") for n in range(going)]
+        assert replacement.wanted(maker, pool) == others
+        assert replacement.wanted(None, pool) == 0
+        assert replacement.wanted({**maker, "metadata": {"deletionTimestamp": "x"}}, pool) == 0
 
     def test_which_count(self):
         assert replacement.counts(machine())
