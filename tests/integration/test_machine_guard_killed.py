@@ -47,7 +47,7 @@ class Point:
 
 
 POINTS = (
-    Point("hooks-set", "deletion_hook", "", {"point": "pre-terminate"}),
+    Point("hooks-set", "deletion_hook", ""),
     Point("taken", "machine_guard_step", "claim"),
     Point("node-claimed", "node_claim", "claim"),
     Point("nobody-holds-it", "lease_hold_info", "hold"),
