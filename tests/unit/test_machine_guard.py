@@ -384,7 +384,7 @@ class Runs(RuleBasedStateMachine):
     @precondition(lambda self: self.alive)
     @rule(name=st.sampled_from(["a.yml", "b.yml"]))
     def run_a_file(self, name):
-        ((run, point),) = self.alive.items()
+        run, point = next(iter(self.alive.items()))
         record = rules.check_ours(self.item, "backup", run)
         if name in rules.done_at(record, point):
             return
@@ -400,7 +400,7 @@ class Runs(RuleBasedStateMachine):
     @precondition(lambda self: self.alive)
     @rule(result=st.sampled_from(["released", "failed"]))
     def end(self, result):
-        ((run, point),) = self.alive.items()
+        run, point = next(iter(self.alive.items()))
         base = run.rpartition("/")[0]
         record = rules.advance(
             rules.check_ours(self.item, "backup", run), Change(result=result, detail="x"), base, self.now
