@@ -24,6 +24,8 @@ class DeadNode:
 
     def __init__(self, context: Context, params: Params) -> None:
         self._context, self._params = context, params
+        # By the names of nodes that are silent: which silence, and what was found in it.
+        self._signs: dict[str, tuple[str, rules.Sign]] = {}
 
     def cluster(self) -> Cluster:
         return self._context.cluster
@@ -39,11 +41,24 @@ class DeadNode:
 
     def matters(self, item: Object) -> Collection[Matter]:
         found = rules.silence(item, reporting=self._params["reporting"])
+        if not found:
+            self._signs.pop(_node.name(item), None)
         return (found,) if found else ()
 
     def event(self, item: Object, matter: Matter, now: datetime) -> Event:
         lease = self.cluster().find(paths.lease(_LEASES, _node.name(item)))
-        sign = rules.sign_of_life(lease, matter.since, now)
-        if sign:
-            raise Later(sign + timedelta(seconds=self._params["after"]))
+        over = self._over(_node.name(item), lease, matter, now)
+        if over and over > now:
+            raise Later(over)
         return {"node": rules.describe(item), "evidence": rules.evidence(item, lease, now)}
+
+    def _over(self, name: str, lease: Object | None, matter: Matter, now: datetime) -> datetime | None:
+        """When the last sign of life will have been long enough ago; ``None`` where there is none to go by."""
+        if matter.since is None:
+            return None
+        silence, before = self._signs.get(name, ("", None))
+        sign = rules.sign_of_life(lease, matter.since, now, before if silence == matter.key else None)
+        if not sign:
+            return None
+        self._signs[name] = matter.key, sign
+        return sign.moment + timedelta(seconds=self._params["after"])

@@ -8,6 +8,8 @@ That a node is silent is no proof that it is off. That is for the failover to pr
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +22,21 @@ from ._out_of_service_rules import taint_of
 
 # Of the condition Ready: what the node controller writes about a node that is silent, and a kubelet about itself.
 SILENT, COMPLAINS = "Unknown", "False"
+# What Kubernetes' own reasons look like. A kubelet may write any other text.
+_REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class Sign:
+    """The last sign of life of a node that counts as silent.
+
+    Attributes:
+        renewed: What its Lease says, by the clock of its machine.
+        moment: When that was, by the clock of the API server, or the latest that it can have been.
+    """
+
+    renewed: str
+    moment: datetime
 
 
 def silence(node: Object, *, reporting: bool) -> Matter | None:
@@ -47,14 +64,22 @@ def is_moved(node: Object) -> bool:
     return record is not None and record.get("result") == _failover.MOVED and taint_of(node) is not None
 
 
-def sign_of_life(lease: Object | None, since: datetime | None, now: datetime) -> datetime | None:
-    """When its kubelet has renewed its Lease although the node counts as silent; ``None`` where it has not."""
+def sign_of_life(lease: Object | None, since: datetime, now: datetime, before: Sign | None) -> Sign | None:
+    """When its kubelet has renewed its Lease last, at the latest; ``None`` where it has none.
+
+    That a Lease changes is a sign of life whatever the machine's clock says, and one that stays the same is none: the
+    two clocks are compared only as long as nobody has looked at the Lease before.
+
+    Args:
+        since: Since when the node counts as silent.
+        before: What was found when the Lease was looked at before, in the same silence.
+    """
     renewed = _renewed(lease)
-    if not renewed or since is None:
+    if not renewed:
         return None
-    moment = from_text(renewed)
-    # A clock that is ahead must not put it off for ever.
-    return min(moment, now) if moment > since else None
+    if before is None:
+        return Sign(renewed, min(max(from_text(renewed), since), now))
+    return before if renewed == before.renewed else Sign(renewed, now)
 
 
 def describe(node: Object) -> dict[str, Any]:
@@ -78,10 +103,10 @@ def describe(node: Object) -> dict[str, Any]:
 def evidence(node: Object, lease: Object | None, now: datetime) -> dict[str, Any]:
     """Why the node is taken for dead."""
     ready = _node.condition(node, "Ready") or {}
-    since = ready.get("lastTransitionTime")
+    since, reason = ready.get("lastTransitionTime"), str(ready.get("reason") or "")
     return {
         "status": ready.get("status"),
-        "reason": ready.get("reason"),
+        "reason": reason if _REASON.fullmatch(reason) else None,
         "message": ready.get("message"),
         "since": since,
         "seconds": max(0, int(seconds_between(from_text(since), now))) if since else None,

@@ -18,9 +18,11 @@ from ._clock import seconds_between
 from ._cluster import Cluster, Object
 from ._errors import ApiFailure, HoldfastError, NotFound, Unreachable
 from ._event_book import Book, Due, Matter
+from ._event_text import plain
 from ._watch import Changed, Deadline, Follower, Listed, passing
 
-# Seconds until the API is asked again that gave no answer, and while nothing at all is known.
+# Seconds until the API is asked again that gave no answer, or said that it is not yet to be told, and while nothing at
+# all is known.
 _AGAIN = 5.0
 
 Event = dict[str, Any]
@@ -150,14 +152,19 @@ class Teller:
         except NotFound:
             self._book.see(due.name, (), now)
         except Later as later:
-            self._book.later(due, later.moment)
+            self._book.later(due, max(later.moment, _again(cluster)))
         except (Unreachable, ApiFailure) as error:
             if isinstance(error, ApiFailure) and not passing(error.status):
                 raise
-            self._book.later(due, cluster.now() + timedelta(seconds=_AGAIN))
+            self._book.later(due, _again(cluster))
         else:
-            self._tell({"key": due.key, "told": due.told, **event})
+            self._tell(plain({"key": due.key, "told": due.told, **event}))
             self._book.told(due, cluster.now())
+
+
+def _again(cluster: Cluster) -> datetime:
+    """The earliest moment for another look, so that nobody asks without a pause."""
+    return cluster.now() + timedelta(seconds=_AGAIN)
 
 
 class _Handover:

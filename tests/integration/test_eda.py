@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 import yaml
@@ -14,6 +15,7 @@ from integration.metal3 import management
 from integration.rulebooks import CHECKOUT, PATIENCE, Listening, Rulebooks, events, runs, until, until_runs
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
 from lab.management import Management
 
@@ -106,6 +108,22 @@ class TestDeadNode:
         told.until(node=dead.name)
         assert told.told(node=alive.name) == []
 
+    def test_a_node_whose_clock_is_ahead_is_told_once(self, world, source):
+        (dead,) = victims(world, 1)
+        dead.hang()
+        since = world.cluster.now() - timedelta(seconds=8)
+        world.cluster.merge(f"{paths.node(dead.name)}/status", unknown(dead, since.strftime("%Y-%m-%dT%H:%M:%SZ")))
+        # It has renewed its Lease directly before it died.
+        leases, renewed = paths.leases("kube-node-lease"), to_text(since + timedelta(seconds=120))
+        spec = {"holderIdentity": dead.name, "renewTime": renewed}
+        world.cluster.create(leases, {"metadata": {"name": dead.name}, "spec": spec})
+        world.made.objects.append(paths.one(leases, dead.name))
+        told = source(after=5, repeat=0)
+
+        (event,) = told.until(node=dead.name)
+        assert event["evidence"]["lease_renewed"] == renewed
+        assert event["evidence"]["seconds"] < 120
+
     def test_one_that_was_dead_before_is_told_at_once_and_again_where_wanted(self, world, source):
         (dead,) = victims(world, 1)
         dead.hang()
@@ -128,9 +146,9 @@ class TestDeadNode:
         assert told.told(node=back.name) == []
 
 
-def unknown(victim, since):
+def unknown(victim, since, reason="NodeStatusUnknown", message="by a test"):
     conditions = [item for item in victim.node["status"]["conditions"] if item["type"] != "Ready"]
-    mine = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "by a test"}
+    mine = {"type": "Ready", "status": "Unknown", "reason": reason, "message": message}
     return {"status": {"conditions": [*conditions, {**mine, "lastTransitionTime": since, "lastHeartbeatTime": since}]}}
 
 
@@ -282,6 +300,33 @@ class TestRulebooks:
         until(run, lambda: f"it is {second.name}" in run.output, "the other one's run")
 
         assert run.output.count(f'"msg": "it is {first.name}"') == 1
+
+    def test_what_a_kubelet_writes_is_not_run_on_the_controller(self, world, rulebooks, tmp_path):
+        (dead,) = victims(world, 1)
+        ran = tmp_path / "ran"
+        template = f"{{{{ lookup('ansible.builtin.pipe', 'touch {ran}') }}}}"
+
+        def all_of_it(ruleset):
+            action = {"name": "say.yml", "extra_vars": {"text": "{{ event.evidence.message }}"}}
+            ruleset["rules"][0]["action"] = {"run_playbook": action}
+
+        # What ansible-rulebook gives besides, too.
+        says = [{"ansible.builtin.debug": {"var": name}} for name in ("text", "ansible_eda")]
+        play = {"hosts": "localhost", "gather_facts": False, "tasks": says}
+        run = rulebooks.start(
+            "failover",
+            change=all_of_it,
+            files={"say.yml": [play]},
+            dead_node_after=1,
+            dead_node_selector=f"pool={world.namespace}",
+        )
+        dead.hang()
+        status = unknown(dead, "2026-05-04T12:00:00Z", reason=template, message=template)
+        world.cluster.merge(f"{paths.node(dead.name)}/status", status)
+        until_runs(run, 1)
+
+        assert "lookup(" in run.output
+        assert not ran.exists()
 
     def test_a_hold_too_long_is_told(self, world, rulebooks):
         (node,) = world.nodes()

@@ -99,18 +99,33 @@ class TestMoved:
 
 
 class TestSignOfLife:
+    def sign(self, found, now, before=None):
+        return rules.sign_of_life(found, at(0), at(now), before)
+
     def test_a_lease_renewed_since(self):
-        assert rules.sign_of_life(lease(5), at(0), at(9)) == at(5)
+        assert self.sign(lease(5), 9).moment == at(5)
 
-    @pytest.mark.parametrize("found", [None, {}, {"spec": {}}, lease(0), lease(-40)])
-    def test_none_since(self, found):
-        assert rules.sign_of_life(found, at(0), at(9)) is None
+    @pytest.mark.parametrize("found", [None, {}, {"spec": {}}])
+    def test_no_lease(self, found):
+        assert self.sign(found, 9) is None
 
-    def test_a_clock_that_is_ahead_puts_nothing_off_for_ever(self):
-        assert rules.sign_of_life(lease(99999), at(0), at(9)) == at(9)
+    @pytest.mark.parametrize("seconds", [0, -40])
+    def test_none_since(self, seconds):
+        assert self.sign(lease(seconds), 9).moment == at(0)
 
-    def test_where_the_kubelet_complains_it_lives(self):
-        assert rules.sign_of_life(lease(5), None, at(9)) is None
+    @pytest.mark.parametrize("ahead", [70, 120, 99999])
+    def test_a_clock_that_is_ahead_puts_it_off_once(self, ahead):
+        first = self.sign(lease(ahead), 60)
+
+        assert first.moment == at(60)
+        assert self.sign(lease(ahead), 120, first) == first
+        assert self.sign(lease(ahead), 99999, first) == first
+
+    @pytest.mark.parametrize("clock", [-99999, 0, 99999])
+    def test_a_lease_that_changes_is_a_sign_whatever_the_clock(self, clock):
+        first = self.sign(lease(clock), 60)
+
+        assert self.sign(lease(clock + 10), 120, first).moment == at(120)
 
 
 def test_evidence():
@@ -124,6 +139,14 @@ def test_evidence():
         "lease_renewed": "2026-05-04T11:59:30.000000Z",
         "looked_at": "2026-05-04T12:01:10.000000Z",
     }
+
+
+@pytest.mark.parametrize("reason", ["{{ lookup('pipe', 'id') }}", "not ready", "", "1"])
+def test_a_reason_that_is_no_word_is_no_evidence(reason):
+    found = node()
+    found["status"]["conditions"][0]["reason"] = reason
+
+    assert rules.evidence(found, None, at(70))["reason"] is None
 
 
 def test_description_of_a_node_that_is_worked_on():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import runpy
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -93,14 +94,22 @@ class TestDeadNode:
             assert path.endswith("/kube-node-lease/leases/n")
             return {"spec": {"renewTime": self.renewed}}
 
-    def event(self, renewed):
-        ready = {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-05-04T11:00:00Z"}
-        node = {"metadata": {"name": "n", "uid": "u"}, "status": {"conditions": [ready]}}
+    def source(self, renewed):
         context = Context({"after": 60, "reporting": False})
         context.cluster = self.Leases(renewed)
-        source = DeadNode(context, context.params)
+        return DeadNode(context, context.params)
+
+    def event(self, renewed, *, source=None, after=0, since="2026-05-04T11:00:00Z"):
+        """What is told some seconds after NOW, of a Lease that says so."""
+        source = source or self.source(renewed)
+        source.cluster().renewed = renewed
+        node = self.node(status="Unknown", lastTransitionTime=since)
         (matter,) = source.matters(node)
-        return source.event(node, matter, NOW)
+        return source.event(node, matter, NOW + timedelta(seconds=after))
+
+    def node(self, **ready):
+        conditions = [{"type": "Ready", **ready}]
+        return {"metadata": {"name": "n", "uid": "u"}, "status": {"conditions": conditions}}
 
     def test_its_kubelet_is_silent_too(self):
         evidence = self.event("2026-05-04T10:59:20.000000Z")["evidence"]
@@ -112,6 +121,36 @@ class TestDeadNode:
             self.event("2026-05-04T11:59:50.000000Z")
 
         assert later.value.moment == NOW + timedelta(seconds=50)
+
+    @pytest.mark.parametrize("ahead", ["2026-05-04T12:01:10.000000Z", "2026-06-04T12:00:00.000000Z"])
+    def test_a_node_whose_clock_is_ahead_is_put_off_once_and_told(self, ahead):
+        source = self.source(ahead)
+        with pytest.raises(Later) as later:
+            self.event(ahead, source=source)
+
+        assert later.value.moment == NOW + timedelta(seconds=60)
+        assert self.event(ahead, source=source, after=60)["evidence"]["lease_renewed"] == ahead
+
+    def test_one_whose_lease_changes_is_put_off_whatever_its_clock(self):
+        behind = "2026-05-04T08:00:0{}.000000Z"
+        source = self.source(behind.format(0))
+        self.event(behind.format(0), source=source)
+        with pytest.raises(Later) as later:
+            self.event(behind.format(9), source=source, after=3600)
+
+        assert later.value.moment == NOW + timedelta(seconds=3660)
+
+    def test_another_silence_knows_nothing_of_the_one_before(self):
+        ahead = "2026-06-04T12:00:00.000000Z"
+        source = self.source(ahead)
+        first, second = "2026-05-04T11:00:00Z", "2026-05-04T11:58:00Z"
+        for since in (first, second):
+            with pytest.raises(Later):
+                self.event(ahead, source=source, since=since)
+        assert source.matters(self.node(status="True")) == ()
+
+        with pytest.raises(Later):
+            self.event(ahead, source=source, since=second)
 
 
 @by_name(SOURCES)
@@ -142,3 +181,34 @@ def test_rulebook_passes_over_what_comes_twice(path):
     assert all(rule["throttle"]["once_within"] == "10 minutes" for rule in ruleset["rules"])
     # A reminder must not be taken for one that came twice.
     assert int(options["repeat"].partition("default(")[2].partition(")")[0]) > 600
+
+
+# What nobody but the API server, or this collection, decides the form of.
+CHECKED = {
+    "event.node.name",
+    "event.node.uid",
+    "event.evidence.since",
+    "event.evidence.status",
+    "event.evidence.reason",
+    "event.evidence.lease_renewed",
+    "event.machine.name",
+    "event.machine.namespace",
+    "event.machine.cluster",
+    "event.machine.uid",
+    "event.hook.hook",
+}
+
+
+@by_name(RULEBOOKS)
+def test_rulebook_gives_playbooks_nothing_that_others_can_write(path):
+    (ruleset,) = yaml.safe_load(path.read_text())
+    given = [str(rule["action"].get("run_playbook", {}).get("extra_vars", "")) for rule in ruleset["rules"]]
+
+    assert set(re.findall(r"event(?:\.\w+)+", " ".join(given))) <= CHECKED
+
+
+@by_name(RULEBOOKS)
+def test_rulebook_takes_for_the_same_only_what_has_the_same_key(path):
+    (ruleset,) = yaml.safe_load(path.read_text())
+
+    assert [rule["throttle"]["group_by_attributes"] for rule in ruleset["rules"]] == [["event.key"]]

@@ -235,6 +235,31 @@ def test_what_is_put_off_is_looked_at_again(server, source, tell):
     assert server.asked.qsize() == 2
 
 
+@pytest.mark.parametrize("seconds", [-3600, 0])
+def test_what_is_put_off_to_the_past_is_not_asked_for_without_a_pause(server, source, tell, monkeypatch, seconds):
+    monkeypatch.setattr(_teller, "_AGAIN", PATIENCE)
+    source.later = [seconds] * 1000
+    server.objects = {"/things/a": [Matter("k")]}
+    telling = tell()
+    server.lists()
+    server.asked.get(timeout=PATIENCE)
+    for _time in range(3):
+        server.lists()
+    source.later = []
+    server.changes("/things/z", "marker")
+
+    assert telling.next()["key"] == "marker"
+    assert server.asked.get_nowait() == "/things/z"
+
+
+def test_what_somebody_wrote_is_no_template_any_more(server, source, tell):
+    source.event = lambda item, _matter, _now: {"hold": {"reason": "{{ lookup('pipe', 'id') }}"}}
+    server.objects = {"/things/a": [Matter("{%k")]}
+    server.lists()
+
+    assert tell().next() == {"key": "{ %k", "told": 0, "hold": {"reason": "{ { lookup('pipe', 'id') }}"}}
+
+
 def test_waits_until_it_is_due(server, tell):
     server.objects = {"/things/a": [Matter("k")]}
     server.lists()
