@@ -44,6 +44,11 @@ class Guarding:
     # -- the user's tasks
 
     @property
+    def folder(self) -> Path:
+        """Where files of tasks are."""
+        return Path(self._ansible.folder)
+
+    @property
     def log(self) -> list[str]:
         """What the user's tasks did: point and Machine, one line each."""
         path = Path(self._ansible.folder) / "log"

@@ -5,12 +5,28 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+
 import pytest
 from integration.guards import HOOK, OWNER, Guarding, points
-from integration.machines_capi import NAME, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.test_lab_capi import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+
+BOOLEANS = (
+    "set_hooks",
+    "repeat_tasks",
+    "make_up",
+    "wait_for_replacement",
+    "override_holds",
+    "drain",
+    "check_volumes",
+    "delete_emptydir",
+    "force",
+    "disable_eviction",
+)
 
 
 @pytest.fixture(scope="module")
@@ -187,9 +203,13 @@ def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
     assert guarding.leases() == []
 
     guarding.tasks("second")
-    done = guarding.run(name, pre_drain_tasks=[first, second]).good()
+    elsewhere = guarding.folder / "elsewhere"
+    elsewhere.mkdir()
+    files = [shutil.copy(file, elsewhere) for file in (first, second)]
+    done = guarding.run(name, pre_drain_tasks=files).good()
     fleet.until_gone(name)
-    assert guarding.log == [f"first pre-drain {name}", f"second pre-drain {name}"]
+    assert guarding.log == [f"first pre-drain {name}", f"second pre-drain {name}"], "in another checkout, too"
+    assert done.report["machines"][0]["done"] == ["first.yml", "second.yml"]
     assert done.report["machines"][0]["resumed"]
 
 
@@ -216,6 +236,129 @@ def test_a_deadline(guarding, fleet, world):
     guarding.hooked(name)
     guarding.run(name, state="absent").good()
     assert fleet.hooks(name) == {}
+
+
+def test_what_is_left_is_said(guarding, fleet, world):
+    """A worker that has no more turns leaves one Machine that waits, and one that comes to our next hook."""
+    names = [fleet.machine(node) for node in world.nodes(2)]
+    for name in names:
+        waiting(fleet, name)
+    done = guarding.run(*names, parallel=1, variables={"__machine_guard_most_turns": 1})
+    assert done.code != 0
+    ((begun, _point),) = points(done)
+    (left,) = set(names) - {begun}
+    assert done.report["summary"]["ended"] == ["1 turns"]
+    assert set(done.report["summary"]["waiting"]) == {begun, left}
+    assert done.stats["machine_guard_waiting"] == 2
+    assert f"Machine {left} is being deleted (WaitingForPreDrainHook)" in done.output
+    (event,) = guarding.events(left)
+    assert "it was not begun: the run ended (1 turns)" in event["message"]
+    assert guarding.leases() == []
+
+    guarding.run(*names).good()
+    for name in names:
+        fleet.until_gone(name)
+
+
+def test_left_at_the_deadline(guarding, fleet, world):
+    """Somebody else's hook keeps it away from ours until the run is over. Taking hooks away spares it, and says so."""
+    (node,) = world.nodes()
+    name = fleet.machine(node, annotations={f"{PRE_DRAIN}/theirs": "them", f"{PRE_TERMINATE}/{HOOK}": OWNER})
+    fleet.delete(name)
+    fleet.until_reason(name, "WaitingForPreDrainHook")
+    for settings in ({"timeout": 1}, {"state": "absent"}):
+        done = guarding.run(name, **settings)
+        assert done.code != 0
+        assert done.report["summary"]["waiting"] == [name]
+        assert f"Machine {name} is being deleted" in done.output
+        assert fleet.hooks(name)[f"{PRE_TERMINATE}/{HOOK}"] == OWNER
+    fleet.annotate(name, {f"{PRE_DRAIN}/theirs": None})
+    guarding.run(name).good()
+    fleet.until_gone(name)
+
+
+def test_every_boolean_as_text(guarding, fleet, world):
+    """As a command line gives them: "false" is false."""
+    lonely = fleet.unbound("lonely")
+    held, other = world.nodes(2)
+    name, spare = fleet.machine(held), fleet.machine(other)
+    waiting(fleet, lonely, "WaitingForPreTerminateHook")
+    waiting(fleet, name)
+    hold = {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}}
+    world.create("leases", held, hold)
+    run = guarding.start(
+        name,
+        spare,
+        lonely,
+        **dict.fromkeys(BOOLEANS, "false"),
+        retry_seconds=1,
+        pre_drain_tasks=[
+            guarding.tasks("first"),
+            guarding.tasks("second", "mkdir once 2>/dev/null && exit 1 || true"),
+        ],
+    )
+    run.until(lambda: guarding.record(name).get("phase") == "hold", "it waits for the holder")
+    fleet.until_gone(lonely)
+    assert guarding.log == [], "nothing is made up for"
+    world.delete("leases", held)
+    done = run.done().good()
+    fleet.until_gone(name)
+    assert guarding.log == [f"first pre-drain {name}", f"second pre-drain {name}"]
+    assert fleet.hooks(spare) == {}
+    assert not {"replacement", "drain", "volumes"} & {
+        phase for item in done.report["machines"] for phase in item["seconds"]
+    }
+
+
+def test_what_no_log_hides_stays_hidden(guarding, fleet, world):
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    waiting(fleet, name)
+    secret = {
+        "name": "Log in",
+        "ansible.builtin.fail": {"msg": "the password open-sesame is wrong"},
+        "no_log": True,
+    }
+    failed = guarding.run(name, pre_drain_tasks=guarding.tasks("backup", secret), arguments=("-vv",), stop="idle")
+    assert failed.code != 0
+    (entry,) = failed.report["machines"]
+    assert (entry["result"], entry["detail"]) == ("failed", "Log in: hidden (no_log)")
+    (event,) = guarding.events(name)
+    assert "Log in: hidden (no_log)" in event["message"]
+    everything = (failed.output, json.dumps(failed.report), json.dumps(event), json.dumps(fleet.get(name)))
+    assert not [text for text in everything if "open-sesame" in text]
+    fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
+
+
+def test_a_host_that_can_not_be_reached(guarding, fleet, world):
+    """The only worker drops out: it is reported all the same."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    waiting(fleet, name)
+    away = {
+        "name": "Ask a host that is down",
+        "ansible.builtin.raw": "true",
+        "delegate_to": "nowhere",
+        "vars": {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
+    }
+    done = guarding.run(name, parallel=1, pre_drain_tasks=guarding.tasks("backup", away))
+    assert done.code != 0
+    assert points(done) == {(name, "pre-drain"): "failed"}
+    assert done.stats["machine_guard_failed_machines"] == name
+    (event,) = guarding.events(name)
+    assert "unreachable" in event["message"]
+    assert guarding.leases() == []
+    fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
+
+
+def test_two_files_of_one_name(guarding, fleet):
+    """By their names is remembered which of them were done."""
+    file = guarding.tasks("backup")
+    elsewhere = guarding.folder / "elsewhere"
+    elsewhere.mkdir()
+    refused = guarding.run("any", pre_drain_tasks=[file, shutil.copy(file, elsewhere)])
+    assert refused.code != 0
+    assert "Two files of tasks of one point have the same name, backup.yml, backup.yml" in refused.output
 
 
 def test_somebody_holds_the_node(guarding, fleet, world):
@@ -297,6 +440,13 @@ def test_a_limit_that_leaves_out_the_workers(guarding, fleet, world):
     refused = guarding.run(name, timeout=1, arguments=("--limit", "localhost"))
     assert refused.code != 0
     assert "localhost,machine_guard_workers" in refused.output
+
+
+def waiting(fleet, name, reason="WaitingForPreDrainHook"):
+    """Returns when the deletion of a Machine waits for hooks of ours that no run has set."""
+    fleet.annotate(name, {f"{point}/{HOOK}": OWNER for point in (PRE_DRAIN, PRE_TERMINATE)})
+    fleet.delete(name)
+    fleet.until_reason(name, reason)
 
 
 def hooks_in(item):
