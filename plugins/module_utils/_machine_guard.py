@@ -35,6 +35,8 @@ DEADLINE, IDLE, NEVER, GONE, PLANNED = "deadline", "idle", "never", "gone", "pla
 
 # What is known of the Node.
 NO_NODE, NODE_GONE, READY, NOT_READY, UNREACHABLE, OFF = "none", "gone", "ready", "not_ready", "unreachable", "off"
+# The cluster that was asked is not shown to be the one that the Machine belongs to.
+FOREIGN = "foreign"
 
 _LABELS = {
     "MachineDeployment": "cluster.x-k8s.io/deployment-name",
@@ -164,8 +166,19 @@ def run_id(base: str, worker: str) -> str:
     return f"{base}/{worker}"
 
 
-def begin(record: Mapping[str, Any] | None, point: str, *, run: str, holder: str, now: datetime) -> dict[str, Any]:
-    """The record of who begins with a Machine at a point, or goes on with what another run left there."""
+def begin(
+    record: Mapping[str, Any] | None, point: str, *, run: str, holder: str, now: datetime, saw_node: bool = False
+) -> dict[str, Any]:
+    """The record of who begins with a Machine at a point, or goes on with what another run left there.
+
+    Args:
+        record: What stands on the Machine.
+        point: The point at which it waits.
+        run: Id of this work.
+        holder: Who it is, for people.
+        now: The time.
+        saw_node: Whether this work has seen the Machine's Node in the cluster that it asks.
+    """
     moment = to_text(now)
     same = record is not None and record["point"] == point
     known = dict(record or {})
@@ -177,6 +190,7 @@ def begin(record: Mapping[str, Any] | None, point: str, *, run: str, holder: str
         "phases": known.get("phases", {}) if same else {},
         "run": run,
         "holder": holder,
+        "saw_node": saw_node,
         "point": point,
         "phase": CLAIM,
         "since": moment,

@@ -10,7 +10,7 @@ from typing import Any
 from . import _capi, _claim, _event, _gate, _node, _run
 from . import _deletion_hook_rules as hooks
 from . import _machine_guard as rules
-from . import _paths as paths
+from . import _machine_guard_node as nodes
 from ._capi import KINDS, MACHINE
 from ._cluster import Cluster, Object
 from ._errors import HoldfastError, InvalidInput, NotFound
@@ -63,14 +63,17 @@ class _Work:
             return machine, machine, rules.record_of(machine, guard.hook) or {}, rules.NO_NODE
         record = rules.check_ours(machine, guard.hook, self._run)
         result, changes, facts = params.get("result") or "", {}, {}
-        node = self._node_of(machine) if params["look"] or result == RELEASED else None
-        state = rules.node_state(machine, node)
+        found = nodes.Found(None, rules.NO_NODE)
+        if params["look"] or result == RELEASED:
+            found = nodes.look(self._context.cluster, machine, seen=bool(record.get("saw_node")))
+            found.check(machine)
+        state = found.state
         if result == RELEASED:
             changes = rules.let_go(machine, guard, record["point"])
             if not changes:
                 result = REMOVED
-            elif node is not None:
-                facts = self._pass_the_gate(machine, node, state)
+            elif found.node is not None:
+                facts = self._pass_the_gate(machine, found.node, state)
         change = Change(
             phase=params.get("phase") or "",
             done=params.get("done") or "",
@@ -91,10 +94,6 @@ class _Work:
                 machine=self._params["machine"],
             )
         return {"result": REMOVED, "detail": self._params.get("detail") or "", "phases": {}, "facts": {}}
-
-    def _node_of(self, machine: Object) -> Object | None:
-        name = hooks.node_of(machine)
-        return self._context.cluster.find(paths.node(name)) if name else None
 
     def _pass_the_gate(self, machine: Object, node: Object, state: str) -> dict[str, Any]:
         """The last look before Cluster API goes on: it drains, or ends the machine."""

@@ -10,9 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from . import _capi, _node, _run
-from . import _deletion_hook_rules as hooks
 from . import _machine_guard as rules
-from . import _paths as paths
+from . import _machine_guard_node as nodes
 from ._capi import KINDS, MACHINE
 from ._cluster import Object
 from ._deletion_hook_info import describe
@@ -148,8 +147,9 @@ class _Work:
         point, before = guard.waits_at(machine), rules.record_of(machine, guard.hook)
         if point is None:
             return None
-        node = self._node_of(machine)
-        record = rules.begin(before, point, run=self._run, holder=self._params.get("holder") or "", now=now)
+        found = self._look_at_node(machine)
+        holder, saw_node = self._params.get("holder") or "", found.node is not None
+        record = rules.begin(before, point, run=self._run, holder=holder, now=now, saw_node=saw_node)
         changes: dict[str, str | None] = {MACHINE_GUARD: rules.written(machine, guard.hook, record)}
         try:
             machine = self._management.merge(place.path, KINDS[MACHINE].patch(machine, changes))
@@ -161,20 +161,19 @@ class _Work:
             return None
         if before and not before["result"]:
             self._bury(str(before["run"]))
-        return self._result(machine, point, node, before, record)
+        return self._result(machine, point, found, before, record)
 
     def _bury(self, run: str) -> None:
         """Take away the sign of life of a work that died: nobody else has it."""
         for cluster in {id(item): item for item in (self._management, self._context.cluster)}.values():
             _run.end(cluster, run)
 
-    def _node_of(self, machine: Object) -> Object | None:
-        name = hooks.node_of(machine)
-        node = self._context.cluster.find(paths.node(name)) if name else None
-        if node is not None and self._context.cluster is not self._management and not self._context.check_mode:
+    def _look_at_node(self, machine: Object) -> nodes.Found:
+        found = nodes.look(self._context.cluster, machine)
+        if found.node and self._context.cluster is not self._management and not self._context.check_mode:
             # The Node will be claimed, too, and who looks at it looks for a sign of life where the Node is.
             _run.renew(self._context.cluster, self._run, self._params.get("holder") or "")
-        return node
+        return found
 
     def _look_at_runs(self) -> None:
         """See who lives; not at each piece of news, of which there are many."""
@@ -199,10 +198,10 @@ class _Work:
     def _planned(self, machine: Object) -> Result:
         point = self._guard.waits_at(machine) or ""
         before = rules.record_of(machine, self._guard.hook)
-        return self._result(machine, point, self._node_of(machine), before, before or {})
+        return self._result(machine, point, self._look_at_node(machine), before, before or {})
 
     def _result(
-        self, machine: Object, point: str, node: Object | None, before: dict[str, Any] | None, record: dict[str, Any]
+        self, machine: Object, point: str, found: nodes.Found, before: dict[str, Any] | None, record: dict[str, Any]
     ) -> Result:
         owner = before["run"] if before and not before["result"] else None
         return {
@@ -210,8 +209,8 @@ class _Work:
             "changed": True,
             "step": point,
             "machine": describe(machine),
-            "node_state": rules.node_state(machine, node),
-            "boot_id": _node.boot_id(node) if node else "",
+            "node_state": found.state,
+            "boot_id": _node.boot_id(found.node) if found.node else "",
             "record": record,
             "resumed": rules.resumes(before, point),
             "taken_from": owner if owner != self._run else None,

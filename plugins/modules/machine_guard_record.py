@@ -14,6 +14,10 @@ description:
     M(holdfast.kubernetes.machine_guard_step) has taken, so that a run that goes on after this one was killed knows what was done.
   - With O(result=released) the hook at the point that the Machine waits at is removed, in the same write. Refused is that while the
     Node is not heard of and nothing proves that it is off, while somebody holds the Node, and where its claim is not this run's.
+  - Refused is that, and what has O(look), as well where the cluster that was asked is not shown to be the one that the Machine
+    belongs to. It is where the Node of that name carries the annotations C(cluster.x-k8s.io/machine) and
+    C(cluster.x-k8s.io/cluster-namespace) of this Machine, or, without any, its C(spec.providerID); where there is no such Node,
+    another one has to be of the same Cluster.
   - With O(result=failed) the hook stays, and an Event C(MachineGuardFailed) of the Machine says why.
   - After either, the claim on the Node is given back.
 options:
@@ -135,8 +139,8 @@ node_state:
   returned: success
   sample: ready
 error:
-  description: What kind of failure it was, for example V(unfenced), V(held), V(claim_lost), V(claimed), V(not_found), V(api) or
-    V(api_unreachable).
+  description: What kind of failure it was, for example V(unfenced), V(held), V(wrong_cluster), V(claim_lost), V(claimed), V(not_found),
+    V(api) or V(api_unreachable).
   type: str
   returned: failure
   sample: unfenced

@@ -156,7 +156,9 @@ machine:
   returned: success
 node_state:
   description: What is known of its Node. V(ready); V(not_ready), where the kubelet says so itself; V(unreachable), where it is not
-    heard of; V(off), where that is proven by a failover; V(gone); V(none), where the Machine never had one.
+    heard of; V(off), where that is proven by a failover; V(gone); V(none), where the Machine never had one; V(foreign), where the
+    cluster that was asked has a Node of that name that is not the Machine's, or is not shown to be its cluster. Nothing is to be
+    done in that cluster then, and M(holdfast.kubernetes.machine_guard_record) refuses to go on.
   type: str
   returned: success
   sample: ready

@@ -308,3 +308,22 @@ def test_the_node_is_gone(work, fleet, name, world):
     world.cluster.delete(paths.node(taken["machine"]["node"]))
     told = work.write(result="released")
     assert (told["record"]["result"], told["node_state"]) == ("released", "gone")
+
+
+def test_the_node_of_another_machine(work, fleet, name, world):
+    """As in a cluster that is not the Machine's, and has a Node of that name."""
+    node = fleet.get(name)["status"]["nodeRef"]["name"]
+    cluster = paths.one(fleet.path("clusters"), NAME)
+    # Cluster API would write its own words again.
+    fleet.cluster.merge(cluster, {"spec": {"paused": True}})
+    try:
+        marks = {"cluster.x-k8s.io/cluster-name": "another"}
+        world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+        taken = work.step()
+        assert (taken["node_state"], taken["boot_id"]) == ("foreign", "")
+        for refused in (work.write(phase="tasks", look=True), work.write(result="released")):
+            assert (refused["error"], refused["node"]) == ("wrong_cluster", node)
+        assert work.write(result="failed", detail="the wrong cluster")["record"]["result"] == "failed"
+        assert fleet.hooks(name) == HOOKS
+    finally:
+        fleet.cluster.merge(cluster, {"spec": {"paused": False}})
