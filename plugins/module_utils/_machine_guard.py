@@ -17,6 +17,7 @@ from typing import Any
 
 from . import _deletion_hook_rules as hooks
 from . import _node
+from ._capi_labels import label_value
 from ._claim import ClaimLost
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
@@ -43,7 +44,6 @@ _LABELS = {
     "MachineSet": "cluster.x-k8s.io/set-name",
     "KubeadmControlPlane": "cluster.x-k8s.io/control-plane-name",
 }
-_LONGEST_LABEL = 63
 _KEPT_FAILURES = 10
 
 
@@ -118,9 +118,7 @@ class Selection:
 
 
 def _made_of(machine: Object, kind: str, name: str) -> bool:
-    label = _node.labels_of(machine).get(_LABELS[kind], "")
-    # Cluster API puts a hash in the place of a name that no label can have.
-    return label == name if len(name) <= _LONGEST_LABEL else label.startswith("hash_")
+    return _node.labels_of(machine).get(_LABELS[kind]) == label_value(name)
 
 
 # -- the record -------------------------------------------------------------------------------------------------------
@@ -148,8 +146,45 @@ class Change:
 
 
 def record_of(machine: Object, hook: str) -> dict[str, Any] | None:
+    """What stands on a Machine; ``None`` where that is nothing, was broken, or is about a Machine that had its name."""
     found = (_node.record(machine, MACHINE_GUARD) or {}).get(hook)
-    return found if isinstance(found, dict) and found.keys() >= _COMPLETE else None
+    if not isinstance(found, dict) or not _is_record(found):
+        return None
+    return found if found["uid"] == machine["metadata"].get("uid") else None
+
+
+def is_broken(machine: Object, hook: str) -> bool:
+    """Whether somebody changed the record so that it can't be read."""
+    text = _node.annotations_of(machine).get(MACHINE_GUARD)
+    known = _node.record(machine, MACHINE_GUARD)
+    return bool(text) and (known is None or (hook in known and not _is_record(known[hook])))
+
+
+def _is_record(found: Any) -> bool:
+    if not (isinstance(found, dict) and all(isinstance(found.get(key), kind) for key, kind in _TYPES.items())):
+        return False
+    return (
+        found["point"] in POINTS
+        and _is_time(found["since"])
+        and all(isinstance(seconds, (int, float)) for seconds in found["phases"].values())
+        and all(_are_texts(files) for files in found["done"].values())
+        and all(_is_failure(failure) for failure in found["failures"].values())
+    )
+
+
+def _is_failure(found: Any) -> bool:
+    return isinstance(found, dict) and isinstance(found.get("point"), str) and _is_time(found.get("at"))
+
+
+def _are_texts(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(item, str) for item in found)
+
+
+def _is_time(found: Any) -> bool:
+    try:
+        return isinstance(found, str) and bool(from_text(found))
+    except ValueError:
+        return False
 
 
 def written(machine: Object, hook: str, record: Mapping[str, Any]) -> str:
@@ -158,7 +193,10 @@ def written(machine: Object, hook: str, record: Mapping[str, Any]) -> str:
     return json.dumps({**known, hook: dict(record)}, sort_keys=True)
 
 
-_COMPLETE = {"run", "point", "result", "since", "phase", "phases", "done", "failures"}
+_TYPES: dict[str, type] = {
+    **dict.fromkeys(("uid", "run", "point", "result", "since", "phase"), str),
+    **dict.fromkeys(("phases", "done", "failures", "facts"), dict),
+}
 
 
 def run_id(base: str, worker: str) -> str:
@@ -167,13 +205,21 @@ def run_id(base: str, worker: str) -> str:
 
 
 def begin(
-    record: Mapping[str, Any] | None, point: str, *, run: str, holder: str, now: datetime, saw_node: bool = False
+    record: Mapping[str, Any] | None,
+    point: str,
+    *,
+    uid: str,
+    run: str,
+    holder: str,
+    now: datetime,
+    saw_node: bool = False,
 ) -> dict[str, Any]:
     """The record of who begins with a Machine at a point, or goes on with what another run left there.
 
     Args:
         record: What stands on the Machine.
         point: The point at which it waits.
+        uid: That of the Machine: one that is made anew may be given the annotations of the one before.
         run: Id of this work.
         holder: Who it is, for people.
         now: The time.
@@ -188,6 +234,7 @@ def begin(
         "failures": known.get("failures", {}),
         "facts": known.get("facts", {}),
         "phases": known.get("phases", {}) if same else {},
+        "uid": uid,
         "run": run,
         "holder": holder,
         "saw_node": saw_node,
@@ -292,6 +339,17 @@ def over(machines: Collection[Object], selection: Selection, guard: Guard, me: S
 
 
 # -- before the hook goes ---------------------------------------------------------------------------------------------
+
+
+def ended_before(machine: Object, hook: str, run: str, result: str) -> dict[str, Any] | None:
+    """The record, where this very run ended its work before, as it is to be written now or with more success.
+
+    The answer to that write may have been lost, and what is let go is not taken back by a failure to hear of it.
+    """
+    record = record_of(machine, hook)
+    if not result or record is None or record["run"] != run:
+        return None
+    return record if record["result"] in (result, RELEASED, REMOVED) else None
 
 
 def check_ours(machine: Object, hook: str, run: str) -> dict[str, Any]:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from . import _capi, _claim, _event, _gate, _node, _run
@@ -61,6 +63,9 @@ class _Work:
         # In check mode the Machine was not really taken.
         if self._context.check_mode:
             return machine, machine, rules.record_of(machine, guard.hook) or {}, rules.NO_NODE
+        ended = rules.ended_before(machine, guard.hook, self._run, params.get("result") or "")
+        if ended is not None:
+            return machine, machine, ended, rules.NO_NODE
         record = rules.check_ours(machine, guard.hook, self._run)
         result, changes, facts = params.get("result") or "", {}, {}
         found = nodes.Found(None, rules.NO_NODE)
@@ -112,16 +117,21 @@ class _Work:
         return self._run.rpartition("/")[0]
 
     def _leave(self, machine: Object | None) -> None:
-        """Give back the Node, and end this work's sign of life. What is left of it dies with the run."""
+        """Give back the Node, and end this work's sign of life. What is left ends with this worker's next work."""
         node = hooks.node_of(machine) if machine else self._params.get("node")
+        cluster, run = self._context.cluster, self._run
+        if node:
+            self._try(
+                f"The claim on Node {node} could not be given back", lambda: _claim.give_back(cluster, node, run=run)
+            )
+        for each in {id(item): item for item in (cluster, self._management)}.values():
+            self._try(f"The sign of life of run {run} could not be ended", partial(_run.end, each, run))
+
+    def _try(self, failed: str, act: Callable[[], object]) -> None:
         try:
-            if node:
-                _claim.give_back(self._context.cluster, node, run=self._run)
-            if self._context.cluster is not self._management:
-                _run.end(self._context.cluster, self._run)
-            _run.end(self._management, self._run)
+            act()
         except HoldfastError as error:
-            self._context.warn(f"The claim on Node {node} could not be given back: {error.message}")
+            self._context.warn(f"{failed}: {error.message}")
 
     def _say_so(self, machine: Object, record: dict[str, Any]) -> None:
         text = f"Deletion waits at {record['point']} for hook {self._guard.hook}, whose work failed: {record['detail']}"

@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any
 
-from . import _capi, _node, _run
+from . import _capi, _claim, _node, _run
 from . import _machine_guard as rules
 from . import _machine_guard_node as nodes
+from . import _paths as paths
 from ._capi import KINDS, MACHINE
 from ._cluster import Object
 from ._deletion_hook_info import describe
@@ -26,6 +27,9 @@ _DONE = "done"
 # What was seen of other runs is good for so long.
 _GLANCE = 5.0
 _SHORTEST = 1.0
+# A Machine that may not be changed, says a webhook or a role of the API, may be after so long.
+_PUT_OFF = 60.0
+_FOR_GOOD = (400, 403, 413, 422)
 
 
 def machine_guard_step(context: Context, params: Params) -> Result:
@@ -58,8 +62,11 @@ class _Work:
         self._live: frozenset[str] = frozenset()
         self._glance = self._one_dies = Deadline(0)
         self._known: dict[tuple[str, str], Object] = {}
+        # When to try again Machines whose change was refused, and what was said.
+        self._refused: dict[str, tuple[Deadline, str]] = {}
 
     def next(self) -> Result:
+        self._end_turns_before()
         due = float("inf")
         while True:
             found = self._follow(Deadline(min(self._deadline.left, due)))
@@ -96,18 +103,32 @@ class _Work:
     def _set_hooks(self, machine: Object) -> None:
         """Give a Machine that nobody deletes the hooks that it lacks: it may have been made since we look."""
         changes = self._guard.missing(machine, self._params["set_points"])
-        if not changes or self._context.check_mode:
+        if not changes or self._context.check_mode or self._is_put_off(machine):
             return
         metadata = machine["metadata"]
         try:
             found = _capi.place(self._management, KINDS[MACHINE], metadata["namespace"], metadata["name"])
             self._known[_id(machine)] = self._management.merge(found.path, KINDS[MACHINE].patch(machine, changes))
+            self._refused.pop("/".join(_id(machine)), None)
         except NotFound:
             return
         except ApiFailure as error:
-            # Somebody was faster, and news of it is on its way.
+            # Where somebody was faster, news of it is on its way.
             if error.status != 409:
-                raise
+                self._put_off(machine, error)
+
+    def _put_off(self, machine: Object, error: ApiFailure) -> None:
+        """Go on without a Machine whose change was refused for good: the others have nothing to do with that."""
+        if error.status not in _FOR_GOOD:
+            raise error
+        name = "/".join(_id(machine))
+        if name not in self._refused:
+            self._context.warn(f"Machine {name} can't be changed, and is left until that is so: {error.message}")
+        self._refused[name] = (Deadline(_PUT_OFF), error.message)
+
+    def _is_put_off(self, machine: Object) -> bool:
+        until, _message = self._refused.get("/".join(_id(machine)), (Deadline(0), ""))
+        return not until.passed
 
     # -- who is next
 
@@ -125,6 +146,7 @@ class _Work:
         if claimed:
             self._look_at_runs()
         free = [item for item in waiting if rules.may_take(item, self._guard, self._me, self._live, now)]
+        free = [item for item in free if not self._is_put_off(item)]
         if not free or self._context.check_mode:
             return self._planned(free[0]) if free else None
         # A sign of life comes first: who looks at the claim looks for it.
@@ -149,7 +171,13 @@ class _Work:
             return None
         found = self._look_at_node(machine)
         holder, saw_node = self._params.get("holder") or "", found.node is not None
-        record = rules.begin(before, point, run=self._run, holder=holder, now=now, saw_node=saw_node)
+        if rules.is_broken(machine, guard.hook):
+            self._context.warn(
+                f"The annotation {MACHINE_GUARD} of Machine {metadata['namespace']}/{metadata['name']} can't be read: "
+                "somebody changed it. The work begins anew, with all tasks."
+            )
+        uid = metadata["uid"]
+        record = rules.begin(before, point, uid=uid, run=self._run, holder=holder, now=now, saw_node=saw_node)
         changes: dict[str, str | None] = {MACHINE_GUARD: rules.written(machine, guard.hook, record)}
         try:
             machine = self._management.merge(place.path, KINDS[MACHINE].patch(machine, changes))
@@ -157,7 +185,7 @@ class _Work:
             return None
         except ApiFailure as error:
             if error.status != 409:
-                raise
+                self._put_off(machine, error)
             return None
         if before and not before["result"]:
             self._bury(str(before["run"]))
@@ -175,6 +203,25 @@ class _Work:
             _run.renew(self._context.cluster, self._run, self._params.get("holder") or "")
         return found
 
+    def _end_turns_before(self) -> None:
+        """End what is left of works of this worker: it works on one Machine at a time, and on those no more.
+
+        Their keepers would keep them alive as long as the playbook lives, and others would wait for them.
+        """
+        worker = self._params["worker"].rpartition(".")[0]
+        if not worker or self._context.check_mode:
+            return
+        mine = rules.run_id(self._params["run"], f"{worker}.")
+        cluster = self._context.cluster
+        left = {run.id for each in (cluster, self._management) for run in _run.all_runs(each) if _is_turn(run.id, mine)}
+        for run in left - {self._run}:
+            self._bury(run)
+        # Where a sign of life was left, so may be the claim on a Node.
+        for node in list(cluster.items(paths.NODES)) if left - {self._run} else []:
+            claim = _claim.claim_of(node)
+            if claim is not None and claim.run in left and claim.run != self._run:
+                _claim.give_back(cluster, _node.name(node), run=claim.run)
+
     def _look_at_runs(self) -> None:
         """See who lives; not at each piece of news, of which there are many."""
         if self._glance.passed:
@@ -191,6 +238,7 @@ class _Work:
         if any(rules.claimed_by(item, self._guard.hook) for item in waiting):
             self._look_at_runs()
             times.append(max(_GLANCE, self._one_dies.left))
+        times += [until.left for until, _message in self._refused.values() if not until.passed]
         return max(_SHORTEST, min(times, default=float("inf")))
 
     # -- telling
@@ -231,8 +279,13 @@ class _Work:
             "taken_from": None,
             "skipped": False,
             "left": [describe(item) for item in rules.by_age(list(self._known.values())) if self._guard.holds(item)],
+            "refused": [{"machine": name, "detail": message} for name, (_until, message) in self._refused.items()],
             "waited": round(self._deadline.elapsed, 3),
         }
+
+
+def _is_turn(run: str, prefix: str) -> bool:
+    return run.startswith(prefix) and run[len(prefix) :].isdigit()
 
 
 def _id(machine: Object) -> tuple[str, str]:

@@ -35,6 +35,8 @@ options:
   worker:
     description:
       - What tells this work from others of the same run, with no slash in it. It must not be used twice.
+      - Is it a name, a dot and a number, such as V(3.17), then the name is that of a worker who works on one Machine after the
+        other. What is left of its works before, such as signs of life that could not be taken away, is ended.
     type: str
     required: true
   holder:
@@ -188,6 +190,20 @@ left:
   type: list
   elements: dict
   returned: success
+refused:
+  description: The Machines that could not be changed, because a webhook or a role of the API server forbids it, with namespace and
+    name. They were left, and the others were gone on with.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    machine:
+      description: Namespace and name.
+      type: str
+      sample: clusters/workers-7c9-x2x8k
+    detail:
+      description: What the API server said.
+      type: str
 waited:
   description: Seconds waited.
   type: float

@@ -17,6 +17,8 @@ from integration.test_lab_capi import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     machine_guard_record,
     machine_guard_step,
@@ -51,7 +53,7 @@ class Work:
 
     def close(self):
         for number in range(self.count):
-            _run.end(self.world.cluster, f"{self.base}/1.{number + 1}")
+            _run.end(self.world.cluster, f"{self.base}/{number + 1}.1")
 
     def options(self, **more):
         self.count += 1
@@ -59,7 +61,7 @@ class Work:
             "hook": "backup",
             "owner": "team",
             "run": self.base,
-            "worker": f"1.{self.count}",
+            "worker": f"{self.count}.1",
             "namespace": self.fleet.namespace,
             "wait_timeout": PATIENCE,
         }
@@ -213,6 +215,56 @@ def test_somebody_removes_the_hook(work, fleet, name):
     fleet.annotate(name, {f"{PRE_DRAIN}/backup": None})
     assert work.write(result="released")["record"]["result"] == "removed"
     fleet.until_reason(name, "WaitingForPreTerminateHook")
+
+
+def test_the_answer_is_lost(work, fleet, name, monkeypatch):
+    """What was let go is let go, though we did not hear of it."""
+    work.step()
+    work.claim()
+    merge = Cluster.merge
+
+    def unheard(cluster, path, body):
+        answer = merge(cluster, path, body)
+        if path.endswith(f"/{name}"):
+            monkeypatch.undo()
+            raise Unreachable("gone")
+        return answer
+
+    monkeypatch.setattr(Cluster, "merge", unheard)
+    assert work.write(result="released")["error"] == "api_unreachable"
+    assert f"{PRE_DRAIN}/backup" not in fleet.hooks(name)
+    assert work.write(result="failed", detail="unheard")["record"]["result"] == "released"
+    assert work.write(result="released")["record"]["result"] == "released"
+    assert work.taken["run"] not in _run.live_ids(fleet.cluster)
+
+
+def test_what_the_turn_before_left(work, name, world):
+    """Its keeper keeps it alive, and nobody else comes to the Machine."""
+    first = work.step(worker="w.1")
+    work.claim()
+    taken = work.step(worker="w.2", wait_timeout=0)
+    assert (taken["step"], taken["taken_from"]) == ("pre-drain", first["run"])
+    assert first["run"] not in _run.live_ids(world.cluster)
+    assert "holdfast.dev/claim" not in world.node(first["machine"]["node"])["metadata"]["annotations"]
+    _run.end(world.cluster, taken["run"])
+
+
+def test_a_machine_that_may_not_be_changed(work, fleet, name, world, monkeypatch):
+    """The others are gone on with."""
+    merge = Cluster.merge
+
+    def forbidden(cluster, path, body):
+        if path.endswith("/odd"):
+            raise ApiFailure("a webhook says no", status=403, reason="Forbidden")
+        return merge(cluster, path, body)
+
+    fleet.unbound("odd")
+    monkeypatch.setattr(Cluster, "merge", forbidden)
+    taken = work.step(cluster=NAME, set_points=["pre-drain"], selector="!cluster.x-k8s.io/control-plane")
+    assert taken["machine"]["name"] == name
+    odd = f"{fleet.namespace}/odd"
+    assert taken["refused"] == [{"machine": odd, "detail": "a webhook says no"}]
+    assert [text for text in taken["warnings"] if odd in text]
 
 
 def test_hooks_of_others_stay(work, fleet, name):

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _event
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _machine_guard as rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _replacement as replacement
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi_labels import label_value
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._claim import ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard import (
     Change,
@@ -64,7 +65,7 @@ def waiting(point="pre-drain", **more):
 
 
 def claimed(run, point="pre-drain", **more):
-    record = rules.begin(None, point, run=run, holder="ada", now=NOW)
+    record = rules.begin(None, point, run=run, holder="ada", now=NOW, uid="uid-m")
     return {**record, **more}
 
 
@@ -115,7 +116,9 @@ class TestWhichMachines:
 
     def test_a_name_that_no_label_can_have(self):
         long = Selection(templates=(("MachineDeployment", "w" * 64),))
-        assert long.has(machine(labels={"cluster.x-k8s.io/deployment-name": "hash_abc_z"}))
+        assert not long.has(machine(labels={"cluster.x-k8s.io/deployment-name": "hash_abc_z"}))
+        assert long.has(machine(labels={"cluster.x-k8s.io/deployment-name": label_value("w" * 64)}))
+        assert label_value("machineSetName" * 12) == "hash_FR_ghQ_z", "as in Cluster API's own test"
 
     def test_hooks_that_are_missing(self):
         assert GUARD.missing(machine("NotDeleting", "pre-drain"), POINTS) == {GUARD.key("pre-terminate"): "team"}
@@ -158,7 +161,7 @@ class TestWhoWorks:
 
     def test_two_runs_do_not_hand_a_failure_to_and_fro(self):
         record = ended("run-1/1.1", "failed")
-        record = rules.begin(record, "pre-drain", run="run-2/1.1", holder="", now=NOW)
+        record = rules.begin(record, "pre-drain", run="run-2/1.1", holder="", now=NOW, uid="uid-m")
         record = rules.advance(record, Change(result="failed"), "run-2", NOW)
         item = waiting(record=record)
         assert not self.may(item)
@@ -171,10 +174,35 @@ class TestWhoWorks:
         assert not self.may(item, me=me, now=NOW + timedelta(seconds=59))
         assert self.may(item, me=me, now=NOW + timedelta(seconds=61))
 
-    def test_a_record_that_somebody_broke(self):
-        broken = waiting(**{RECORD: '{"backup": {"run": 1}}'})
-        assert rules.record_of(broken, "backup") is None
-        assert self.may(broken)
+    @pytest.mark.parametrize(
+        "broken",
+        [
+            {"run": 1},
+            {"point": "x"},
+            {"since": "yesterday"},
+            {"phases": []},
+            {"phases": {"claim": "long"}},
+            {"done": {"pre-drain": "a.yml"}},
+            {"done": None},
+            {"failures": {"run-1": "x"}},
+            {"failures": {"run-1": {"point": "pre-drain", "at": "x"}}},
+            {"facts": []},
+        ],
+        ids=str,
+    )
+    def test_a_record_that_somebody_broke(self, broken):
+        item = waiting(record=claimed("run-2/1.1") | broken)
+        assert rules.record_of(item, "backup") is None
+        assert rules.is_broken(item, "backup")
+        assert self.may(item, ["run-2/1.1"])
+        assert rules.is_broken(waiting(**{RECORD: "no JSON"}), "backup")
+        assert not rules.is_broken(waiting(), "backup")
+
+    def test_a_record_of_a_machine_that_had_its_name(self):
+        item = waiting(record=ended("run-1/1.1", "failed") | {"uid": "before"})
+        assert rules.record_of(item, "backup") is None
+        assert not rules.is_broken(item, "backup")
+        assert self.may(item)
 
 
 class TestRecord:
@@ -185,9 +213,9 @@ class TestRecord:
 
     def test_done_stays_for_the_next_run_and_the_next_point(self):
         record = rules.advance(claimed("run-1/1.1"), Change(done="a.yml", done_at="pre-drain"), "run-1", NOW)
-        again = rules.begin(record, "pre-drain", run="run-2/1.1", holder="", now=NOW)
+        again = rules.begin(record, "pre-drain", run="run-2/1.1", holder="", now=NOW, uid="uid-m")
         assert rules.done_at(again, "pre-drain") == ["a.yml"]
-        later = rules.begin(again, "pre-terminate", run="run-2/1.2", holder="", now=NOW)
+        later = rules.begin(again, "pre-terminate", run="run-2/1.2", holder="", now=NOW, uid="uid-m")
         assert rules.done_at(later, "pre-drain") == ["a.yml"]
         assert rules.done_at(later, "pre-terminate") == []
         assert later["phases"] == {}
@@ -207,10 +235,29 @@ class TestRecord:
     def test_failures_do_not_grow_for_ever(self):
         record = None
         for number in range(30):
-            record = rules.begin(record, "pre-drain", run=f"run-{number}/1.1", holder="", now=NOW)
+            record = rules.begin(record, "pre-drain", run=f"run-{number}/1.1", holder="", now=NOW, uid="uid-m")
             at = NOW + timedelta(seconds=number)
             record = rules.advance(record, Change(result="failed"), f"run-{number}", at)
         assert set(record["failures"]) == {f"run-{number}" for number in range(20, 30)}
+
+    @pytest.mark.parametrize(
+        ("before", "wanted", "is_so"),
+        [
+            ("released", "released", True),
+            ("removed", "released", True),
+            ("released", "failed", True),
+            ("failed", "failed", True),
+            ("failed", "released", False),
+            ("released", "", False),
+        ],
+    )
+    def test_what_this_run_has_written_before(self, before, wanted, is_so):
+        """The answer was lost, and it asks again."""
+        record = ended("run-1/1.1", before)
+        item = waiting(record=record)
+        assert rules.ended_before(item, "backup", "run-1/1.1", wanted) == (record if is_so else None)
+        assert rules.ended_before(item, "backup", "run-1/1.2", wanted) is None
+        assert rules.ended_before(waiting(record=claimed("run-1/1.1")), "backup", "run-1/1.1", wanted) is None
 
     @pytest.mark.parametrize("record", [None, claimed("run-2/1.1"), ended("run-1/1.1", "released")])
     def test_who_lost_the_machine_writes_no_more(self, record):
@@ -379,7 +426,7 @@ class Runs(RuleBasedStateMachine):
         self.count += 1
         run = rules.run_id(base, f"1.{self.count}")
         self.alive[run] = point
-        self.write(rules.begin(self.record, point, run=run, holder="", now=self.now))
+        self.write(rules.begin(self.record, point, run=run, holder="", now=self.now, uid="uid-m"))
 
     @precondition(lambda self: self.alive)
     @rule(name=st.sampled_from(["a.yml", "b.yml"]))
