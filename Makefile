@@ -22,7 +22,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint format sanity unit integration long molecule lab lab-setup lab-down demo test mutants model bench bench-venv build changelog clean
+.PHONY: help venv lint format sanity unit integration long molecule lab lab-setup lab-down demo test mutants model bench bench-venv eda-venv build changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,9 @@ model: venv ## Histories of runs that die, race and revive, tried on the rules: 
 
 bench-venv: venv ## build/venv-peers: what the benchmarks compare with
 	@tools/venv.sh build/venv-peers requirements/peers.txt --constraint requirements/constraints.txt
+
+eda-venv: ## build/venv-eda: ansible-rulebook, which the tests of rulebooks make when they need it
+	@tools/eda.sh build/venv-eda
 
 bench: bench-venv ## Side by side with others
 	@$(PY) benchmarks/run.py $(ARGS)

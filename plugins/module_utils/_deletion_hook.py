@@ -56,6 +56,8 @@ def _checked(params: Params) -> str:
         raise InvalidInput(f"node stands for a Machine, not for a {kind}. Name the {kind} with machine.")
     if machine and not params.get("namespace"):
         raise InvalidInput(f"{kind} {machine} needs namespace, the one that it is in.")
+    if params["unless_deleting"] and (params["state"] != "absent" or kind != MACHINE):
+        raise InvalidInput("unless_deleting needs state: absent and kind: Machine. It keeps a hook from being removed.")
     if params["wait_for"] != "none":
         if kind != MACHINE:
             raise InvalidInput(f"wait_for: deletion waits for one Machine, not for those of a {kind}.")
@@ -75,7 +77,14 @@ def _on_machine(context: Context, params: Params, key: str) -> Result:
         return {**_result(KINDS[MACHINE], before, after), **_state(last), "waited": round(deadline.elapsed, 3)}
     if params["state"] == "absent" and after and before is not after:
         _warn_of_template(context, before, key)
-    return _result(KINDS[MACHINE], before, after)
+    result = _result(KINDS[MACHINE], before, after)
+    if params["unless_deleting"] and after and rules.kept_while_deleting(after, key):
+        context.warn(
+            f"The hook {key} of Machine {after['metadata']['name']} was not removed: the Machine is being deleted, and "
+            "what waits for its hook is still to be done. Let that be done, or remove it without unless_deleting."
+        )
+        result["kept"] = True
+    return result
 
 
 def _find(context: Context, params: Params) -> Place | None:
@@ -104,6 +113,9 @@ def _attempt(context: Context, params: Params, found: Place, key: str) -> tuple[
         )
     if item is None:
         return None, None
+    # Where its deletion begins between this look and the write, the write is refused, and this is looked at again.
+    if params["unless_deleting"] and rules.kept_while_deleting(item, key):
+        return item, item
     changes = rules.change(kind.annotations(item), key, params["owner"], present=present)
     if present and params["kind"] == MACHINE:
         _check_that_it_holds(context, params, item, key, wanted=bool(changes))
@@ -209,6 +221,7 @@ def _result(kind: Kind, before: Object | None, after: Object | None) -> Result:
         "changed": before is not after,
         **state,
         "waited": 0,
+        "kept": False,
         "diff": {"before": {"hooks": shown[0]}, "after": {"hooks": shown[1]}},
     }
 

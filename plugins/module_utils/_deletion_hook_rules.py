@@ -146,6 +146,11 @@ def is_deleting(machine: Object) -> bool:
     return bool(machine["metadata"].get("deletionTimestamp"))
 
 
+def kept_while_deleting(machine: Object, key: str) -> bool:
+    """Whether a hook is there that somebody still has to serve: to remove it would be to let the Machine go."""
+    return is_deleting(machine) and key in annotations_of(machine)
+
+
 def phase(machine: Object | None) -> str:
     """How far the deletion of a Machine is, in Cluster API's own words."""
     if machine is None:

@@ -23,6 +23,8 @@ EVIDENCE = "holdfast.dev/evidence"
 REBOOT_KEYS = "holdfast.dev/reboot-keys"
 # On a Node, how far its failover has come.
 FAILOVER = "holdfast.dev/failover"
+# On a Machine, what was done for it at the points of its deletion, for each hook of ours.
+MACHINE_GUARD = "holdfast.dev/machine-guard"
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 SHUTDOWN_INHIBITED = "ShutdownInhibited"

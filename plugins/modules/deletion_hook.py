@@ -69,6 +69,12 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  unless_deleting:
+    description:
+      - With O(state=absent), leaves the hook of a Machine alone that is being deleted, with a warning. It is decided together with
+        the write, so that a deletion that begins meanwhile counts, too.
+    type: bool
+    default: false
   wait_for:
     description:
       - V(deletion) waits until the Machine is being deleted and its deletion waits at O(point) for this very hook.
@@ -175,6 +181,10 @@ node:
   type: str
   returned: success
   sample: node-1
+kept:
+  description: Whether the hook was left where it is because of O(unless_deleting).
+  type: bool
+  returned: success
 waited:
   description: Seconds waited.
   type: float
@@ -221,6 +231,7 @@ SPEC: dict[str, Any] = {
         "hook": {"type": "str", "required": True},
         "owner": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "unless_deleting": {"type": "bool", "default": False},
         "wait_for": {"type": "str", "choices": ["none", "deletion"], "default": "none"},
         "wait_timeout": {"type": "int", "default": 3600},
         **auth_options(),

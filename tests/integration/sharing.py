@@ -27,7 +27,7 @@ _REAL = {
 }
 
 # They share Cluster API's controller, of which there is one: it is started once for all tests of a file.
-_MACHINES = ("test_lab_capi", "test_deletion_hook", "test_machine_guard")
+_MACHINES = ("test_lab_capi", "test_deletion_hook", "test_eda_machines", "test_machine_guard")
 
 
 def nodes_of(nodeid: str) -> tuple[str, ...]:

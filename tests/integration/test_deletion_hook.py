@@ -184,6 +184,8 @@ class TestSetAndRemove:
             {"kind": "MachineSet", "node": "n"},
             {"kind": "MachineSet", "wait_for": "deletion"},
             {"state": "absent", "wait_for": "deletion"},
+            {"unless_deleting": True},
+            {"kind": "MachineSet", "state": "absent", "unless_deleting": True},
             {"hook": "kcp-cleanup", "point": "pre-terminate"},
             {"hook": ""},
             {"hook": "a/b"},
@@ -258,6 +260,29 @@ class TestDeletion:
         hooked.fleet.until_gone(hooked.name)
         assert world.cluster.find(paths.node(node)) is None
         assert hooked.remove(point="pre-terminate")["phase"] == "Deleted"
+
+    def test_removed_unless_it_is_being_deleted(self, hooked, monkeypatch):
+        hooked.run()
+        told = hooked.remove(unless_deleting=True)
+        assert (told["changed"], told["kept"]) == (True, False)
+        hooked.run()
+        asked = Cluster.find
+
+        def deleted_meanwhile(cluster, path):
+            """Between the look and the write."""
+            found = asked(cluster, path)
+            if path.endswith(f"/{hooked.name}"):
+                monkeypatch.undo()
+                hooked.fleet.delete(hooked.name)
+            return found
+
+        monkeypatch.setattr(Cluster, "find", deleted_meanwhile)
+        told = hooked.remove(unless_deleting=True)
+        assert (told["changed"], told["kept"]) == (False, True)
+        assert "is being deleted" in told["warnings"][0]
+        assert hooked.fleet.hooks(hooked.name) == {OURS: "team"}
+        assert hooked.remove()["changed"]
+        assert hooked.remove(unless_deleting=True)["kept"] is False
 
     def test_two_owners(self, hooked):
         """Each removes its own, in any order; the Machine goes on after the last."""

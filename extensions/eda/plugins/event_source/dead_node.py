@@ -1,0 +1,85 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+short_description: Nodes that need a failover
+version_added: 0.1.0
+description:
+  - Tells of Nodes that have given no sign of life for a while, without interruption.
+  - A node counts as long as its condition Ready is Unknown. A node that is heard of in between, has booted or renews
+    its Lease begins anew, so nodes that flap are not told.
+  - A node that was failed over and has not come back is not told either.
+  - That a node is silent is no proof that it is off. The playbook C(holdfast.kubernetes.failover) proves that.
+options:
+  after:
+    description:
+      - Seconds without a sign of life.
+    type: int
+    default: 300
+  selector:
+    description:
+      - Label selector of the Nodes; all by default.
+    type: str
+  reporting:
+    description:
+      - Whether nodes count, too, whose kubelet lives and reports that the node is not Ready (Ready is False).
+      - Their time is counted from when it is seen, because only the node's own clock says since when.
+    type: bool
+    default: false
+  repeat:
+    description:
+      - Seconds after which a node is told again that was told and is still so. With V(0) it is told once.
+      - After a restart of ansible-rulebook what is still so is told again in any case.
+    type: int
+    default: 3600
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+"""
+
+EXAMPLES = r"""
+
+- name: Nodes that are silent for ten minutes
+  hosts: localhost
+  sources:
+    - holdfast.kubernetes.dead_node:
+        after: 600
+        selector: node-role.kubernetes.io/worker=
+  rules:
+    - name: Say so
+      condition: event.node.name is defined
+      throttle:
+        once_within: 10 minutes
+        group_by_attributes: [event.key]
+      action:
+        debug:
+          msg: "{{ event.node.name }} is silent since {{ event.evidence.since }}"
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+# ansible-rulebook runs this file by its path and, unlike Ansible, does not let collections be imported.
+_COLLECTIONS = str(Path(__file__).absolute().parents[7])
+if _COLLECTIONS not in sys.path:
+    sys.path.insert(0, _COLLECTIONS)
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._dead_node import DeadNode
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._event_source import Queue, serve
+
+SPEC: dict[str, Any] = {
+    "after": {"type": "int", "default": 300},
+    "selector": {"type": "str"},
+    "reporting": {"type": "bool", "default": False},
+    "repeat": {"type": "int", "default": 3600},
+}
+
+
+async def main(queue: Queue, args: dict[str, Any]) -> None:
+    """What ansible-rulebook calls."""
+    await serve(queue, args, SPEC, DeadNode)

@@ -1,0 +1,71 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+short_description: Holds that last too long
+version_added: 0.1.0
+description:
+  - Tells of Leases that hold a node for longer than they should.
+  - Nobody can tell a task that takes long from one that is stuck, so this is for people to look at.
+options:
+  after:
+    description:
+      - Seconds that a hold may last, from its C(acquireTime).
+    type: int
+    default: 14400
+  namespace:
+    description:
+      - Namespace of the Leases; all by default.
+    type: str
+  repeat:
+    description:
+      - Seconds after which a hold is told again that was told and is still so. With V(0) it is told once.
+      - After a restart of ansible-rulebook what is still so is told again in any case.
+    type: int
+    default: 86400
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+"""
+
+EXAMPLES = r"""
+
+- name: Holds of more than two hours
+  hosts: localhost
+  sources:
+    - holdfast.kubernetes.long_hold:
+        after: 7200
+  rules:
+    - name: Say so
+      condition: event.hold.node is defined
+      action:
+        debug:
+          msg: "{{ event.hold.holder }} holds {{ event.hold.node }} since {{ event.hold.acquired }}"
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+# ansible-rulebook runs this file by its path and, unlike Ansible, does not let collections be imported.
+_COLLECTIONS = str(Path(__file__).absolute().parents[7])
+if _COLLECTIONS not in sys.path:
+    sys.path.insert(0, _COLLECTIONS)
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._long_hold import LongHold
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._event_source import Queue, serve
+
+SPEC: dict[str, Any] = {
+    "after": {"type": "int", "default": 14400},
+    "namespace": {"type": "str"},
+    "repeat": {"type": "int", "default": 86400},
+}
+
+
+async def main(queue: Queue, args: dict[str, Any]) -> None:
+    """What ansible-rulebook calls."""
+    await serve(queue, args, SPEC, LongHold)

@@ -1,0 +1,92 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+short_description: Machines of Cluster API whose deletion waits for a deletion hook
+version_added: 0.1.0
+description:
+  - Tells of Machines whose deletion waits for one of the hooks that are yours, once for each hook and point.
+  - A hook is told only when the controller itself names it as one that it waits for.
+options:
+  hook:
+    description:
+      - Name of the hooks. This, O(owner) or both are needed.
+    type: str
+  owner:
+    description:
+      - Whose hooks, by their value.
+    type: str
+  namespace:
+    description:
+      - Namespace of the Machines; all by default.
+    type: str
+  selector:
+    description:
+      - Label selector of the Machines; all by default.
+    type: str
+  repeat:
+    description:
+      - Seconds after which a Machine is told again that was told and is still so. With V(0) it is told once.
+      - After a restart of ansible-rulebook what is still so is told again in any case.
+    type: int
+    default: 3600
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.auth.management
+"""
+
+EXAMPLES = r"""
+
+- name: Machines that wait for the backup
+  hosts: localhost
+  sources:
+    - holdfast.kubernetes.waiting_machine:
+        hook: backup
+        namespace: clusters
+        management:
+          kubeconfig: ~/.kube/management
+  rules:
+    - name: Before the drain
+      condition: event.hook.point == "pre-drain"
+      throttle:
+        once_within: 10 minutes
+        group_by_attributes: [event.key]
+      action:
+        run_playbook:
+          name: my.collection.backup
+          extra_vars:
+            machine: "{{ event.machine.name }}"
+            namespace: "{{ event.machine.namespace }}"
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+# ansible-rulebook runs this file by its path and, unlike Ansible, does not let collections be imported.
+_COLLECTIONS = str(Path(__file__).absolute().parents[7])
+if _COLLECTIONS not in sys.path:
+    sys.path.insert(0, _COLLECTIONS)
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import management_option
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._waiting_machine import WaitingMachine
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._event_source import Queue, serve
+
+SPEC: dict[str, Any] = {
+    "hook": {"type": "str"},
+    "owner": {"type": "str"},
+    "namespace": {"type": "str"},
+    "selector": {"type": "str"},
+    "repeat": {"type": "int", "default": 3600},
+    **management_option(),
+}
+
+
+async def main(queue: Queue, args: dict[str, Any]) -> None:
+    """What ansible-rulebook calls."""
+    await serve(queue, args, SPEC, WaitingMachine)

@@ -1,0 +1,64 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes that need a failover, for those who wait for events."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from . import _dead_node_rules as rules
+from . import _node
+from . import _paths as paths
+from ._cluster import Cluster, Object
+from ._event_book import Matter
+from ._face import Context, Params
+from ._teller import Event, Later
+
+_LEASES = "kube-node-lease"
+
+
+class DeadNode:
+    """Nodes that have given no sign of life for a while."""
+
+    def __init__(self, context: Context, params: Params) -> None:
+        self._context, self._params = context, params
+        # By the names of nodes that are silent: which silence, and what was found in it.
+        self._signs: dict[str, tuple[str, rules.Sign]] = {}
+
+    def cluster(self) -> Cluster:
+        return self._context.cluster
+
+    def collection(self) -> str:
+        return paths.NODES
+
+    def selectors(self) -> dict[str, str]:
+        return {"label_selector": self._params["selector"] or ""}
+
+    def path(self, item: Object) -> str:
+        return paths.node(_node.name(item))
+
+    def matters(self, item: Object) -> Collection[Matter]:
+        found = rules.silence(item, reporting=self._params["reporting"])
+        if not found:
+            self._signs.pop(_node.name(item), None)
+        return (found,) if found else ()
+
+    def event(self, item: Object, matter: Matter, now: datetime) -> Event:
+        lease = self.cluster().find(paths.lease(_LEASES, _node.name(item)))
+        over = self._over(_node.name(item), lease, matter, now)
+        if over and over > now:
+            raise Later(over)
+        return {"node": rules.describe(item), "evidence": rules.evidence(item, lease, now)}
+
+    def _over(self, name: str, lease: Object | None, matter: Matter, now: datetime) -> datetime | None:
+        """When the last sign of life will have been long enough ago; ``None`` where there is none to go by."""
+        if matter.since is None:
+            return None
+        silence, before = self._signs.get(name, ("", None))
+        sign = rules.sign_of_life(lease, matter.since, now, before if silence == matter.key else None)
+        if not sign:
+            return None
+        self._signs[name] = matter.key, sign
+        return sign.moment + timedelta(seconds=self._params["after"])

@@ -1,0 +1,96 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the event sources share: from ansible-rulebook's arguments to events in its queue."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import threading
+from collections.abc import Mapping
+from typing import Any, Callable, Protocol
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import InvalidInput
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._event_book import Book
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context, Params
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._teller import Event, Source, Teller
+
+# ansible-rulebook's own, where a rulebook asks for answers to events.
+_FEEDBACK = "eda_feedback_queue"
+
+
+class Queue(Protocol):
+    """What ansible-rulebook gives."""
+
+    async def put(self, event: Event) -> None: ...
+
+
+async def serve(
+    queue: Queue,
+    args: Mapping[str, Any],
+    spec: Mapping[str, Any],
+    make: Callable[[Context, Params], Source],
+) -> None:
+    """Put events into the queue until somebody cancels it.
+
+    Raises:
+        HoldfastError: The arguments are wrong, or the API server refuses for good. ansible-rulebook then says so,
+            and ends.
+    """
+    params = _validated(args, spec)
+    source = make(Context(params), params)
+    loop = asyncio.get_running_loop()
+
+    def tell(event: Event) -> None:
+        # The next one is not looked for before there is room for this.
+        asyncio.run_coroutine_threadsafe(queue.put(event), loop).result()
+
+    teller = Teller(source, Book(after=params.get("after") or 0, repeat=params["repeat"]), tell)
+    try:
+        await asyncio.wrap_future(_start(teller))
+    finally:
+        teller.stop()
+
+
+def _validated(args: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    options = {**spec, **auth_options()}
+    # Empty is what a rulebook gives for a variable that is not set.
+    given = {name: value for name, value in args.items() if name != _FEEDBACK and value not in (None, "", {})}
+    found = ArgumentSpecValidator(options).validate(given)
+    if found.error_messages:
+        raise InvalidInput("; ".join(found.error_messages))
+    params: dict[str, Any] = found.validated_parameters
+    for name in ("after", "repeat"):
+        if (params.get(name) or 0) < 0:
+            raise InvalidInput(f"{name} must not be negative, it is {params[name]}.")
+    return params
+
+
+def _start(teller: Teller) -> concurrent.futures.Future[None]:
+    """In a thread that ansible-rulebook need not wait for when it ends."""
+    ended: concurrent.futures.Future[None] = concurrent.futures.Future()
+
+    def work() -> None:
+        try:
+            teller.run()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where it is waited for
+            _settle(ended, error)
+        else:
+            _settle(ended, None)
+
+    threading.Thread(target=work, name="holdfast-teller", daemon=True).start()
+    return ended
+
+
+def _settle(ended: concurrent.futures.Future[None], error: Exception | None) -> None:
+    # Nobody waits any more where it was cancelled.
+    with contextlib.suppress(concurrent.futures.InvalidStateError):
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)

@@ -1,0 +1,455 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook guard_machine with Cluster API's own controller, which deletes Machines point by point."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from integration.guards import HOOK, OWNER, Guarding, points
+from integration.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.test_lab_capi import attach, detach
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+
+BOOLEANS = (
+    "set_hooks",
+    "repeat_tasks",
+    "make_up",
+    "wait_for_replacement",
+    "override_holds",
+    "drain",
+    "check_volumes",
+    "delete_emptydir",
+    "force",
+    "disable_eviction",
+)
+
+
+@pytest.fixture(scope="module")
+def capi(lab):
+    with controlled(lab) as found:
+        yield found
+
+
+@pytest.fixture
+def fleet(capi, world):
+    found = Fleet(world)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def guarding(fleet, ansible):
+    found = Guarding(fleet, ansible)
+    yield found
+    found.close()
+
+
+def test_both_points(guarding, fleet, world):
+    """It waits, the user's tasks run, it is drained by us, each hook goes, and Machine and Node are gone."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    world.owned("app", node)
+    seen = world.record(fleet.path("machines"), field_selector=f"metadata.name={name}")
+    run = guarding.start(
+        name,
+        pre_drain_tasks=guarding.tasks("backup"),
+        pre_terminate_tasks=[guarding.tasks("off"), guarding.tasks("out")],
+    )
+    guarding.hooked(name)
+    assert world.pods(node), "nobody deletes it yet"
+    fleet.delete(name)
+
+    done = run.done().good()
+    fleet.until_gone(name)
+    assert world.cluster.find(paths.node(node)) is None
+    assert guarding.log == [f"backup pre-drain {name}", f"off pre-terminate {name}", f"out pre-terminate {name}"]
+    assert points(done) == {(name, "pre-drain"): "released", (name, "pre-terminate"): "released"}
+    assert done.report["summary"]["ended"] == ["gone"]
+    assert done.stats["machine_guard_released"] == 1
+    before, after = done.report["machines"]
+    assert {"claim", "hold", "tasks", "drain", "release"} <= before["seconds"].keys()
+    assert {"volumes"} <= after["seconds"].keys()
+    reasons = list(dict.fromkeys(deleting(change.object) for change in seen.changes))
+    assert [reason for reason in reasons if "Hook" in reason] == [
+        "WaitingForPreDrainHook",
+        "WaitingForPreTerminateHook",
+    ]
+
+
+def test_two_owners_at_one_point(guarding, fleet, world):
+    """Each removes its own; the Machine goes on after the last. Both runs are at work at the same time."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    others = {"hook": "storage", "owner": "storage-team"}
+    ours = guarding.start(name, pre_drain_tasks=guarding.tasks("ours"))
+    theirs = guarding.start(name, **others, pre_drain_tasks=guarding.tasks("theirs"))
+    guarding.hooked(name)
+    fleet.until(name, lambda item: len(hooks_in(item)) == 4)
+    fleet.delete(name)
+
+    assert points(ours.done().good()) == points(theirs.done().good())
+    fleet.until_gone(name)
+    assert sorted(line.split()[0] for line in guarding.log) == ["ours", "theirs"]
+
+
+def test_ten_at_once(guarding, fleet, world):
+    """Each waits for the others in its own task, so all of them are worked on at the same time."""
+    names = [fleet.machine(node) for node in world.nodes(10)]
+    together = guarding.together(10)
+    run = guarding.start(
+        cluster=NAME,
+        machines=[],
+        parallel=10,
+        stop="idle",
+        set_hooks=True,
+        timeout=900,
+        selector="!cluster.x-k8s.io/control-plane",
+        pre_drain_tasks=guarding.tasks("all", together),
+    )
+    for name in names:
+        guarding.hooked(name)
+    for name in names:
+        fleet.delete(name)
+    done = run.done(600).good()
+    for name in names:
+        fleet.until_gone(name)
+    assert sorted(guarding.log) == sorted(f"all pre-drain {name}" for name in names)
+    assert set(points(done).values()) == {"released"}
+    assert len(points(done)) == 20
+    assert done.report["summary"]["ended"] == ["idle"]
+
+
+def test_guarded_from_birth(guarding, fleet, world):
+    """A MachineDeployment is scaled up and down: what is made later has the hooks, and is served like the others."""
+    fleet.workers("pool", 1)
+    run = guarding.start(
+        machines=[],
+        templates=[{"name": "pool"}],
+        timeout=3600,
+        wait_for_replacement=True,
+        pre_drain_tasks=guarding.tasks("backup"),
+    )
+    (first,) = fleet.until_running("pool", 1)
+    guarding.hooked(first)
+    fleet.scale("pool", 3)
+    names = fleet.until_running("pool", 3)
+    for name in names:
+        guarding.hooked(name)
+
+    # In its place another is made when it is gone, which is guarded, too.
+    fleet.delete(first)
+    fleet.until_gone(first)
+    assert guarding.log == [f"backup pre-drain {first}"]
+    names = fleet.until_running("pool", 3)
+    for name in names:
+        guarding.hooked(name)
+    fleet.scale("pool", 1)
+    run.until(lambda: len(guarding.log) == 3, "those that are too many are served")
+    (left,) = fleet.until_running("pool", 1)
+    assert set(guarding.log[1:]) == {f"backup pre-drain {name}" for name in set(names) - {left}}
+
+
+def test_what_cannot_hold_is_said(guarding, fleet, world):
+    """A Machine that is past a point, and one without a Node: said in the report, and not waited for."""
+    lonely = fleet.unbound("lonely")
+    fleet.annotate(lonely, {f"{PRE_TERMINATE}/{HOOK}": OWNER})
+    fleet.delete(lonely)
+    fleet.until_reason(lonely, "WaitingForPreTerminateHook")
+
+    files = {"pre_drain_tasks": guarding.tasks("before"), "pre_terminate_tasks": guarding.tasks("after")}
+    done = guarding.run(lonely, **files, make_up=True).good()
+    assert [(hook["point"], hook["error"]) for hook in done.report["hooks"]] == [("pre-drain", "cannot_hold")]
+    assert done.report["summary"]["cannot_hold"] == [lonely]
+    assert points(done) == {(lonely, "pre-terminate"): "released"}
+    assert guarding.log == [f"after pre-terminate {lonely}"], "it had no hook of ours before its drain"
+    fleet.until_gone(lonely)
+
+
+def test_a_point_that_is_skipped_is_made_up_for(guarding, fleet, world):
+    """Without a Node, Cluster API goes past pre-drain hooks."""
+    lonely = fleet.unbound("lonely")
+    files = {"pre_drain_tasks": guarding.tasks("before"), "pre_terminate_tasks": guarding.tasks("after")}
+    run = guarding.start(lonely, **files, make_up=True)
+    guarding.hooked(lonely)
+    fleet.delete(lonely)
+    done = run.done().good()
+    assert guarding.log == [f"before pre-terminate {lonely}", f"after pre-terminate {lonely}"]
+    assert "skipped pre-drain" in done.report["machines"][0]["detail"]
+    fleet.until_gone(lonely)
+
+
+def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
+    """It says so on the Machine as an Event. The next run goes on: what was done is not done again."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    first = guarding.tasks("first")
+    second = guarding.tasks("second", "echo no; exit 3")
+    run = guarding.start(name, pre_drain_tasks=[first, second])
+    guarding.hooked(name)
+    fleet.delete(name)
+    failed = run.done()
+    assert failed.code != 0
+    assert points(failed) == {(name, "pre-drain"): "failed"}
+    assert deleting(fleet.get(name)) == "WaitingForPreDrainHook"
+    (event, *_more) = guarding.events(name)
+    assert (event["type"], event["reason"]) == ("Warning", "MachineGuardFailed")
+    assert "User's task" in event["message"]
+    assert guarding.record(name)["result"] == "failed"
+    assert guarding.leases() == []
+
+    guarding.tasks("second")
+    elsewhere = guarding.folder / "elsewhere"
+    elsewhere.mkdir()
+    files = [shutil.copy(file, elsewhere) for file in (first, second)]
+    done = guarding.run(name, pre_drain_tasks=files).good()
+    fleet.until_gone(name)
+    assert guarding.log == [f"first pre-drain {name}", f"second pre-drain {name}"], "in another checkout, too"
+    assert done.report["machines"][0]["done"] == ["first.yml", "second.yml"]
+    assert done.report["machines"][0]["resumed"]
+
+
+def test_tried_again_after_a_while(guarding, fleet, world):
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    once = guarding.tasks("once", "mkdir once 2>/dev/null && exit 1 || true")
+    run = guarding.start(name, pre_drain_tasks=once, retry_seconds=1)
+    guarding.hooked(name)
+    fleet.delete(name)
+    done = run.done().good()
+    fleet.until_gone(name)
+    assert guarding.log == [f"once pre-drain {name}"]
+    assert done.report["summary"]["failed"] == []
+
+
+def test_a_deadline(guarding, fleet, world):
+    """It ends when nobody deletes anything; the hooks stay for the next run, and go when they are taken away."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    done = guarding.run(name, timeout=3).good()
+    assert done.report["summary"]["ended"] == ["deadline"]
+    assert done.report["machines"] == []
+    guarding.hooked(name)
+    guarding.run(name, state="absent").good()
+    assert fleet.hooks(name) == {}
+
+
+def test_what_is_left_is_said(guarding, fleet, world):
+    """A worker that has no more turns leaves one Machine that waits, and one that comes to our next hook."""
+    names = [fleet.machine(node) for node in world.nodes(2)]
+    for name in names:
+        waiting(fleet, name)
+    done = guarding.run(*names, parallel=1, variables={"__machine_guard_most_turns": 1})
+    assert done.code != 0
+    ((begun, _point),) = points(done)
+    (left,) = set(names) - {begun}
+    assert done.report["summary"]["ended"] == ["1 turns"]
+    assert set(done.report["summary"]["waiting"]) == {begun, left}
+    assert done.stats["machine_guard_waiting"] == 2
+    assert f"Machine {left} is being deleted (WaitingForPreDrainHook)" in done.output
+    (event,) = guarding.events(left)
+    assert "it was not begun: the run ended (1 turns)" in event["message"]
+    assert guarding.leases() == []
+
+    guarding.run(*names).good()
+    for name in names:
+        fleet.until_gone(name)
+
+
+def test_left_at_the_deadline(guarding, fleet, world):
+    """Somebody else's hook keeps it away from ours until the run is over. Taking hooks away spares it, and says so."""
+    (node,) = world.nodes()
+    name = fleet.machine(node, annotations={f"{PRE_DRAIN}/theirs": "them", f"{PRE_TERMINATE}/{HOOK}": OWNER})
+    fleet.delete(name)
+    fleet.until_reason(name, "WaitingForPreDrainHook")
+    for settings in ({"timeout": 1}, {"state": "absent"}):
+        done = guarding.run(name, **settings)
+        assert done.code != 0
+        assert done.report["summary"]["waiting"] == [name]
+        assert f"Machine {name} is being deleted" in done.output
+        assert fleet.hooks(name)[f"{PRE_TERMINATE}/{HOOK}"] == OWNER
+    fleet.annotate(name, {f"{PRE_DRAIN}/theirs": None})
+    guarding.run(name).good()
+    fleet.until_gone(name)
+
+
+def test_every_boolean_as_text(guarding, fleet, world):
+    """As a command line gives them: "false" is false."""
+    lonely = fleet.unbound("lonely")
+    held, other = world.nodes(2)
+    name, spare = fleet.machine(held), fleet.machine(other)
+    waiting(fleet, lonely, "WaitingForPreTerminateHook")
+    waiting(fleet, name)
+    hold = {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}}
+    world.create("leases", held, hold)
+    run = guarding.start(
+        name,
+        spare,
+        lonely,
+        **dict.fromkeys(BOOLEANS, "false"),
+        retry_seconds=1,
+        pre_drain_tasks=[
+            guarding.tasks("first"),
+            guarding.tasks("second", "mkdir once 2>/dev/null && exit 1 || true"),
+        ],
+    )
+    run.until(lambda: guarding.record(name).get("phase") == "hold", "it waits for the holder")
+    fleet.until_gone(lonely)
+    assert guarding.log == [], "nothing is made up for"
+    world.delete("leases", held)
+    done = run.done().good()
+    fleet.until_gone(name)
+    assert guarding.log == [f"first pre-drain {name}", f"second pre-drain {name}"]
+    assert fleet.hooks(spare) == {}
+    assert not {"replacement", "drain", "volumes"} & {
+        phase for item in done.report["machines"] for phase in item["seconds"]
+    }
+
+
+def test_what_no_log_hides_stays_hidden(guarding, fleet, world):
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    waiting(fleet, name)
+    secret = {
+        "name": "Log in",
+        "ansible.builtin.fail": {"msg": "the password open-sesame is wrong"},
+        "no_log": True,
+    }
+    failed = guarding.run(name, pre_drain_tasks=guarding.tasks("backup", secret), arguments=("-vv",), stop="idle")
+    assert failed.code != 0
+    (entry,) = failed.report["machines"]
+    assert (entry["result"], entry["detail"]) == ("failed", "Log in: hidden (no_log)")
+    (event,) = guarding.events(name)
+    assert "Log in: hidden (no_log)" in event["message"]
+    # ansible-core shows the words of an action that fails itself.
+    ours = [line for line in failed.output.splitlines() if not line.startswith("[ERROR]: Task failed: Action failed:")]
+    everything = (*ours, json.dumps(failed.report), json.dumps(event), json.dumps(fleet.get(name)))
+    assert not [text for text in everything if "open-sesame" in text]
+    fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
+
+
+def test_a_host_that_can_not_be_reached(guarding, fleet, world):
+    """The only worker drops out: it is reported all the same."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    waiting(fleet, name)
+    away = {
+        "name": "Ask a host that is down",
+        "ansible.builtin.raw": "true",
+        "delegate_to": "nowhere",
+        "vars": {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
+    }
+    done = guarding.run(name, parallel=1, pre_drain_tasks=guarding.tasks("backup", away))
+    assert done.code != 0
+    assert points(done) == {(name, "pre-drain"): "failed"}
+    assert done.stats["machine_guard_failed_machines"] == name
+    (event,) = guarding.events(name)
+    assert "unreachable" in event["message"]
+    assert guarding.leases() == []
+    fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
+
+
+def test_two_files_of_one_name(guarding, fleet):
+    """By their names is remembered which of them were done."""
+    file = guarding.tasks("backup")
+    elsewhere = guarding.folder / "elsewhere"
+    elsewhere.mkdir()
+    refused = guarding.run("any", pre_drain_tasks=[file, shutil.copy(file, elsewhere)])
+    assert refused.code != 0
+    assert "Two files of tasks of one point have the same name, backup.yml, backup.yml" in refused.output
+
+
+def test_somebody_holds_the_node(guarding, fleet, world):
+    """Its work is not interrupted: neither the drain nor the end of the machine comes before it lets go."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    world.owned("app", node)
+    hold = {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}}
+    world.create("leases", node, hold)
+    run = guarding.start(name, pre_drain_tasks=guarding.tasks("backup"))
+    guarding.hooked(name)
+    fleet.delete(name)
+    run.until(lambda: guarding.record(name).get("phase") == "hold", "it waits for the holder")
+    assert guarding.log == []
+    assert "app" in world.pods(node)
+    world.delete("leases", node)
+    run.done().good()
+    fleet.until_gone(name)
+
+
+def test_its_volumes_have_to_be_gone(guarding, fleet, world):
+    (node,) = world.nodes()
+    name = fleet.machine(node, annotations={"machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach": ""})
+    attach(world, node)
+    run = guarding.start(name)
+    guarding.hooked(name)
+    fleet.delete(name)
+    run.until(lambda: guarding.record(name).get("phase") == "volumes", "it waits for the volumes")
+    assert deleting(fleet.get(name)) == "WaitingForPreTerminateHook"
+    detach(world, node)
+    run.done().good()
+    fleet.until_gone(name)
+
+
+def test_two_runs_at_once(guarding, fleet, world):
+    """The user's tasks are run by one of them."""
+    names = [fleet.machine(node) for node in world.nodes(3)]
+    files = {"pre_drain_tasks": guarding.tasks("backup", "sleep 1"), "pre_terminate_tasks": guarding.tasks("out")}
+    runs = [guarding.start(*names, **files) for _number in range(2)]
+    for name in names:
+        guarding.hooked(name)
+    for name in names:
+        fleet.delete(name)
+    done = [run.done().good() for run in runs]
+    for name in names:
+        fleet.until_gone(name)
+    assert sorted(guarding.log) == sorted(
+        [f"backup pre-drain {name}" for name in names] + [f"out pre-terminate {name}" for name in names]
+    )
+    assert not points(done[0]).keys() & points(done[1]).keys()
+    assert len(points(done[0])) + len(points(done[1])) == 6
+
+
+def test_check_mode(guarding, fleet, world):
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    done = guarding.run(name, arguments=("--check",)).good()
+    assert fleet.hooks(name) == {}
+    assert done.report["machines"] == []
+
+
+def test_no_such_machine(guarding, fleet):
+    """It may be gone already, and that is said."""
+    done = guarding.run("nobody").good()
+    assert "there is no Machine nobody" in done.output
+    assert done.report["summary"]["unknown"] == ["nobody"]
+    assert done.report["summary"]["ended"] == ["gone"]
+
+
+def test_nothing_is_selected(guarding, fleet):
+    refused = guarding.run()
+    assert refused.code != 0
+    assert "Say on which Machines hooks are set" in refused.output
+
+
+def test_a_limit_that_leaves_out_the_workers(guarding, fleet, world):
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    refused = guarding.run(name, timeout=1, arguments=("--limit", "localhost"))
+    assert refused.code != 0
+    assert "localhost,machine_guard_workers" in refused.output
+
+
+def waiting(fleet, name, reason="WaitingForPreDrainHook"):
+    """Returns when the deletion of a Machine waits for hooks of ours that no run has set."""
+    fleet.annotate(name, {f"{point}/{HOOK}": OWNER for point in (PRE_DRAIN, PRE_TERMINATE)})
+    fleet.delete(name)
+    fleet.until_reason(name, reason)
+
+
+def hooks_in(item):
+    return [key for key in (item or {"metadata": {}})["metadata"].get("annotations") or {} if ".delete.hook." in key]

@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A guard that is killed at each step, and the same command again at once.
+
+Killed is ansible-playbook with its process group. The second run ends where an undisturbed one would; no file of the
+user's tasks is run twice, and no hook is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from integration.guards import Guarding
+from integration.halts import Halt
+from integration.machines_capi import Fleet, controlled
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+
+# A run counts as dead after 90 s, and several points are tried at once.
+PATIENCE = 500
+AT_ONCE = 4
+BOTH, END = ("pre-drain", "pre-terminate"), ("pre-terminate",)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where the first run is killed.
+
+    Attributes:
+        name: What was last.
+        module: The task with this module after which it is killed; empty for in the second file of the user's tasks.
+        phase: What the record on the Machine has to tell then: proof that it was there.
+        options: Some of that task's.
+        points: Where there are hooks.
+    """
+
+    name: str
+    module: str
+    phase: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    points: tuple[str, ...] = BOTH
+
+
+POINTS = (
+    Point("hooks-set", "deletion_hook", ""),
+    Point("taken", "machine_guard_step", "claim"),
+    Point("node-claimed", "node_claim", "claim"),
+    Point("nobody-holds-it", "lease_hold_info", "hold"),
+    Point("first-file-done", "machine_guard_record", "tasks", {"done_at": "pre-drain"}),
+    Point("in-the-second-file", "", "tasks"),
+    Point("drained", "drain", "drain"),
+    Point("let-go-before-the-drain", "machine_guard_record", "release", {"result": "released"}),
+    Point("volumes-gone", "machine_guard_wait", "volumes", points=END),
+    Point("let-go-at-the-end", "machine_guard_record", "", {"result": "released"}, points=END),
+)
+
+
+def play(stage: Any, point: Point | None) -> dict[str, Any]:
+    world, ansible = stage()
+    fleet = Fleet(world)
+    guarding = Guarding(fleet, ansible)
+    try:
+        (node,) = world.nodes()
+        name = fleet.machine(node)
+        world.owned("app", node)
+        halt = Halt(ansible.folder / "halt")
+        last = halt.command if point and not point.module else "true"
+        settings = {
+            "points": list(point.points if point else BOTH),
+            "parallel": 1,
+            "pre_drain_tasks": [guarding.tasks("first"), guarding.tasks("second", last)],
+            "pre_terminate_tasks": guarding.tasks("last"),
+        }
+        if point:
+            host = "localhost" if point.module == "deletion_hook" else "machine_guard_1"
+            there = halt.after(host, point.module, **point.options) if point.module else {}
+            run = guarding.start(name, environment=there, **settings)
+            if host != "localhost":
+                guarding.hooked(name, *point.points)
+                fleet.delete(name)
+            run.until(lambda: halt.reached, point.name, PATIENCE)
+            run.kill()
+            if point.phase:
+                assert guarding.record(name)["phase"] == point.phase
+        again = guarding.start(name, **settings)
+        if not point or point.module == "deletion_hook":
+            guarding.hooked(name)
+            fleet.delete(name)
+        done = again.done(PATIENCE).good()
+        fleet.until_gone(name)
+        return {
+            "log": [line.replace(name, "it") for line in guarding.log],
+            "failed": done.report["summary"]["failed"],
+            "node": world.cluster.find(paths.node(node)),
+        }
+    finally:
+        guarding.close()
+        fleet.close()
+
+
+@pytest.fixture(scope="module")
+def played(request, lab, stage):
+    """What becomes of each chosen point; several are played at once, because each waits until a run counts as dead."""
+    mine = [item for item in request.session.items if item.function is test_killed_and_started_again]
+    with controlled(lab), ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        yield {item.nodeid: pool.submit(play, stage, item.callspec.params["point"]) for item in mine}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", [None, *POINTS], ids=lambda point: point.name if point else "undisturbed")
+def test_killed_and_started_again(played, request, point):
+    before = ["first pre-drain it", "second pre-drain it"] if not point or point.points == BOTH else []
+    assert played[request.node.nodeid].result() == {
+        "log": [*before, "last pre-terminate it"],
+        "failed": [],
+        "node": None,
+    }

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Machines whose node is not heard of: fenced before Cluster API goes on with them as if they were off."""
+
+from __future__ import annotations
+
+import pytest
+from integration.failovers import TAINT, Failovers
+from integration.guards import HOOK, Guarding, points
+from integration.halts import Halt
+from integration.machines_capi import PRE_DRAIN, Fleet, controlled, deleting
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+
+
+@pytest.fixture(scope="module")
+def capi(lab):
+    with controlled(lab) as found:
+        yield found
+
+
+@pytest.fixture
+def fleet(capi, world):
+    found = Fleet(world)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def guarding(fleet, ansible):
+    found = Guarding(fleet, ansible)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def failovers(world, ansible):
+    return Failovers(world, ansible)
+
+
+def fencing(failovers, world, name):
+    """Variables of the role failover; its command writes down which hooks were there when it switched the node off."""
+    namespace = world.namespace
+    look = f"$kubectl -n {namespace} get machine {name} -o jsonpath='{{.metadata.annotations}}' > $log.hooks"
+    settings = {"selector": f"pool={namespace}", "max_unhealthy": 1, "confirm_seconds": 0}
+    return {f"failover_{key}": value for key, value in {**settings, **failovers.by_command(fence=look)}.items()}
+
+
+def test_it_is_fenced_first(guarding, fleet, failovers, world):
+    victim = failovers.victim()
+    name = fleet.machine(victim.name)
+    world.owned("app", victim.name)
+    nodes = world.record(paths.NODES, field_selector=f"metadata.name={victim.name}")
+    run = guarding.start(
+        name, variables=fencing(failovers, world, name), pre_drain_tasks=guarding.tasks("before"), parallel=1
+    )
+    guarding.hooked(name)
+    victim.hang()
+    fleet.delete(name)
+
+    done = run.done().good()
+    fleet.until_gone(name)
+    assert failovers.commands == ["off"], "once, for both points"
+    assert f"{PRE_DRAIN}/{HOOK}" in failovers.log.with_name("commands.hooks").read_text(), "before our first hook went"
+    assert any(tainted(change.object) for change in nodes.changes)
+    assert points(done) == {(name, "pre-drain"): "released", (name, "pre-terminate"): "released"}
+    assert {item["node_state"] for item in done.report["machines"]} <= {"off", "gone"}
+    assert guarding.log == [f"before pre-drain {name}"]
+
+
+def test_it_dies_while_the_users_tasks_run(guarding, fleet, failovers, world, ansible):
+    victim = failovers.victim()
+    name = fleet.machine(victim.name)
+    halt = Halt(ansible.folder / "halt")
+    run = guarding.start(
+        name,
+        variables=fencing(failovers, world, name),
+        pre_drain_tasks=guarding.tasks("before", halt.command),
+        parallel=1,
+    )
+    guarding.hooked(name)
+    fleet.delete(name)
+    run.until(lambda: halt.reached, "the user's task")
+    victim.hang()
+    halt.let_go()
+
+    run.done().good()
+    fleet.until_gone(name)
+    assert failovers.commands == ["off"]
+
+
+def test_without_a_way_to_fence_it_stays(guarding, fleet, failovers, world):
+    victim = failovers.victim()
+    name = fleet.machine(victim.name)
+    run = guarding.start(name, unreachable="keep", parallel=1)
+    guarding.hooked(name)
+    victim.hang()
+    fleet.delete(name)
+    done = run.done()
+    assert done.code != 0
+    assert points(done) == {(name, "pre-drain"): "failed"}
+    assert deleting(fleet.get(name)) == "WaitingForPreDrainHook"
+    assert "is not heard of" in guarding.events(name)[0]["message"]
+    assert victim.taint is None
+
+    victim.wake()
+    guarding.run(name, unreachable="keep").good()
+    fleet.until_gone(name)
+
+
+def tainted(node):
+    return any(taint["key"] == TAINT for taint in node["spec"].get("taints") or [])
