@@ -46,6 +46,20 @@ _LABELS = {
 }
 _KEPT_FAILURES = 10
 
+# What a record has to have.
+_TYPES: Mapping[str, type] = {
+    "uid": str,
+    "run": str,
+    "point": str,
+    "result": str,
+    "since": str,
+    "phase": str,
+    "phases": dict,
+    "done": dict,
+    "failures": dict,
+    "facts": dict,
+}
+
 
 class Unfenced(Refused):
     """The Node is not heard of, and nothing proves that it is off."""
@@ -191,12 +205,6 @@ def written(machine: Object, hook: str, record: Mapping[str, Any]) -> str:
     """The annotation with this record; those of other hooks stay in it."""
     known = _node.record(machine, MACHINE_GUARD) or {}
     return json.dumps({**known, hook: dict(record)}, sort_keys=True)
-
-
-_TYPES: dict[str, type] = {
-    **dict.fromkeys(("uid", "run", "point", "result", "since", "phase"), str),
-    **dict.fromkeys(("phases", "done", "failures", "facts"), dict),
-}
 
 
 def run_id(base: str, worker: str) -> str:
