@@ -277,6 +277,24 @@ def test_left_at_the_deadline(guarding, fleet, world):
     fleet.until_gone(name)
 
 
+def test_nothing_is_begun_after_the_deadline(guarding, fleet, world):
+    names = [fleet.machine(node) for node in world.nodes(2)]
+    for name in names:
+        waiting(fleet, name)
+    until_it_is_over = "while [ $(date +%s) -le {{ __machine_guard_ends }} ]; do sleep 0.1; done"
+    done = guarding.run(*names, parallel=1, timeout=5, pre_drain_tasks=guarding.tasks("slow", until_it_is_over))
+    assert done.code != 0
+    ((begun, _point),) = points(done)
+    (left,) = set(names) - {begun}
+    assert guarding.log == [f"slow pre-drain {begun}"], "what was begun is brought to its end"
+    assert done.report["summary"]["ended"] == ["deadline"]
+    assert left in done.report["summary"]["waiting"]
+
+    guarding.run(*names).good()
+    for name in names:
+        fleet.until_gone(name)
+
+
 def test_every_boolean_as_text(guarding, fleet, world):
     """As a command line gives them: "false" is false."""
     lonely = fleet.unbound("lonely")
