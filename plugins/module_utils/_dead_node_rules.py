@@ -18,6 +18,7 @@ from ._claim import claim_of
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
 from ._event_book import Matter
+from ._names import FAILOVER
 from ._out_of_service_rules import taint_of
 
 # Of the condition Ready: what the node controller writes about a node that is silent, and a kubelet about itself.
@@ -60,7 +61,7 @@ def silence(node: Object, *, reporting: bool) -> Matter | None:
 
 def is_moved(node: Object) -> bool:
     """Whether the node was failed over and has not come back since."""
-    record = _failover.record_of(node)
+    record = _node.record(node, FAILOVER)
     return record is not None and record.get("result") == _failover.MOVED and taint_of(node) is not None
 
 
@@ -85,7 +86,7 @@ def sign_of_life(lease: Object | None, since: datetime, now: datetime, before: S
 def describe(node: Object) -> dict[str, Any]:
     """A node as events show it."""
     metadata, machine, claim = node["metadata"], _machine.name_of(node), claim_of(node)
-    record = _failover.record_of(node)
+    record = _node.record(node, FAILOVER)
     return {
         "name": metadata["name"],
         "uid": metadata["uid"],
