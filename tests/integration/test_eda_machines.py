@@ -55,6 +55,7 @@ def guarded(fleet, count=1, annotations=None):
     return [fleet.machine(node, annotations=annotations or OURS) for node in fleet.world.nodes(count)]
 
 
+@pytest.mark.long
 def test_each_point_is_told_once_and_again_after_a_restart(fleet, listen):
     (name,) = guarded(fleet)
     told = listen(owner="holdfast.kubernetes")
@@ -111,6 +112,7 @@ def test_a_machine_that_is_deleted_is_served_within_seconds_and_goes(fleet, rule
     assert "fatal:" not in run.output
 
 
+@pytest.mark.long
 def test_the_second_point_is_not_taken_for_the_first(fleet, rulebooks):
     (name,) = guarded(fleet)
 

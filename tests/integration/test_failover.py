@@ -145,6 +145,7 @@ def test_by_metal3_there_and_back(failovers, victim, host, volumes):
     assert victim.untouched
 
 
+@pytest.mark.long
 def test_soft_becomes_hard_by_the_deadline(failovers, victim, hosts):
     host = hosts.add(victim.name, times=replace(Times.quick(), soft_timeout=12.0))
     host.faults(soft_ignored=True)
@@ -192,6 +193,7 @@ def step(victim, **options):
     return victim.world.run(failover_step, name=victim.name, confirm_seconds=0, claim_timeout=0, **{**known, **options})
 
 
+@pytest.mark.long
 def test_check_mode_looks_and_does_nothing(failovers, victim):
     victim.hang()
     done = failovers.run(victim.name, arguments=("--check",), **failovers.by_command()).good()
@@ -468,6 +470,7 @@ def test_a_node_that_comes_back_under_the_taint(failovers, victim, tmp_path):
     assert (victim.record["result"], victim.claim) == ("failed", {})
 
 
+@pytest.mark.long
 def test_a_sign_of_life_after_the_fence_command(failovers, victim, tmp_path):
     halt = Halt(tmp_path / "halt")
     variables = failovers.by_command(fence=f"({halt.command})")
@@ -543,6 +546,7 @@ def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     assert not victim.world.cordoned(victim.name)
 
 
+@pytest.mark.long
 def test_a_node_that_others_had_cordoned_stays_so(failovers, victim):
     variables = failovers.by_command()
     victim.world.cluster.merge(paths.node(victim.name), {"spec": {"unschedulable": True}})

@@ -88,6 +88,7 @@ def test_there_and_back_with_the_documented_rights(failovers, victim, host, acce
     assert victim.untouched
 
 
+@pytest.mark.long
 def test_without_the_management_cluster_no_host_is_found(failovers, victim, host):
     victim.hang()
 
@@ -99,6 +100,7 @@ def test_without_the_management_cluster_no_host_is_found(failovers, victim, host
     assert KEY not in host.annotations
 
 
+@pytest.mark.long
 def test_a_node_that_was_deleted_meanwhile_gets_its_host_back(failovers, victim, host, access):
     victim.world.owned("goes", victim.name)
     victim.hang()

@@ -265,6 +265,7 @@ def test_what_cannot_work_is_refused_with_nothing_changed(old, world):
     assert old.snapshot() == old.bare
 
 
+@pytest.mark.long
 def test_one_form_after_the_other_and_off(old):
     old.play(by_priority=BY_PRIORITY).good()
     groups = [{"priority": item["priority"], "shutdownGracePeriodSeconds": item["seconds"]} for item in BY_PRIORITY]
@@ -293,6 +294,7 @@ def test_one_form_after_the_other_and_off(old):
     assert old.snapshot() == old.bare
 
 
+@pytest.mark.long
 def test_a_drop_in_beats_what_all_other_files_say(old):
     command = old.ssh("sed -n 's/^ExecStart=//p' /etc/systemd/system/kubelet.service")
     header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

@@ -170,6 +170,7 @@ def test_what_cannot_hold_is_said(guarding, fleet, world):
     fleet.until_gone(lonely)
 
 
+@pytest.mark.long
 def test_a_point_that_is_skipped_is_made_up_for(guarding, fleet, world):
     """Without a Node, Cluster API goes past pre-drain hooks."""
     lonely = fleet.unbound("lonely")
@@ -213,6 +214,7 @@ def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
     assert done.report["machines"][0]["resumed"]
 
 
+@pytest.mark.long
 def test_tried_again_after_a_while(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node)
@@ -238,6 +240,7 @@ def test_a_deadline(guarding, fleet, world):
     assert fleet.hooks(name) == {}
 
 
+@pytest.mark.long
 def test_what_is_left_is_said(guarding, fleet, world):
     """A worker that has no more turns leaves one Machine that waits, and one that comes to our next hook."""
     names = [fleet.machine(node) for node in world.nodes(2)]
@@ -277,6 +280,7 @@ def test_left_at_the_deadline(guarding, fleet, world):
     fleet.until_gone(name)
 
 
+@pytest.mark.long
 def test_nothing_is_begun_after_the_deadline(guarding, fleet, world):
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
@@ -350,6 +354,7 @@ def test_what_no_log_hides_stays_hidden(guarding, fleet, world):
     fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
 
 
+@pytest.mark.long
 def test_a_host_that_can_not_be_reached(guarding, fleet, world):
     """The only worker drops out: it is reported all the same."""
     (node,) = world.nodes()
@@ -381,6 +386,7 @@ def test_two_files_of_one_name(guarding, fleet):
     assert "Two files of tasks of one point have the same name, backup.yml, backup.yml" in refused.output
 
 
+@pytest.mark.long
 def test_somebody_holds_the_node(guarding, fleet, world):
     """Its work is not interrupted: neither the drain nor the end of the machine comes before it lets go."""
     (node,) = world.nodes()

@@ -52,6 +52,7 @@ def node(workload, world):
     return name
 
 
+@pytest.mark.long
 def test_two_clusters(guarding, fleet, world, workload, node):
     """Hooks, records and signs of life are where the Machines are; holds, claims and cordons where the Nodes are."""
     cluster, _kubeconfig = workload

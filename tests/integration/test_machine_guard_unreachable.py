@@ -69,6 +69,7 @@ def test_it_is_fenced_first(guarding, fleet, failovers, world):
     assert guarding.log == [f"before pre-drain {name}"]
 
 
+@pytest.mark.long
 def test_it_dies_while_the_users_tasks_run(guarding, fleet, failovers, world, ansible):
     victim = failovers.victim()
     name = fleet.machine(victim.name)
@@ -90,6 +91,7 @@ def test_it_dies_while_the_users_tasks_run(guarding, fleet, failovers, world, an
     assert failovers.commands == ["off"]
 
 
+@pytest.mark.long
 def test_without_a_way_to_fence_it_stays(guarding, fleet, failovers, world):
     victim = failovers.victim()
     name = fleet.machine(victim.name)
