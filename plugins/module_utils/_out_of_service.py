@@ -122,8 +122,10 @@ class _Contents:
 
 def _put_on(context: Context, params: Params) -> Result:
     deadline = Deadline(params["wait_timeout"])
-    change: _Change = retry_conflicts(lambda: _try_to_put_on(context, params), seconds=_PATIENCE)
+    # Before, too: on a busy machine some may be gone before they are looked at.
     contents = _look(context.cluster, params["name"], params["value"])
+    change: _Change = retry_conflicts(lambda: _try_to_put_on(context, params), seconds=_PATIENCE)
+    _watch(context.cluster, params["name"], params["value"], Deadline(0), contents)
     if not params["wait"] or context.check_mode:
         return _result(change, contents, deadline)
     _watch(context.cluster, params["name"], params["value"], deadline, contents)
