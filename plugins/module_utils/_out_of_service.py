@@ -127,9 +127,11 @@ class _Contents:
 
 def _put_on(context: Context, params: Params) -> Result:
     began = Deadline(None)
+    # Before, too: on a busy machine some may be gone before they are looked at.
+    contents = _look(context.cluster, params["name"], params["value"])
     change = _prove_and_put_on(context, params)
     deadline = Deadline(params["wait_timeout"])
-    contents = _look(context.cluster, params["name"], params["value"])
+    _watch(context.cluster, params["name"], params["value"], Deadline(0), contents)
     if not params["wait"] or context.check_mode:
         return {**_result(change, contents, began), "back": False}
     _watch(context.cluster, params["name"], params["value"], deadline, contents)

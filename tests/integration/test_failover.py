@@ -510,6 +510,23 @@ def test_the_deadline_names_each_volume(failovers, victim, volumes):
     assert failovers.commands == ["off"]
 
 
+def test_what_is_gone_before_it_is_waited_for_is_told_all_the_same(failovers, victim, tmp_path):
+    halt = Halt(tmp_path / "halt")
+    victim.world.owned("goes", victim.name)
+    victim.hang()
+    there = halt.after("localhost", "out_of_service", wait=False)
+    run = failovers.start(victim.name, environment=there, **failovers.by_command())
+    run.until(lambda: halt.reached, "tainted", PATIENCE)
+    victim.world.until(victim.world.path("pods"), "goes", lambda item: item is None)
+    halt.let_go()
+    done = run.done(PATIENCE).good()
+
+    (entry,) = done.report["nodes"]
+    assert [(item["name"], item["state"]) for item in entry["pods"]] == [("goes", "gone")]
+    assert entry["detail"].startswith("1 pod and")
+    assert [item["state"] for item in failovers.audit()[entry["operation"]]["pods"]] == ["gone"]
+
+
 # -- two at once ------------------------------------------------------------------------------------------------------
 
 
