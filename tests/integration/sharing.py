@@ -26,8 +26,16 @@ _REAL = {
     "test_rolling_reboot_graceful": "node-1",
 }
 
-# They share Cluster API's controller, of which there is one: it is started once for all tests of a file.
-_MACHINES = ("test_lab_capi", "test_deletion_hook", "test_eda_machines", "test_machine_guard")
+# They share Cluster API's controller, or its kinds alone, of which there is one: it is there once for all tests of a
+# file, and whoever waited for it would keep a process from the rest.
+_MACHINES = (
+    "test_deletion_hook",
+    "test_doctor",
+    "test_eda_machines",
+    "test_lab_capi",
+    "test_machine_guard",
+    "test_node_opt_outs",
+)
 
 
 def nodes_of(nodeid: str) -> tuple[str, ...]:
