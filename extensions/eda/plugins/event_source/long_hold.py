@@ -52,9 +52,9 @@ from pathlib import Path
 from typing import Any
 
 # ansible-rulebook runs this file by its path and, unlike Ansible, does not let collections be imported.
-_COLLECTIONS = str(Path(__file__).absolute().parents[7])
-if _COLLECTIONS not in sys.path:
-    sys.path.insert(0, _COLLECTIONS)
+# A checkout may lie elsewhere than in a folder of collections.
+_COLLECTIONS = [str(folder) for folder in Path(__file__).absolute().parents][7:8]
+sys.path[:0] = [folder for folder in _COLLECTIONS if folder not in sys.path]
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._long_hold import LongHold
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._event_source import Queue, serve
