@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import runpy
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._long_hold imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._teller import Later
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._waiting_machine import WaitingMachine
 
-EDA = Path(__file__).resolve().parents[2] / "extensions/eda"
+CHECKOUT = Path(__file__).resolve().parents[2]
+EDA = CHECKOUT / "extensions/eda"
 SOURCES = sorted((EDA / "plugins/event_source").glob("*.py"))
 RULEBOOKS = sorted((EDA / "rulebooks").glob("*.yml"))
 PRE_DRAIN = "pre-drain.delete.hook.machine.cluster.x-k8s.io"
@@ -167,10 +169,21 @@ class TestSource:
             assert documented[name].get("default") == option.get("default")
         assert yaml.safe_load(found["EXAMPLES"])[0]["sources"][0].keys() == {f"holdfast.kubernetes.{path.stem}"}
 
-    def test_imports_from_where_it_lies(self, path):
-        program = ast.unparse(ast.parse(path.read_text()))
+    def test_is_run_by_its_path_from_where_collections_lie(self, path, tmp_path):
+        collection = tmp_path / "ansible_collections/holdfast/kubernetes"
+        collection.parent.mkdir(parents=True)
+        collection.symlink_to(CHECKOUT)
+        source = collection / path.relative_to(CHECKOUT)
 
-        assert "Path(__file__).absolute().parents[7]" in program
+        # -I: nothing but the source itself says where collections lie.
+        program = f"import runpy; print(sorted(runpy.run_path({str(source)!r})['SPEC']))"
+        ran = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
+
+        assert ran.stderr == ""
+        assert ran.stdout.strip() == str(sorted(runpy.run_path(str(path))["SPEC"]))
+
+    def test_is_read_from_a_checkout_near_the_root(self, path):
+        exec(compile(path.read_text(), path.name, "exec"), {"__name__": path.stem, "__file__": f"/{path.name}"})
 
 
 @by_name(RULEBOOKS)
