@@ -10,11 +10,12 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import replace
 
-from . import _claim, _cordon, _doctor_report, _failover_audit, _ledger, _metal3, _node, _node_opt_outs, _run
+from . import _claim, _cordon, _doctor_report, _ledger, _node, _node_opt_outs, _run
+from . import _doctor_elsewhere as elsewhere
 from . import _ledger_store as store
 from . import _paths as paths
 from ._clock import to_text
-from ._cluster import Cluster, Object
+from ._cluster import Cluster
 from ._doctor_picture import Finding, Picture, Scope
 from ._doctor_rules import ROLE_OWNER, abandoned, examine
 from ._errors import ApiFailure, HoldfastError, NotFound, Refused
@@ -30,7 +31,7 @@ _MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER)
 
 def doctor(context: Context, params: Params) -> Result:
     """Report, and with ``state: cleared`` clear what is stale."""
-    picture = _with_failovers(context, take_picture(context.cluster))
+    picture = elsewhere.seen(context, take_picture(context.cluster))
     scope = _scope(context, params, picture)
     findings = examine(replace(picture, scope=scope), release=params["release"])
     stale = [finding for finding in findings if finding.stale]
@@ -74,30 +75,6 @@ def take_picture(cluster: Cluster, only: str = "") -> Picture:
                 nodes[name] = node
     runs = {run.id: run for run in _run.all_runs(cluster)}
     return Picture(nodes, ledgers, runs, cluster.now(), names=names)
-
-
-def _with_failovers(context: Context, picture: Picture) -> Picture:
-    """What failovers may have left elsewhere. Rights to see that are not needed for the rest."""
-    hosts: list[Object] = []
-    attachments: list[Object] = []
-    try:
-        attachments = list(context.cluster.items(paths.VOLUME_ATTACHMENTS))
-    except ApiFailure as error:
-        context.warn(f"Volumes of nodes that are no more were not looked for: {error.message}")
-    # A Node may have been made between the two lists.
-    wanted = {item["spec"]["nodeName"] for item in attachments} - set(picture.names or ())
-    younger = {name for name in wanted if context.cluster.find(paths.node(name))}
-    try:
-        hosts = _metal3.listed(context.management)
-    except HoldfastError as error:
-        context.warn(f"Keys that keep BareMetalHosts off were not looked for: {error.message}")
-    return replace(
-        picture,
-        names={*(picture.names or ()), *younger},
-        hosts=hosts,
-        attachments=attachments,
-        failovers=_failover_audit.unfinished_of(_failover_audit.read(context.cluster)),
-    )
 
 
 def _scope(context: Context, params: Params, picture: Picture) -> Scope:

@@ -25,10 +25,10 @@ class Finding:
 
     Attributes:
         kind: cordon, opt_outs, claim, record (of an operation on a Node), slot, operation, failover, taint, key,
-            attachment or run.
+            attachment, machine or run.
         node: The Node that it is about; empty for operations and runs.
         group: The group whose ledger it is in; empty for what is on a Node.
-        operation: Id of the operation that it belongs to.
+        operation: Id of the operation that it belongs to; of a Machine, its namespace and name.
         run: Id of the run that it belongs to.
         holder: Who that is, for people; empty where it left no sign of life. Of a cordon of others, its owner.
         since: Since when it stands.
@@ -81,6 +81,8 @@ class Scope:
     def has(self, finding: Finding) -> bool:
         if finding.kind == "operation" and not self.operations:
             return False
+        if finding.kind == "machine" and not finding.node:
+            return self.nodes is None
         here = not finding.node or self.nodes is None or finding.node in self.nodes
         return here and (not finding.group or self.group in ("", finding.group))
 
@@ -94,6 +96,8 @@ class Picture:
         hosts: The BareMetalHosts of the management cluster.
         attachments: The VolumeAttachments.
         failovers: What is kept of the last failover of each node that is not known to be back from it.
+        machines: Those of the management cluster that are being deleted and that one of our runs has worked on.
+        works: The runs of the management cluster, and whether each lives.
     """
 
     nodes: Mapping[str, Object]
@@ -105,6 +109,8 @@ class Picture:
     hosts: Collection[Object] = ()
     attachments: Collection[Object] = ()
     failovers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    machines: Collection[Object] = ()
+    works: Mapping[str, bool] = field(default_factory=dict)
 
     def alive(self, run: str) -> bool:
         return run in self.runs and self.runs[run].alive(self.now)

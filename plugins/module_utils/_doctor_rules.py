@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _doctor_failover as failovers
+from . import _doctor_machines as machines
 from . import _doctor_todo as todo
 from . import _node, _opt_outs
 from ._claim import claim_of
@@ -22,7 +23,7 @@ from ._ledger import FAILED, Slot
 from ._names import CORDON, KEEP_CORDONED, OPERATION
 
 ROLE_OWNER = "rolling_reboot"
-ORDER = ("cordon", "opt_outs", "claim", "record", "slot", "operation", *failovers.KINDS, "run")
+ORDER = ("cordon", "opt_outs", "claim", "record", "slot", "operation", *failovers.KINDS, machines.KIND, "run")
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def examine(picture: Picture, *, release: Collection[str] = ()) -> list[Finding]
         *(finding for name in picture.nodes for finding in _on_node(picture, name, release)),
         *(finding for group in picture.ledgers for finding in _in_ledger(picture, group, release)),
         *failovers.examine(picture),
+        *machines.examine(picture),
     ]
     within = [finding for finding in found if picture.scope.has(finding)]
     stays = [finding for finding in found if not finding.stale or not picture.scope.has(finding)]

@@ -15,7 +15,8 @@ description:
   - Clears what belongs to a dead run, where that breaks nothing. A node that is not Ready, or that has failed, is left as it
     is, and so is the operation that its slot belongs to; RV(findings[].todo) says what a person has to do.
   - Leaves what belongs to a live run, what names no run, and the cordons of others.
-  - Reports what failovers left too, which is for a person to see to. That is never cleared.
+  - Reports what failovers left too, and Machines whose deletion waits for work that was begun, which is for a person to see
+    to. That is never cleared.
   - Each thing is looked at again directly before it is cleared, so that a run that has come to life is not robbed.
   - Where a dead run is to be gone on with, start the same playbook again instead; what was cleared is forgotten.
 options:
@@ -85,7 +86,7 @@ findings:
     kind:
       description: V(cordon), V(opt_outs), V(claim), V(record) of an operation on a Node, V(slot), V(operation), V(failover) of a
         Node, V(taint) out-of-service on a Node that is Ready, V(key) that keeps a BareMetalHost off, V(attachment) of a volume to
-        a Node that is no more, or V(run).
+        a Node that is no more, V(machine) whose deletion waits for a hook that a run of ours has worked at, or V(run).
       type: str
       sample: slot
     node:
@@ -97,7 +98,7 @@ findings:
       type: str
       sample: default
     operation:
-      description: Id of the operation that it belongs to.
+      description: Id of the operation that it belongs to; of a Machine, its namespace and name.
       type: str
       sample: kernel-2026-11
     run:

@@ -14,6 +14,7 @@ from integration.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, con
 from integration.test_lab_capi import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.modules import doctor
 
 BOOLEANS = (
     "set_hooks",
@@ -202,6 +203,10 @@ def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
     assert "User's task" in event["message"]
     assert guarding.record(name)["result"] == "failed"
     assert guarding.leases() == []
+    (told,) = (item for item in world.run(doctor, nodes=[node])["findings"] if item["kind"] == "machine")
+    assert (told["operation"], told["alive"], told["stale"]) == (f"{fleet.namespace}/{name}", False, False)
+    assert "User's task" in told["why"]
+    assert "start guard_machine again" in told["todo"]
 
     guarding.tasks("second")
     elsewhere = guarding.folder / "elsewhere"

@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Machines whose deletion waits for one of our hooks, with work that somebody has begun and not brought to its end.
+
+Rules only. None of it is cleared: the next run goes on with what is on record, and a hook that went with its work
+undone would let the Machine go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from . import _machine_guard as guard
+from . import _node
+from ._cluster import Object
+from ._deletion_hook_rules import is_deleting, key_of, node_of, waits_for
+from ._doctor_picture import Finding, Picture
+from ._names import MACHINE_GUARD
+
+KIND = "machine"
+
+
+def is_marked(machine: Object) -> bool:
+    """Whether a Machine is one to look at."""
+    return is_deleting(machine) and MACHINE_GUARD in _node.annotations_of(machine)
+
+
+def examine(picture: Picture) -> Iterable[Finding]:
+    """Everything of this kind."""
+    for machine in picture.machines:
+        for hook in _node.record(machine, MACHINE_GUARD) or {}:
+            yield from _at_hook(picture, machine, hook)
+
+
+def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
+    record = guard.record_of(machine, hook)
+    if record is None or not waits_for(machine, record["point"], key_of(record["point"], hook)):
+        return
+    run, metadata = str(record["run"]), machine["metadata"]
+    name = f"{metadata['namespace']}/{metadata['name']}"
+    failed = record["result"] == guard.FAILED
+    state = f"failed ({record.get('detail') or 'no reason given'})" if failed else f"in phase {record['phase']}"
+    alive = picture.works.get(run, False)
+    yield Finding(
+        KIND,
+        node=node_of(machine) or "",
+        operation=name,
+        since=record["since"],
+        **{**picture.signs(run), "alive": alive},
+        why=f"Machine {name} waits at {record['point']} for hook {hook}; its work {state}",
+        todo="" if alive else _go_on(name, hook, failed=failed),
+    )
+
+
+def _go_on(name: str, hook: str, *, failed: bool) -> str:
+    mended = "Mend what its work failed at, and start" if failed else "Nobody works on it. Start"
+    return f"The deletion of Machine {name} waits for hook {hook}. {mended} guard_machine again, which goes on with it."
