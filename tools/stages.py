@@ -7,6 +7,7 @@ tools/stages.py lint|sanity|unit|integration|long|molecule|test
 
 Each stage prints what it did and its seconds; its whole output is kept in build/logs. A failure does not keep the
 later stages from running; the exit status is that of the first failure. The last line is `N passed, N failed`.
+`make test` has ansible-test, which uses one core, run beside the other stages that need no lab.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import workingtree
 
@@ -55,8 +57,15 @@ class Result:
     notes: list[str] = field(default_factory=list)
 
 
+Stage = Callable[[Any], Result]
+
+
 class Interrupted(BaseException):
     """Somebody wants us to end."""
+
+
+# What runs now, in whatever thread: who is interrupted ends it.
+_running: set[subprocess.Popen[bytes]] = set()
 
 
 def say(text: str = "") -> None:
@@ -109,6 +118,7 @@ def run(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        _running.add(process)
         try:
             while True:
                 status = process.poll()
@@ -122,6 +132,8 @@ def run(
         except BaseException:
             end(process)
             raise
+        finally:
+            _running.discard(process)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -271,7 +283,7 @@ def sanity(_options: argparse.Namespace) -> Result:
     if program := shellcheck():
         env["PATH"] += f"{os.pathsep}{Path(program).parent}"
     else:
-        say("  No shellcheck here and no Debian package of it to be had: that one test is left out.")
+        result.notes.append("  No shellcheck here and no Debian package of it to be had: that one test is left out.")
     version = "{}.{}".format(*sys.version_info[:2])
     command = ["ansible-test", "sanity", "--venv", "--python", version, "--color", "no"]
     result.status = run(command, log, cwd=tree, env=env)
@@ -282,12 +294,12 @@ def sanity(_options: argparse.Namespace) -> Result:
     result.failed = len(failed) or int(result.status != 0)
     result.passed = len(set(ran)) - len(failed)
     if result.status:
-        show_log(log)
+        result.notes.append(text.rstrip())
     elif not ran:
         result.status = result.failed = 1
-        say(f"ansible-test ran nothing, see {log.relative_to(CHECKOUT)}")
+        result.notes.append(f"ansible-test ran nothing, see {log.relative_to(CHECKOUT)}")
     else:
-        say(f"  {len(set(ran))} tests: {' '.join(sorted(set(ran)))}")
+        result.notes.append(f"  {len(set(ran))} tests: {' '.join(sorted(set(ran)))}")
     return result
 
 
@@ -445,12 +457,14 @@ class Report:
     def __init__(self) -> None:
         self.results: list[Result] = []
 
-    def stage(self, name: str, work: object, argument: object) -> Result:
+    def stage(self, name: str, work: Stage, argument: object) -> Result:
         say(f"== {name}")
         started = time.monotonic()
-        result: Result = work(argument)  # type: ignore[operator]
-        result.seconds = time.monotonic() - started
+        result = work(argument)
+        result.seconds = result.seconds or time.monotonic() - started
         self.results.append(result)
+        for note in result.notes:
+            say(note)
         say(f"== {name}: {'FAILED' if result.status else 'ok'}, {result.seconds:.1f} s")
         say()
         return result
@@ -464,6 +478,36 @@ class Report:
         failed = sum(result.failed for result in self.results)
         say(f"{passed} passed, {failed} failed")
         return next((result.status for result in self.results if result.status), 0)
+
+
+@contextlib.contextmanager
+def beside(
+    work: Callable[[argparse.Namespace], Result], options: argparse.Namespace
+) -> Iterator[Callable[[Any], Result]]:
+    """A stage that begins now, in a thread; to run the one that is given is to wait for it."""
+
+    def timed() -> Result:
+        started = time.monotonic()
+        result = work(options)
+        result.seconds = time.monotonic() - started
+        return result
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        future = pool.submit(timed)
+        try:
+            yield lambda _options: future.result()
+        except BaseException:
+            for process in list(_running):
+                end(process)
+            raise
+
+
+def without_lab(report: Report, options: argparse.Namespace) -> None:
+    """All stages that need no lab."""
+    with beside(sanity, options) as sanity_beside:
+        report.stage("lint", lint, options)
+        report.stage("unit", unit, options)
+        report.stage("sanity", sanity_beside, options)
 
 
 WITHOUT_LAB = {"lint": lint, "sanity": sanity, "unit": unit}
@@ -487,8 +531,7 @@ def main() -> int:
         with signals():
             lab.prepare()
             if options.stage == "test":
-                for name, work in WITHOUT_LAB.items():
-                    report.stage(name, work, options)
+                without_lab(report, options)
             if report.stage("lab up", lab_up, lab).status == 0:
                 for name, work in stages.items():
                     report.stage(name, work, options)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 
 import pytest
 from integration.guards import HOOK, OWNER, Guarding, points
-from integration.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.test_lab_capi import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
 from ansible_collections.holdfast.kubernetes.plugins.modules import doctor
 
 BOOLEANS = (
@@ -443,6 +445,58 @@ def test_two_runs_at_once(guarding, fleet, world):
     assert len(points(done[0])) + len(points(done[1])) == 6
 
 
+@pytest.mark.long
+def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
+    """Somebody's policy refuses them on one that is made meanwhile: it is told, and the others are served."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    waiting(fleet, name)
+    refuse_hooks(fleet, made, "odd")
+    go = guarding.folder / "go"
+    patient = f"for _ in $(seq 600); do [ ! -e {go} ] || exit 0; sleep 0.1; done; exit 1"
+    run = guarding.start(
+        cluster=NAME,
+        machines=[],
+        selector="!cluster.x-k8s.io/control-plane",
+        stop="idle",
+        set_hooks=True,
+        pre_drain_tasks=guarding.tasks("slow", patient),
+    )
+    run.until(lambda: guarding.record(name).get("phase") == "tasks", "it works on the one")
+    fleet.unbound("odd")
+    go.touch()
+    done = run.done()
+    assert done.code != 0
+    fleet.until_gone(name)
+    (refused,) = done.report["summary"]["refused"]
+    assert refused["machine"] == f"{fleet.namespace}/odd"
+    assert "no hooks here" in refused["detail"]
+    assert f"Machine {fleet.namespace}/odd could not be given our hooks" in done.output
+    assert set(points(done).values()) == {"released"}
+
+
+def test_the_node_of_another_machine(guarding, fleet, world):
+    """As where the wrong cluster was asked: nobody's work is begun, and the hook stays."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    waiting(fleet, name)
+    cluster = paths.one(fleet.path("clusters"), NAME)
+    # Cluster API would write its own words again.
+    fleet.cluster.merge(cluster, {"spec": {"paused": True}})
+    try:
+        world.cluster.merge(
+            paths.node(node), {"metadata": {"annotations": {"cluster.x-k8s.io/cluster-name": "another"}}}
+        )
+        failed = guarding.run(name, pre_drain_tasks=guarding.tasks("backup"), stop="idle")
+    finally:
+        fleet.cluster.merge(cluster, {"spec": {"paused": False}})
+    assert failed.code != 0
+    assert points(failed) == {(name, "pre-drain"): "failed"}
+    assert guarding.log == []
+    assert f"{PRE_DRAIN}/{HOOK}" in fleet.hooks(name)
+    fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
+
+
 def test_check_mode(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node)
@@ -478,6 +532,44 @@ def waiting(fleet, name, reason="WaitingForPreDrainHook"):
     fleet.annotate(name, {f"{point}/{HOOK}": OWNER for point in (PRE_DRAIN, PRE_TERMINATE)})
     fleet.delete(name)
     fleet.until_reason(name, reason)
+
+
+def refuse_hooks(fleet, made, name):
+    """A policy that refuses hooks on one Machine. Returns once the API server knows it."""
+    policy = f"no-hooks-{fleet.namespace}"
+    rule = {
+        "apiGroups": ["cluster.x-k8s.io"],
+        "apiVersions": ["*"],
+        "operations": ["UPDATE"],
+        "resources": ["machines"],
+    }
+    of_it = f"request.namespace == '{fleet.namespace}' && request.name == '{name}'"
+    hooked = (
+        "has(object.metadata.annotations) && object.metadata.annotations.exists(key, key.contains('.delete.hook.'))"
+    )
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [{"name": "one", "expression": of_it}],
+        "validations": [{"expression": f"!({hooked})", "message": "no hooks here"}],
+    }
+    binding = {"policyName": policy, "validationActions": ["Deny"]}
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    for kind, body in (("validatingadmissionpolicies", spec), ("validatingadmissionpolicybindings", binding)):
+        fleet.cluster.create(f"{admission}/{kind}", {"metadata": {"name": policy}, "spec": body})
+        made.objects.append(f"{admission}/{kind}/{policy}")
+    fleet.unbound(name)
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fleet.annotate(name, {f"{PRE_DRAIN}/probe": "probe"})
+        except ApiFailure:
+            break
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    fleet.annotate(name, {f"{PRE_DRAIN}/probe": None})
+    fleet.delete(name)
+    fleet.until_gone(name)
 
 
 def hooks_in(item):
