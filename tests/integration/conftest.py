@@ -45,6 +45,15 @@ PATIENCE = 60
 IMAGE = "localhost/lab/app:1"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before ``-m`` chooses among them."""
+    for item in items:
+        parameters = item.nodeid.partition("[")[2]
+        if any(node in parameters for mark in item.iter_markers("long_on") for node in mark.args):
+            item.add_marker(pytest.mark.long)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
     return Sharing(config, log)

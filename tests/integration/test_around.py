@@ -75,6 +75,7 @@ def test_the_plan_tells_of_the_next_window(rolling, nodes):
 # --- pods that block
 
 
+@pytest.mark.long
 def test_a_blocked_node_is_put_off_until_the_pod_is_gone(rolling, nodes, world):
     blocked, free = names = nodes(2)
     world.owned("migration", blocked)
@@ -129,6 +130,7 @@ def is_ready(pod):
     return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
+@pytest.mark.long
 def test_control_plane_nodes_go_one_at_a_time_in_a_group_of_their_own(rolling, nodes, world, tmp_path):
     names = nodes(3)
     group = f"{rolling.group}-masters"
@@ -253,6 +255,7 @@ def test_the_node_of_the_controller_goes_last(rolling, nodes):
 # --- hosts that drop out
 
 
+@pytest.mark.long
 def test_a_host_that_drops_out_in_a_user_s_task_is_a_failure_and_its_node_is_looked_after(rolling, nodes):
     deaf, fine = names = nodes(2)
     reach = rolling.tasks("reach", {"name": "Reach it", "ansible.builtin.ping": {}})

@@ -317,6 +317,7 @@ def test_hosts_that_metal3_would_not_switch_off(failovers, hosts, nodes):
     assert not any("holdfast" in name for host in hosts.hosts for name in host.annotations)
 
 
+@pytest.mark.long
 def test_a_verify_command_that_says_on(failovers, victim):
     victim.world.owned("stays", victim.name)
     variables = failovers.by_command() | {"verify_command": failovers.command("always-on", "echo on")}
@@ -387,6 +388,7 @@ def test_a_host_that_is_not_the_nodes(failovers, victim, hosts, host, known):
     assert (host.commands, wrong.commands) == (["off"], [])
 
 
+@pytest.mark.long
 def test_the_way_back_without_the_module_for_redfish(failovers, victim):
     victim.hang()
     failovers.run(victim.name, **vouched()).good()
@@ -490,6 +492,7 @@ def test_a_sign_of_life_after_the_fence_command(failovers, victim, tmp_path):
     assert victim.untouched
 
 
+@pytest.mark.long
 def test_the_deadline_names_each_volume(failovers, victim, volumes):
     volumes.statefulset("db", 3)
     volumes.delays(detach=None)
@@ -510,6 +513,7 @@ def test_the_deadline_names_each_volume(failovers, victim, volumes):
     assert failovers.commands == ["off"]
 
 
+@pytest.mark.long
 def test_what_is_gone_before_it_is_waited_for_is_told_all_the_same(failovers, victim, tmp_path):
     halt = Halt(tmp_path / "halt")
     victim.world.owned("goes", victim.name)
@@ -545,6 +549,7 @@ def test_two_at_once(failovers, victim, tmp_path):
     assert failovers.commands == ["off"]
 
 
+@pytest.mark.long
 def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     lies = failovers.by_command() | {"fence_command": failovers.command("lie", "true")}
     lies |= {"verify_command": failovers.command("off", "echo off"), "power_on_command": ""}

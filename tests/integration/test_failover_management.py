@@ -62,6 +62,7 @@ def access(world, lab, tmp_path, elsewhere):
     }
 
 
+@pytest.mark.long
 def test_there_and_back_with_the_documented_rights(failovers, victim, host, access):
     world = victim.world
     world.workload("statefulsets", "db", 3)

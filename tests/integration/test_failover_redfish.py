@@ -12,6 +12,7 @@ from integration.failovers import Failovers
 pytest.importorskip("sushy_tools")
 
 
+@pytest.mark.long
 def test_by_redfish_there_and_back(world, ansible, lab, tmp_path):
     collections = peers(tmp_path)
     failovers = Failovers(world, ansible)

@@ -58,6 +58,7 @@ def test_eight_jobs_share_one_budget(rolling, nodes, kubeconfig):
     assert_each_once(rolling, history, names, before)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_jobs_stay_within_one_zone_at_a_time(rolling, nodes, kubeconfig):
     names = nodes(9)

@@ -114,6 +114,7 @@ def node(request, lab, ansible):
         found.give_back()
 
 
+@pytest.mark.long_on("node-1")
 def test_what_is_wrong_is_found_and_named(node):
     longer = node.written(shutdownGracePeriod="40s", shutdownGracePeriodCriticalPods="10s")
     both = node.written(
@@ -170,6 +171,7 @@ def test_what_is_wrong_is_found_and_named(node):
     assert not refused["in_effect"]
 
 
+@pytest.mark.long_on("node-1")
 def test_a_shutdown_that_did_not_finish_is_found(node, world):
     world.pod(
         "slow",

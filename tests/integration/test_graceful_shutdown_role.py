@@ -176,6 +176,7 @@ def old(stage) -> Node:
     return bare(stage, OLD)
 
 
+@pytest.mark.long_on("node-3")
 def test_set_beaten_held_and_set_back(node):
     """Check mode first; then for real; again; then another drop-in comes last; in the end all is as it was."""
     pid = node.pid
@@ -362,6 +363,7 @@ def test_a_kubelet_that_does_not_come_back_gets_its_old_configuration_back(old):
     until(lambda: old.locks("kubelet") == [old.pid])
 
 
+@pytest.mark.long
 def test_a_kubelet_without_its_lock_is_found_and_restarted(old):
     """It gave up at its start, because another drop-in beat its own."""
     try:

@@ -75,6 +75,7 @@ def test_the_older_version_of_the_api_is_converted(fleet, world):
     }
 
 
+@pytest.mark.long
 @pytest.mark.nodes
 def test_a_real_node(fleet, world, lab):
     name = fleet.machine("node-2", annotations={f"{PRE_TERMINATE}/b": "y"})

@@ -252,6 +252,7 @@ def test_metal3s_own_times(hosts, nodes):
     assert host.commands == ["nothing", "off", "off"]
 
 
+@pytest.mark.long_on("node-1")
 @pytest.mark.slow
 @pytest.mark.nodes
 @pytest.mark.parametrize("name", ["node-1", "node-2"])

@@ -95,6 +95,7 @@ def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, no
     volumes.until_ready("db", 4)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_driver_that_never_detaches(volumes, world, nodes):
     dead, other = nodes(2)

@@ -84,6 +84,7 @@ def test_both_points(guarding, fleet, world):
     ]
 
 
+@pytest.mark.long
 def test_two_owners_at_one_point(guarding, fleet, world):
     """Each removes its own; the Machine goes on after the last. Both runs are at work at the same time."""
     (node,) = world.nodes()
@@ -100,6 +101,7 @@ def test_two_owners_at_one_point(guarding, fleet, world):
     assert sorted(line.split()[0] for line in guarding.log) == ["ours", "theirs"]
 
 
+@pytest.mark.long
 def test_ten_at_once(guarding, fleet, world):
     """Each waits for the others in its own task, so all of them are worked on at the same time."""
     names = [fleet.machine(node) for node in world.nodes(10)]
@@ -235,6 +237,7 @@ def test_tried_again_after_a_while(guarding, fleet, world):
     assert done.report["summary"]["failed"] == []
 
 
+@pytest.mark.long
 def test_a_deadline(guarding, fleet, world):
     """It ends when nobody deletes anything; the hooks stay for the next run, and go when they are taken away."""
     (node,) = world.nodes()
@@ -270,6 +273,7 @@ def test_what_is_left_is_said(guarding, fleet, world):
         fleet.until_gone(name)
 
 
+@pytest.mark.long
 def test_left_at_the_deadline(guarding, fleet, world):
     """Somebody else's hook keeps it away from ours until the run is over. Taking hooks away spares it, and says so."""
     (node,) = world.nodes()
@@ -306,6 +310,7 @@ def test_nothing_is_begun_after_the_deadline(guarding, fleet, world):
         fleet.until_gone(name)
 
 
+@pytest.mark.long
 def test_every_boolean_as_text(guarding, fleet, world):
     """As a command line gives them: "false" is false."""
     lonely = fleet.unbound("lonely")
@@ -412,6 +417,7 @@ def test_somebody_holds_the_node(guarding, fleet, world):
     fleet.until_gone(name)
 
 
+@pytest.mark.long
 def test_its_volumes_have_to_be_gone(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node, annotations={"machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach": ""})
@@ -519,6 +525,7 @@ def test_nothing_is_selected(guarding, fleet):
     assert "Say on which Machines hooks are set" in refused.output
 
 
+@pytest.mark.long
 def test_a_limit_that_leaves_out_the_workers(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node)

@@ -253,6 +253,7 @@ def test_an_upgrade_and_another_configuration_leave_no_gap_in_the_locks(agent):
     assert agent.ssh("ls -d /usr/local/lib/holdfast-agent/*/holdfast_agent | wc -l") == "1"
 
 
+@pytest.mark.long
 def test_not_removed_while_the_node_is_held(agent):
     agent.be(held=True)
     before = agent.snapshot()
@@ -280,5 +281,6 @@ def test_removed_with_nothing_left_behind(agent):
     assert bool(agent.cluster.find(_rbac.path(_rbac.ROLE))) == bool(agent.others())
 
 
+@pytest.mark.long
 def test_what_is_removed_is_not_removed_again(agent):
     assert changed(agent.play(node_agent_state="absent").good()) == 0

@@ -89,6 +89,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig)
     assert not re.search(r"changed=[1-9]", again.output)
 
 
+@pytest.mark.long
 def test_only_nodes_that_need_it_by_the_user_s_command(rolling, nodes):
     yes, no, unclear = names = nodes(3)
     hosts = {name: {"rolling_reboot_when_command": f"sh -c 'exit {code}'"} for name, code in zip(names, (0, 1, 3))}
@@ -210,6 +211,7 @@ def test_a_node_that_is_held_each_time_is_given_up_in_the_end(rolling, nodes, tm
     rolling.assert_nothing_left([node])
 
 
+@pytest.mark.long
 def test_holds_can_be_overridden_and_it_is_recorded(rolling, nodes):
     (node,) = nodes(1)
     rolling.hold(node, "backup")
@@ -242,6 +244,7 @@ def test_a_node_whose_hold_is_never_released_is_not_begun(rolling, nodes):
 # --- cordons of others
 
 
+@pytest.mark.long
 def test_a_cordon_of_somebody_else_stays(rolling, nodes):
     theirs, kept = names = nodes(2)
     rolling.world.cluster.merge(f"/api/v1/nodes/{theirs}", {"spec": {"unschedulable": True}})
@@ -267,6 +270,7 @@ def test_a_cordon_of_somebody_else_stays(rolling, nodes):
 # --- failures
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("allowed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_a_drain_that_fails_is_counted_and_the_node_given_back(rolling, nodes, world, allowed):
     stuck, *others = names = nodes(2)
@@ -404,6 +408,7 @@ def role_alone(folder) -> str:
     return str(book)
 
 
+@pytest.mark.long
 def test_the_role_alone_runs_the_user_s_tasks_in_order(rolling, nodes, tmp_path):
     (node,) = nodes(1)
     seen = tmp_path / "seen"
@@ -437,6 +442,7 @@ def test_the_role_alone_runs_the_user_s_tasks_in_order(rolling, nodes, tmp_path)
     rolling.assert_nothing_left([node])
 
 
+@pytest.mark.long
 def test_the_role_alone_fails_its_host(rolling, nodes, tmp_path):
     broken, fine = names = nodes(2)
     fail = rolling.tasks("fail", {"name": "Say no", "ansible.builtin.fail": {"msg": "Not today."}})
@@ -450,6 +456,7 @@ def test_the_role_alone_fails_its_host(rolling, nodes, tmp_path):
     rolling.assert_nothing_left(names)
 
 
+@pytest.mark.long
 def test_two_groups_at_once_do_not_wait_for_each_other(rolling, nodes):
     """The role's variables are each host's own: groups share a run, not a budget."""
     names = nodes(2)

@@ -69,6 +69,7 @@ def without_dbus(lab, name):
         insist(lab, name, f"[ ! -e {DBUS}.away ] || mv {DBUS}.away {DBUS}")
 
 
+@pytest.mark.long_on("node-1")
 @pytest.mark.parametrize("name", ["node-1", "node-2"])
 def test_required_the_node_is_refused_untouched_and_otherwise_warned_of_once(lab, world, rolling, name):
     with member(world, lab, name) as variables, too_short(lab, name):
@@ -131,6 +132,7 @@ def test_a_node_that_is_well_is_not_warned_of(lab, world, rolling):
         assert "WARNING: " not in done.output
 
 
+@pytest.mark.long_on("node-2")
 @pytest.mark.parametrize("name", ["node-1", "node-2"])
 def test_a_node_that_can_not_be_asked_is_warned_of_or_refused(lab, world, rolling, name):
     with member(world, lab, name) as variables, without_dbus(lab, name):

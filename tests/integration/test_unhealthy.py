@@ -97,6 +97,7 @@ def test_an_unreachable_node_and_one_that_never_comes_back_stop_the_rest(rolling
     rolling.assert_nothing_left(names)
 
 
+@pytest.mark.long
 def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_waiting(rolling, nodes, tmp_path):
     deaf, other = names = nodes(2)
     connection = Connection(tmp_path)
