@@ -38,8 +38,8 @@ BIN = Path(sys.executable).parent
 # What the integration tests and the scenarios are written for.
 NODES = 3
 SIMULATED = 20
-# Processes that share the integration tests.
-AT_ONCE = 4
+# Processes that share the integration tests. Some wait for their turn at a real node.
+AT_ONCE = 6
 # The lab has rules of its own.
 UNIT_TESTS = ["tests/unit", "tests/lab"]
 
@@ -409,12 +409,15 @@ def long(options: argparse.Namespace) -> Result:
     return pytest("long", ["tests/integration", "-m", "long"], shlex.split(options.pytest_args))
 
 
-def molecule(_options: argparse.Namespace) -> Result:
+def molecule(options: argparse.Namespace) -> Result:
     result = Result("molecule")
-    scenarios = sorted(path.parent.name for path in CHECKOUT.glob("extensions/molecule/**/molecule.yml"))
+    wanted: list[str] = options.scenario
+    known = sorted(path.parent.name for path in CHECKOUT.glob("extensions/molecule/**/molecule.yml"))
+    # Several runs at once must not share what Molecule remembers.
+    home = BUILD / "molecule" / ("-".join(wanted) or "all")
     env = environment(
         # Molecule installs what it tests into Ansible's home: not into the user's, please.
-        ANSIBLE_HOME=str(BUILD / "cache/ansible"),
+        ANSIBLE_HOME=str(home),
         # A socket's path has to be short.
         ANSIBLE_SSH_CONTROL_PATH_DIR=str(Path.home() / ".ansible/cp"),
         # A play over no host at all tests nothing.
@@ -422,14 +425,15 @@ def molecule(_options: argparse.Namespace) -> Result:
         XDG_CACHE_HOME=str(BUILD / "cache"),
     )
     # What a scenario that failed had prepared counts as prepared still, whatever became of the nodes since.
-    for left in (BUILD / "cache/ansible/tmp").glob("molecule.*"):
+    for left in (home / "tmp").glob("molecule.*"):
         shutil.rmtree(left)
     # From where galaxy.yml lies, or it does not read extensions/molecule/config.yml.
-    result.status = run(["molecule", "test", "--all"], log_of("molecule"), env=env, show=True)
+    chosen = [argument for name in wanted for argument in ("--scenario-name", name)] or ["--all"]
+    result.status = run(["molecule", "test", *chosen], log_of("molecule", "-".join(wanted)), env=env, show=True)
     if result.status:
         result.failed = 1
     else:
-        result.passed = len(scenarios)
+        result.passed = len(wanted or known)
     return result
 
 
@@ -512,13 +516,15 @@ def without_lab(report: Report, options: argparse.Namespace) -> None:
 
 WITHOUT_LAB = {"lint": lint, "sanity": sanity, "unit": unit}
 WITH_LAB = {"integration": integration, "long": long, "molecule": molecule}
-IN_TEST = ["integration", "molecule"]
+# Among the integration tests are Molecule's scenarios.
+IN_TEST = ["integration"]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run one stage of the tests, or all of them.")
     parser.add_argument("stage", choices=[*WITHOUT_LAB, *WITH_LAB, "test"])
     parser.add_argument("--pytest-args", default="", help="more arguments for pytest")
+    parser.add_argument("--scenario", action="append", default=[], help="of Molecule; all of them by default")
     options = parser.parse_args()
     report = Report()
     if options.stage in WITHOUT_LAB:

@@ -11,7 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 REAL_NODES = ("node-1", "node-2", "node-3")
 # Each changes real nodes as a whole: installs an agent, takes locks, reboots. Their tests build on each other. A test
-# has the one node that its parameters name, otherwise the one that stands here, and all of them where none does.
+# has the nodes that its parameters name, otherwise the one that stands here, and all of them where none does.
 _REAL = {
     "test_agent_": "",
     "test_failover_power": "",
@@ -21,6 +21,7 @@ _REAL = {
     "test_graceful_shutdown_role": "node-3",
     "test_inhibitor_lock": "node-1",
     "test_late_hold": "",
+    "test_molecule": "",
     "test_node_agent_role": "node-3",
     "test_reboot.py": "",
     "test_rolling_reboot_graceful": "node-1",
@@ -40,8 +41,7 @@ _MACHINES = (
 
 def nodes_of(nodeid: str) -> tuple[str, ...]:
     """The real nodes that a test has to itself, if it needs any."""
-    own = _own_node(nodeid)
-    return (own,) if own else REAL_NODES
+    return _own_nodes(nodeid) or REAL_NODES
 
 
 class Sharing(LoadScopeScheduling):
@@ -50,16 +50,18 @@ class Sharing(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         if _module(nodeid).startswith(_MACHINES):
             return "machines"
-        own = _own_node(nodeid)
-        return nodeid if own is None else own or "real nodes"
+        own = _own_nodes(nodeid)
+        if own is None:
+            return nodeid
+        return own[0] if len(own) == 1 else "real nodes"
 
 
-def _own_node(nodeid: str) -> str | None:
-    """The one node of a test; empty where it has all of them, ``None`` where it is no test of real nodes alone."""
+def _own_nodes(nodeid: str) -> tuple[str, ...] | None:
+    """The nodes of a test; empty where it has all of them, ``None`` where it is no test of real nodes alone."""
     for start, node in _REAL.items():
         if _module(nodeid).startswith(start):
-            named = re.search(r"\[.*?\b(node-\d)\b", nodeid)
-            return named[1] if node and named else node
+            named = re.findall(r"\bnode-\d\b", nodeid.partition("[")[2])
+            return tuple(dict.fromkeys(named)) or ((node,) if node else ())
     return None
 
 
