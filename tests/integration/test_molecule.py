@@ -26,7 +26,7 @@ SCENARIOS = {
 pytestmark = pytest.mark.nodes
 
 
-@pytest.mark.parametrize("nodes, scenario", [(nodes, scenario) for scenario, nodes in SCENARIOS.items()])
+@pytest.mark.parametrize(("nodes", "scenario"), [(nodes, scenario) for scenario, nodes in SCENARIOS.items()])
 def test_scenario(lab, nodes, scenario):
     command = [sys.executable, str(CHECKOUT / "tools/stages.py"), "molecule", "--scenario", scenario]
     done = subprocess.run(

@@ -69,14 +69,15 @@ class Node:
             self.cluster.delete(paths.one(path, self.name))
 
 
-@pytest.fixture
-def old(lab, cluster, ansible):
-    return Node(OLD, lab, cluster, ansible)
+# In the tests' names stand the nodes that they have to themselves.
+@pytest.fixture(params=[OLD])
+def old(request, lab, cluster, ansible):
+    return Node(request.param, lab, cluster, ansible)
 
 
-@pytest.fixture
-def new(lab, cluster, ansible):
-    return Node(NEW, lab, cluster, ansible)
+@pytest.fixture(params=[NEW])
+def new(request, lab, cluster, ansible):
+    return Node(request.param, lab, cluster, ansible)
 
 
 def test_a_block_lock_is_waited_for(old):
