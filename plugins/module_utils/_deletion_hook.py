@@ -119,9 +119,21 @@ def _attempt(context: Context, params: Params, found: Place, key: str) -> tuple[
     changes = rules.change(kind.annotations(item), key, params["owner"], present=present)
     if present and params["kind"] == MACHINE:
         _check_that_it_holds(context, params, item, key, wanted=bool(changes))
+        item = _as_it_is_now(context, found, item) if changes else item
     if not changes:
         return item, item
     return item, context.management.merge(found.path, kind.patch(item, changes))
+
+
+def _as_it_is_now(context: Context, found: Place, machine: Object) -> Object:
+    """The same Machine at the same stage, read again: during that check somebody busy has written to it."""
+    latest = context.management.find(found.path)
+    return latest if latest is not None and _stage(latest) == _stage(machine) else machine
+
+
+def _stage(machine: Object) -> tuple[Any, ...]:
+    """What the check was about; the hooks as well, because what is written was decided by them."""
+    return machine["metadata"]["uid"], rules.phase(machine), rules.node_of(machine), rules.hooks_of(machine)
 
 
 def _check_that_it_holds(context: Context, params: Params, machine: Object, key: str, *, wanted: bool) -> None:

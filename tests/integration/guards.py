@@ -108,7 +108,7 @@ class Guarding:
             "namespace": self.fleet.namespace,
             "machines": list(machines),
             "timeout": PATIENCE,
-            "parallel": 2,
+            "parallel": 1,
             "report": str(folder / "report.json"),
             **settings,
         }
