@@ -131,9 +131,9 @@ def check_silent_since(evidence: Mapping[str, Any], *, node: str, last_sign: dat
         return
     raise _refused(
         node,
-        f"it is of {at}, but by the API server's clock the node's kubelet gave a sign of life at {to_text(last_sign)}, so "
-        "it may be another machine that was seen",
-        "Nothing was changed. Look again that it is this node's machine and that it is off; give the time to the second.",
+        f"it is of {at}, but the node's kubelet gave a sign of life at {to_text(last_sign)} by the API server's clock, "
+        "so it may be another machine that was seen",
+        "Nothing was changed. Look again that it is the right machine and that it is off; give the time to the second.",
         "old",
     )
 
