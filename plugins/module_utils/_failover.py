@@ -34,6 +34,8 @@ FENCE, TAINT, STOP, POWER_ON, DONE = "fence", "taint", "stop", "power_on", "done
 
 # Until the first phase that touches the machine, a failover leaves nothing.
 CLAIM, FENCING, DELETING = "claim", "fence", "delete"
+# The way back: from the first of these phases on the machine may be on, whatever was proven before.
+GOING_BACK = ("power_on", "ready", "in_service", "uncordon")
 MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
 RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
 
@@ -213,7 +215,7 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
     """Which step of a failover is the next.
 
     Raises:
-        Refused: The node is Ready and was never failed over, or it is back from a failover.
+        Refused: The node is Ready and was never failed over, or it is back from a failover, or on its way back.
     """
     if record is None:
         if _node.ready(node):
@@ -230,6 +232,14 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
         )
     if not proven(node):
         return FENCE
+    if record["phase"] in GOING_BACK:
+        raise Refused(
+            f"Node {_node.name(node)} is on its way back from failover {record['id']} (phase {record['phase']}): its "
+            "machine may be on, and that it was proven to be off before counts no more. Nothing was changed; the taint "
+            "stays, so no pod starts there. Run the playbook holdfast.kubernetes.recover again, which goes on with it.",
+            node=_node.name(node),
+            why="recover_first",
+        )
     return DONE if record["result"] == MOVED else TAINT
 
 

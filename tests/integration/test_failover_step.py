@@ -146,6 +146,29 @@ def test_a_result_that_was_not_written_down(failover):
     assert failover.entry["result"] == "moved"
 
 
+def test_a_recovery_that_was_left_halfway(failover):
+    failover.begin()
+    failover.record(phase="move")
+    evidence = {"kind": "Attestation", "boot_id": failover.victim.boot_id}
+    failover.annotate(**{"holdfast.dev/evidence": json.dumps(evidence)})
+    failover.taint()
+    failover.record(result="moved")
+    assert failover.step()["step"] == "done"
+    assert failover.step("recover")["step"] == "power_on"
+    failover.record(phase="power_on")
+    for result in ("", "failed"):
+        # Its machine may be on; what was proven is of before.
+        refused = failover.step()
+        assert (refused["error"], refused["why"], failover.victim.record["result"]) == (
+            "refused",
+            "recover_first",
+            result,
+        )
+        if not result:
+            failover.record(result="failed")
+    assert failover.step("recover")["step"] == "power_on"
+
+
 @pytest.mark.parametrize("content", ["", "{", "{}", "[]", '{"id": "x"}'])
 def test_a_record_that_somebody_broke(failover, content):
     failover.victim.hang()
