@@ -190,6 +190,17 @@ def advance(record: Mapping[str, Any], change: Change, now: datetime) -> dict[st
     return changed
 
 
+def anew(node: Object, record: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
+    """The record of a node that is down again: what was proven, and what moved, was of a boot that is over.
+
+    By what the machine was switched off stays known, for the way back.
+    """
+    over = ("evidence", "pods", "volume_attachments")
+    found = advance(record, Change(run), now)
+    facts = {name: value for name, value in found["facts"].items() if name not in over}
+    return {**found, "boot_id": _node.boot_id(node), "facts": facts}
+
+
 def stays(record: Mapping[str, Any]) -> bool:
     """Whether somebody will need the record: not where nothing was done yet, or all is undone."""
     if record["result"] == FAILED:
@@ -203,6 +214,14 @@ def stays(record: Mapping[str, Any]) -> bool:
 def came_back(node: Object, record: Mapping[str, Any]) -> bool:
     """Whether the node is on, or was on since the failover began."""
     return _node.ready(node) or _node.boot_id(node) != record["boot_id"]
+
+
+def down_again(node: Object, record: Mapping[str, Any]) -> bool:
+    """Whether the node has booted since a failover, or a recovery, that failed, and is not heard of again.
+
+    Under the taint there is nothing more to be moved: no pod has started there since.
+    """
+    return record["result"] == FAILED and came_back(node, record) and not _node.ready(node) and taint_of(node) is None
 
 
 def proven(node: Object) -> bool:
@@ -221,6 +240,8 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
         if _node.ready(node):
             check_down(node, None)
         return TAINT if proven(node) else FENCE
+    if down_again(node, record):
+        return FENCE
     if came_back(node, record):
         if taint_of(node) is None:
             return STOP
@@ -301,7 +322,8 @@ def check_begin(node: Object, record: Mapping[str, Any] | None, slot: tuple[str,
     Raises:
         Refused: It is so.
     """
-    if record is not None and record["phase"] != CLAIM and shutting_down(node) and slot is None:
+    asked = record is not None and record["phase"] != CLAIM and not came_back(node, record)
+    if asked and shutting_down(node) and slot is None:
         # Because of our own request: a soft power-off lets the kubelet end its pods.
         return
     check_down(node, slot)

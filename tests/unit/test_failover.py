@@ -80,7 +80,8 @@ def test_a_node_that_is_on_is_neither_fenced_nor_tainted(seen, known):
     step = step_of(seen, known)
     on = seen["status"]["conditions"][0]["status"] == "True"
     booted = known is not None and seen["status"]["nodeInfo"]["bootID"] != known["boot_id"]
-    if on or booted:
+    down_again = booted and not on and known["result"] == "failed" and not seen["spec"]["taints"]
+    if (on or booted) and not down_again:
         assert step in (STOP, "ready", "recover_first")
     else:
         assert step in (FENCE, TAINT, DONE, "recover_first")
@@ -123,6 +124,11 @@ def test_what_is_proven_is_not_fenced_again(seen, known):
         (node(), record("move", "moved"), FENCE),
         (node(ready="True"), record("fence"), STOP),
         (node(boot=OTHER), record("taint"), STOP),
+        (node(boot=OTHER), record("taint", "failed"), FENCE),
+        (node(boot=OTHER), record("uncordon", "failed"), FENCE),
+        (node(ready="True", boot=OTHER), record("taint", "failed"), STOP),
+        (node(boot=OTHER), record("uncordon"), STOP),
+        (node(boot=OTHER, tainted=True, evidence=BOOT), record("ready", "failed"), "recover_first"),
         (node(ready="True", boot=OTHER, tainted=True, evidence=BOOT), record("move", "moved"), "recover_first"),
         *((node(tainted=True, evidence=BOOT), record(phase), "recover_first") for phase in rules.GOING_BACK),
         (node(tainted=True, evidence=BOOT), record("ready", "failed"), "recover_first"),
@@ -131,6 +137,15 @@ def test_what_is_proven_is_not_fenced_again(seen, known):
 )
 def test_the_next_step(seen, known, step):
     assert step_of(seen, known) == step
+
+
+def test_what_was_of_a_boot_that_is_over_is_forgotten():
+    facts = {"fence": "redfish", "uri": "u", "evidence": {"boot_id": BOOT}, "pods": [1], "volume_attachments": [2]}
+    begun = rules.anew(node(boot=OTHER), {**record("taint", "failed"), "facts": facts}, run="s", now=NOW)
+    assert (begun["boot_id"], begun["run"], begun["phase"], begun["result"]) == (OTHER, "s", "taint", "")
+    assert begun["facts"] == {"fence": "redfish", "uri": "u"}
+    assert rules.next_step(node(boot=OTHER), begun) == FENCE
+    rules.check_still_down(node(boot=OTHER), begun)
 
 
 def test_the_way_back_is_for_what_was_failed_over():
@@ -201,6 +216,8 @@ class Machine:
     def act(self, name):
         if name == "begin" and not self.record:
             self.record = rules.begin(self.node, "op", run="r", holder="", reason="", fence="", now=NOW)
+        elif name == "begin" and rules.down_again(self.node, self.record):
+            self.record = rules.anew(self.node, self.record, run="r", now=NOW)
         elif name == "begin":
             self.record = rules.advance(self.record, Change("r"), NOW)
         elif name.startswith("say"):
@@ -239,6 +256,7 @@ ACT = [Machine.acts]
 
 
 @given(st.lists(st.sampled_from(EVENTS), max_size=40))
+@example(3 * ACT + [Machine.fails, Machine.boots, Machine.goes_away] + 6 * ACT)
 @example(6 * ACT + [Machine.is_recovered_in_vain, Machine.fails] + 2 * ACT)
 @example(5 * ACT + [Machine.is_recovered_in_vain] + 2 * ACT)
 def test_killed_anywhere_it_fences_once_and_taints_only_what_is_off(events):
@@ -305,7 +323,8 @@ def test_shutting_down_by_itself_or_because_we_asked():
     going = node(ready="False", message="node is shutting down")
     slot = ("g", Slot("n", "kernel", "live", NOW.isoformat()))
     rules.check_begin(going, record("fence"), None)
-    for known, taken in ((None, None), (record("claim"), None), (record("fence"), slot)):
+    another = record("fence", "failed", boot=OTHER)
+    for known, taken in ((None, None), (record("claim"), None), (record("fence"), slot), (another, None)):
         with pytest.raises(Refused):
             rules.check_begin(going, known, taken)
 
