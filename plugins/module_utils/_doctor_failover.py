@@ -47,7 +47,7 @@ def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
             since=str(record.get("since") or ""),
             **picture.signs(run),
             why=f"{result or 'in phase ' + str(record.get('phase'))}, operation {record.get('id')}",
-            todo="" if live else _go_on(name, result),
+            todo="" if live else _go_on(name, result, str(record.get("phase"))),
         )
     if taint and _node.ready(node):
         ours = evidence_of(node) is not None
@@ -64,7 +64,9 @@ def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
         )
 
 
-def _go_on(name: str, result: str) -> str:
+def _go_on(name: str, result: str, phase: str) -> str:
+    if phase in _failover.GOING_BACK:
+        return f"The recovery of node {name} was left halfway; its machine may be on. Go on with it: {_recover(name)}."
     if result == _failover.MOVED:
         return f"The workloads of node {name} have moved. When the machine is mended: {_recover(name)}."
     return (

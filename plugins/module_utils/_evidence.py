@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from ._clock import from_text, seconds_between
+from ._clock import from_text, seconds_between, to_text
 from ._errors import InvalidInput, Refused
 
 BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION = "BareMetalHost", "Redfish", "Command", "Attestation"
@@ -21,8 +21,8 @@ KINDS = (BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION)
 # Why evidence is refused that may be good a moment later.
 NOT_OFF = "not_off"
 
-# Seconds. A controller's clock, which a person may have read the time from, may be a little ahead.
-FRESH, AHEAD = 300.0, 5.0
+# Seconds. A clock that a person has read the time from may be a little ahead of the API server's, or behind it.
+FRESH, AHEAD, BEHIND = 300.0, 5.0, 5.0
 _OUTPUT = 1000
 
 # Without these there is nothing to look at again, or nobody who vouches.
@@ -110,6 +110,32 @@ def _check_age(node: str, at: str, now: datetime) -> None:
             "Give the time at which it was seen to be off.",
             "old",
         )
+
+
+def check_silent_since(evidence: Mapping[str, Any], *, node: str, last_sign: datetime) -> None:
+    """Refuse a person's word that is older than the kubelet's last sign of life: they have seen another machine.
+
+    All other evidence is of the moment when it is looked at.
+
+    Args:
+        evidence: As it was let through by ``check``.
+        last_sign: When the kubelet renewed its Lease last, by the API server's clock.
+
+    Raises:
+        Refused: The kubelet was heard of later.
+    """
+    if evidence["kind"] != ATTESTATION:
+        return
+    at = str(evidence["at"])
+    if seconds_between(from_text(at), last_sign) <= BEHIND:
+        return
+    raise _refused(
+        node,
+        f"it is of {at}, but the node's kubelet gave a sign of life at {to_text(last_sign)} by the API server's clock, "
+        "so it may be another machine that was seen",
+        "Nothing was changed. Look again that it is the right machine and that it is off; give the time to the second.",
+        "old",
+    )
 
 
 def _refused(node: str, why: str, way_out: str, code: str) -> Refused:

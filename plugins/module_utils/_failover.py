@@ -34,6 +34,8 @@ FENCE, TAINT, STOP, POWER_ON, DONE = "fence", "taint", "stop", "power_on", "done
 
 # Until the first phase that touches the machine, a failover leaves nothing.
 CLAIM, FENCING, DELETING = "claim", "fence", "delete"
+# The way back: from the first of these phases on the machine may be on, whatever was proven before.
+GOING_BACK = ("power_on", "ready", "in_service", "uncordon")
 MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
 RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
 
@@ -188,6 +190,17 @@ def advance(record: Mapping[str, Any], change: Change, now: datetime) -> dict[st
     return changed
 
 
+def anew(node: Object, record: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
+    """The record of a node that is down again: what was proven, and what moved, was of a boot that is over.
+
+    By what the machine was switched off stays known, for the way back.
+    """
+    over = ("evidence", "pods", "volume_attachments")
+    found = advance(record, Change(run), now)
+    facts = {name: value for name, value in found["facts"].items() if name not in over}
+    return {**found, "boot_id": _node.boot_id(node), "facts": facts}
+
+
 def stays(record: Mapping[str, Any]) -> bool:
     """Whether somebody will need the record: not where nothing was done yet, or all is undone."""
     if record["result"] == FAILED:
@@ -203,6 +216,14 @@ def came_back(node: Object, record: Mapping[str, Any]) -> bool:
     return _node.ready(node) or _node.boot_id(node) != record["boot_id"]
 
 
+def down_again(node: Object, record: Mapping[str, Any]) -> bool:
+    """Whether the node has booted since a failover, or a recovery, that failed, and is not heard of again.
+
+    Under the taint there is nothing more to be moved: no pod has started there since.
+    """
+    return record["result"] == FAILED and came_back(node, record) and not _node.ready(node) and taint_of(node) is None
+
+
 def proven(node: Object) -> bool:
     """Whether the taint is there on evidence that is of the present boot."""
     evidence = evidence_of(node)
@@ -213,12 +234,14 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
     """Which step of a failover is the next.
 
     Raises:
-        Refused: The node is Ready and was never failed over, or it is back from a failover.
+        Refused: The node is Ready and was never failed over, or it is back from a failover, or on its way back.
     """
     if record is None:
         if _node.ready(node):
             check_down(node, None)
         return TAINT if proven(node) else FENCE
+    if down_again(node, record):
+        return FENCE
     if came_back(node, record):
         if taint_of(node) is None:
             return STOP
@@ -230,6 +253,14 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
         )
     if not proven(node):
         return FENCE
+    if record["phase"] in GOING_BACK:
+        raise Refused(
+            f"Node {_node.name(node)} is on its way back from failover {record['id']} (phase {record['phase']}): its "
+            "machine may be on, and that it was proven to be off before counts no more. Nothing was changed; the taint "
+            "stays, so no pod starts there. Run the playbook holdfast.kubernetes.recover again, which goes on with it.",
+            node=_node.name(node),
+            why="recover_first",
+        )
     return DONE if record["result"] == MOVED else TAINT
 
 
@@ -291,7 +322,8 @@ def check_begin(node: Object, record: Mapping[str, Any] | None, slot: tuple[str,
     Raises:
         Refused: It is so.
     """
-    if record is not None and record["phase"] != CLAIM and shutting_down(node) and slot is None:
+    asked = record is not None and record["phase"] != CLAIM and not came_back(node, record)
+    if asked and shutting_down(node) and slot is None:
         # Because of our own request: a soft power-off lets the kubelet end its pods.
         return
     check_down(node, slot)

@@ -78,11 +78,12 @@ def _of_a_deleted_node(context: Context, params: Params) -> Result:
 
 
 def take_over(
-    context: Context, params: Params, *, waited: float, entry: Mapping[str, Any] | None = None
+    context: Context, params: Params, *, step: str, waited: float, entry: Mapping[str, Any] | None = None
 ) -> tuple[Object, dict[str, Any]]:
     """Begin the record, or go on with one that another run left; the claim is ours already.
 
     Args:
+        step: Which is the next.
         waited: Seconds that passed before.
         entry: What is kept of a failover whose record is not on the Node any more; that is gone on with, then.
     """
@@ -104,6 +105,8 @@ def take_over(
                 now=cluster.now(),
             )
             wanted["phases"] = {"confirm": round(waited, 1)}
+        elif step == rules.FENCE and rules.down_again(node, record):
+            wanted = rules.anew(node, record, run=run, now=cluster.now())
         else:
             wanted = rules.advance(record, Change(run, phase=record["phase"]), cluster.now())
         return _write(cluster, node, wanted), wanted

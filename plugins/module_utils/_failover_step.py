@@ -114,7 +114,9 @@ class _Work:
             self._let_go()
             return self._result(node, record, step)
         try:
-            node, taken = writer.take_over(self._context, self._params, waited=self._deadline.elapsed, entry=entry)
+            node, taken = writer.take_over(
+                self._context, self._params, step=step, waited=self._deadline.elapsed, entry=entry
+            )
         except HoldfastError:
             self._let_go()
             raise

@@ -191,7 +191,7 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     rules.check_down(node, _live_slot(cluster, name, run))
     _evidence.check(evidence, node=name, boot_id=_node.boot_id(node), now=cluster.now())
     found = _second_look.look(context.management, node, evidence)
-    _check_silence(cluster, name)
+    _check_silence(cluster, name, evidence)
     facts = _evidence.record(
         evidence, found, node=name, boot_id=_node.boot_id(node), looked_at=to_text(cluster.now()), run=run
     )
@@ -208,11 +208,11 @@ def _live_slot(cluster: Cluster, name: str, run: str) -> Any:
     return rules.live_slot(slots, _run.live_ids(cluster), run) if slots else None
 
 
-def _check_silence(cluster: Cluster, name: str) -> None:
+def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> None:
     """Wait until the kubelet has missed a renewal of its Lease: whatever the evidence says, one that renews it is on.
 
     Raises:
-        Refused: It renewed it.
+        Refused: It renewed it, or was heard of after a person had seen it off.
     """
     collection = paths.leases(_NODE_LEASES)
     lease = cluster.find(paths.one(collection, name))
@@ -220,14 +220,13 @@ def _check_silence(cluster: Cluster, name: str) -> None:
     if lease is None or last is None:
         return
     missing = rules.quiet_seconds(lease) - seconds_between(last, cluster.now())
-    if missing <= 0:
-        return
 
     def renewed(item: Object | None) -> bool:
         return item is not None and rules.last_sign(item) != last
 
-    if renewed(wait_for(cluster, collection, name, renewed, Deadline(missing))):
+    if missing > 0 and renewed(wait_for(cluster, collection, name, renewed, Deadline(missing))):
         raise _evidence.not_true(name, "its kubelet has just renewed its Lease, so the node is on", "alive")
+    _evidence.check_silent_since(evidence, node=name, last_sign=last)
 
 
 # -- absent -----------------------------------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ description:
     P(holdfast.kubernetes.failover#role) then does the step that is in RV(step).
   - A node that is not Ready is watched for O(confirm_seconds) first. Refused is one that is or becomes Ready, shuts down, is
     held, stands in a slot of a run that lives, or is claimed by one; and any, while more nodes are down than
-    O(max_unhealthy), or where etcd would lose its quorum with it. Nothing is changed then.
+    O(max_unhealthy), or where etcd would lose its quorum with it; and one that is on its way back, under the taint still. Nothing
+    is changed then.
   - With O(direction=recover) the way back is begun. Where the record is not on the Node any more, because somebody removed it or
     the Node was deleted and made anew, what the ConfigMap C(failovers) keeps of the last failover is gone on with. Refused is a
     node that somebody else has declared out of service, and that was not failed over.

@@ -56,6 +56,8 @@ options:
         description:
           - When it was seen that the node is off, as V(2026-11-21T09:00:00Z), at most 300 s ago by the API server's clock.
           - Needed for V(BareMetalHost) and V(Attestation). The others are seen when they are looked at here.
+          - That of V(Attestation) must not be before the kubelet's last sign of life, which is when its Lease was renewed last. 5 s
+            are left for clocks that differ.
         type: str
       node:
         description:

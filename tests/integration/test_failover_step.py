@@ -146,6 +146,43 @@ def test_a_result_that_was_not_written_down(failover):
     assert failover.entry["result"] == "moved"
 
 
+def test_down_again_after_a_boot_of_its_own(failover):
+    failover.fenced()
+    status = {"status": {"nodeInfo": {"bootID": "another"}}}
+    failover.world.cluster.merge(f"{paths.node(failover.name)}/status", status)
+    begun = failover.step()
+    assert (begun["step"], begun["resumed"], begun["operation"]) == ("fence", True, failover.operation), begun
+    assert (begun["record"]["boot_id"], begun["facts"]["key"]) == ("another", "k")
+    assert failover.entry["boot_id"] == "another"
+    failover.record(phase="fence", look=True)
+    failover.record(result="failed")
+    failover.victim.wake()
+    assert failover.step()["step"] == "stop"
+
+
+def test_a_recovery_that_was_left_halfway(failover):
+    failover.begin()
+    failover.record(phase="move")
+    evidence = {"kind": "Attestation", "boot_id": failover.victim.boot_id}
+    failover.annotate(**{"holdfast.dev/evidence": json.dumps(evidence)})
+    failover.taint()
+    failover.record(result="moved")
+    assert failover.step()["step"] == "done"
+    assert failover.step("recover")["step"] == "power_on"
+    failover.record(phase="power_on")
+    for result in ("", "failed"):
+        # Its machine may be on; what was proven is of before.
+        refused = failover.step()
+        assert (refused["error"], refused["why"], failover.victim.record["result"]) == (
+            "refused",
+            "recover_first",
+            result,
+        )
+        if not result:
+            failover.record(result="failed")
+    assert failover.step("recover")["step"] == "power_on"
+
+
 @pytest.mark.parametrize("content", ["", "{", "{}", "[]", '{"id": "x"}'])
 def test_a_record_that_somebody_broke(failover, content):
     failover.victim.hang()

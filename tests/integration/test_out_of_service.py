@@ -394,6 +394,8 @@ def test_a_kubelet_that_still_renews_its_lease(down):
     renewal.start()
     refused(down, "alive")
     renewal.join()
+    before = (datetime.now(timezone.utc) - timedelta(seconds=20)).isoformat()
+    assert "gave a sign of life" in refused(down, "old", evidence=attested(at=before))["msg"]
     assert down.put()["waited"] > 0
 
 

@@ -19,11 +19,11 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 LIVE, DEAD = "live", "dead"
 
 
-def node(name="n", *, ready, tainted=False, evidence=False, run="", result="", facts=None):
+def node(name="n", *, ready, tainted=False, evidence=False, run="", phase="fence", result="", facts=None):
     annotations = {"holdfast.dev/evidence": json.dumps({"boot_id": "b"})} if evidence else {}
     if run:
         begun = begin({"metadata": {"name": name}}, "op", run=run, holder="ada", reason="", fence="metal3", now=NOW)
-        record = {**begun, "phase": "fence", "result": result, "facts": facts or {}}
+        record = {**begun, "phase": phase, "result": result, "facts": facts or {}}
         annotations["holdfast.dev/failover"] = json.dumps(record)
     taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
     condition = {"type": "Ready", "status": "True" if ready else "Unknown", "reason": "Told", "message": "by a test"}
@@ -105,6 +105,9 @@ def test_a_failover_that_was_left_halfway():
     assert "goes on with it" in only(picture(node(ready=False, run=DEAD)), "failover").todo
     assert "have moved" in only(picture(node(ready=False, run=DEAD, result="moved")), "failover").todo
     assert only(picture(node(ready=False, run=LIVE)), "failover").todo == ""
+    for result in ("", "failed"):
+        todo = only(picture(node(ready=False, run=DEAD, phase="power_on", result=result)), "failover").todo
+        assert ("recover -e failover_node=n" in todo, "kubernetes.failover" in todo) == (True, False)
 
 
 def test_a_record_that_somebody_broke():

@@ -61,6 +61,18 @@ class TestAll:
         assert code(kind, boot_id="a") == "new_boot"
 
 
+@pytest.mark.parametrize("kind", rules.KINDS)
+@pytest.mark.parametrize(("after", "good"), [(-600, True), (0, True), (5, True), (6, False), (290, False)])
+def test_a_word_that_is_older_than_the_last_sign_of_life(kind, after, good):
+    evidence, last = {"kind": kind, **GOOD[kind]}, NOW + timedelta(seconds=after)
+    if good or kind != "Attestation":
+        rules.check_silent_since(evidence, node="n", last_sign=last)
+        return
+    with pytest.raises(Refused, match=f"at {to_text(last)}") as refused:
+        rules.check_silent_since(evidence, node="n", last_sign=last)
+    assert refused.value.fields["why"] == "old"
+
+
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in rules.KINDS for name in GOOD[kind]])
 def test_incomplete(kind, name):
     for nothing in (None, ""):

@@ -9,7 +9,7 @@ import json
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _failover as rules
@@ -29,7 +29,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._quorum import
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 BOOT, OTHER = "boot-1", "boot-2"
-PHASES = ("claim", "fence", "taint", "move")
+PHASES = ("claim", "fence", "taint", "move", *rules.GOING_BACK)
 
 
 def node(*, ready="Unknown", boot=BOOT, tainted=False, evidence=None, message="", since=None):
@@ -80,10 +80,17 @@ def test_a_node_that_is_on_is_neither_fenced_nor_tainted(seen, known):
     step = step_of(seen, known)
     on = seen["status"]["conditions"][0]["status"] == "True"
     booted = known is not None and seen["status"]["nodeInfo"]["bootID"] != known["boot_id"]
-    if on or booted:
+    down_again = booted and not on and known["result"] == "failed" and not seen["spec"]["taints"]
+    if (on or booted) and not down_again:
         assert step in (STOP, "ready", "recover_first")
     else:
-        assert step in (FENCE, TAINT, DONE)
+        assert step in (FENCE, TAINT, DONE, "recover_first")
+
+
+@given(any_node, any_record)
+def test_what_may_be_on_its_way_back_is_not_proven_any_more(seen, known):
+    if known is not None and known["phase"] in rules.GOING_BACK:
+        assert step_of(seen, known) in (FENCE, STOP, "recover_first")
 
 
 @given(any_node, any_record)
@@ -117,11 +124,28 @@ def test_what_is_proven_is_not_fenced_again(seen, known):
         (node(), record("move", "moved"), FENCE),
         (node(ready="True"), record("fence"), STOP),
         (node(boot=OTHER), record("taint"), STOP),
+        (node(boot=OTHER), record("taint", "failed"), FENCE),
+        (node(boot=OTHER), record("uncordon", "failed"), FENCE),
+        (node(ready="True", boot=OTHER), record("taint", "failed"), STOP),
+        (node(boot=OTHER), record("uncordon"), STOP),
+        (node(boot=OTHER, tainted=True, evidence=BOOT), record("ready", "failed"), "recover_first"),
         (node(ready="True", boot=OTHER, tainted=True, evidence=BOOT), record("move", "moved"), "recover_first"),
+        *((node(tainted=True, evidence=BOOT), record(phase), "recover_first") for phase in rules.GOING_BACK),
+        (node(tainted=True, evidence=BOOT), record("ready", "failed"), "recover_first"),
+        (node(), record("power_on", "failed"), FENCE),
     ],
 )
 def test_the_next_step(seen, known, step):
     assert step_of(seen, known) == step
+
+
+def test_what_was_of_a_boot_that_is_over_is_forgotten():
+    facts = {"fence": "redfish", "uri": "u", "evidence": {"boot_id": BOOT}, "pods": [1], "volume_attachments": [2]}
+    begun = rules.anew(node(boot=OTHER), {**record("taint", "failed"), "facts": facts}, run="s", now=NOW)
+    assert (begun["boot_id"], begun["run"], begun["phase"], begun["result"]) == (OTHER, "s", "taint", "")
+    assert begun["facts"] == {"fence": "redfish", "uri": "u"}
+    assert rules.next_step(node(boot=OTHER), begun) == FENCE
+    rules.check_still_down(node(boot=OTHER), begun)
 
 
 def test_the_way_back_is_for_what_was_failed_over():
@@ -139,61 +163,107 @@ def test_the_way_back_is_for_what_was_failed_over():
 # -- a run that is killed anywhere ------------------------------------------------------------------------------------
 
 
-@given(st.lists(st.sampled_from(["act", "kill", "boot", "away"]), max_size=30))
+class Machine:
+    """A machine whose power, fences and taint are played; runs decide by the rules alone, and may die at each act."""
+
+    def __init__(self):
+        self.on, self.ready, self.tainted = True, "Unknown", False
+        # How often it was switched on, which of these were ended by a fence, and what its Node tells.
+        self.starts, self.fenced, self.boot, self.evidence = 1, [], 1, 0
+        self.record, self.plan = None, []
+
+    @property
+    def node(self):
+        evidence = str(self.evidence) if self.evidence else None
+        return node(ready=self.ready, boot=str(self.boot), tainted=self.tainted, evidence=evidence)
+
+    def boots(self):
+        """Nobody's key keeps it off in this play: it may come back at any time."""
+        self.starts += 1
+        self.on, self.ready, self.boot = True, "True", self.starts
+
+    def goes_away(self):
+        self.ready = "Unknown"
+
+    def is_killed(self):
+        self.plan = []
+
+    def fails(self):
+        self.plan = []
+        if self.record and not self.record["result"]:
+            self.record = rules.advance(self.record, Change("r", result="failed"), NOW)
+
+    def is_recovered_in_vain(self):
+        """It is switched on, but its kubelet does not come so far as to tell."""
+        self.plan = []
+        if self.record and rules.next_recovery(self.node, self.record) == rules.POWER_ON:
+            self.record = rules.advance(self.record, Change("r", phase="power_on"), NOW)
+            self.starts += not self.on
+            self.on = True
+
+    def acts(self):
+        plans = {
+            FENCE: ["begin", "say fence", "fence", "say taint", "taint", "moved"],
+            TAINT: ["begin", "moved"],
+            STOP: ["forget"],
+        }
+        self.plan = self.plan or list(plans.get(step_of(self.node, self.record), ["nothing"]))
+        try:
+            self.act(self.plan.pop(0))
+        except CameBack:
+            self.plan = ["forget"]
+
+    def act(self, name):
+        if name == "begin" and not self.record:
+            self.record = rules.begin(self.node, "op", run="r", holder="", reason="", fence="", now=NOW)
+        elif name == "begin" and rules.down_again(self.node, self.record):
+            self.record = rules.anew(self.node, self.record, run="r", now=NOW)
+        elif name == "begin":
+            self.record = rules.advance(self.record, Change("r"), NOW)
+        elif name.startswith("say"):
+            rules.check_still_down(self.node, self.record)
+            self.record = rules.advance(self.record, Change("r", phase=name[4:]), NOW)
+        elif name == "fence" and self.on:
+            self.on = False
+            self.fenced.append(self.starts)
+        elif name == "taint":
+            # The module looks at everything again, and at the evidence.
+            rules.check_still_down(self.node, self.record)
+            if self.on:
+                self.plan = []
+            else:
+                assert self.starts in self.fenced
+                self.tainted, self.evidence = True, self.boot
+        elif name == "moved":
+            rules.check_still_down(self.node, self.record)
+            assert not self.on, "nobody may be told that it is off"
+            self.record = rules.advance(self.record, Change("r", phase="move", result="moved"), NOW)
+        elif name == "forget":
+            self.record = None
+
+
+EVENTS = (
+    Machine.acts,
+    Machine.is_killed,
+    Machine.fails,
+    Machine.boots,
+    Machine.goes_away,
+    Machine.is_recovered_in_vain,
+)
+
+
+ACT = [Machine.acts]
+
+
+@given(st.lists(st.sampled_from(EVENTS), max_size=40))
+@example(3 * ACT + [Machine.fails, Machine.boots, Machine.goes_away] + 6 * ACT)
+@example(6 * ACT + [Machine.is_recovered_in_vain, Machine.fails] + 2 * ACT)
+@example(5 * ACT + [Machine.is_recovered_in_vain] + 2 * ACT)
 def test_killed_anywhere_it_fences_once_and_taints_only_what_is_off(events):
-    """A machine whose power, fences and taint are played; a run decides by the rules alone, and may die at each act."""
-    machine = {"on": True, "ready": "Unknown", "boot": 1, "fenced": [], "tainted": False, "evidence": 0}
-    known, plan = None, []
-
-    def seen():
-        return node(
-            ready=machine["ready"],
-            boot=str(machine["boot"]),
-            tainted=machine["tainted"],
-            evidence=str(machine["evidence"]) if machine["evidence"] else None,
-        )
-
+    machine = Machine()
     for event in events:
-        if event == "boot":
-            # Nobody's key keeps it off in this play: it may come back at any time.
-            machine.update(on=True, ready="True", boot=machine["boot"] + 1)
-        elif event == "away":
-            machine.update(ready="Unknown")
-        elif event == "kill":
-            plan = []
-        else:
-            if not plan:
-                step = step_of(seen(), known)
-                plan = {
-                    FENCE: ["begin", "say fence", "fence", "say taint", "taint", "moved"],
-                    TAINT: ["begin", "moved"],
-                    STOP: ["forget"],
-                }.get(step, ["nothing"])
-            act = plan.pop(0)
-            try:
-                if act == "begin":
-                    known = known or rules.begin(seen(), "op", run="r", holder="", reason="", fence="", now=NOW)
-                elif act.startswith("say"):
-                    rules.check_still_down(seen(), known)
-                    known = rules.advance(known, Change("r", phase=act[4:]), NOW)
-                elif act == "fence" and machine["on"]:
-                    machine.update(on=False)
-                    machine["fenced"].append(machine["boot"])
-                elif act == "taint":
-                    # The module looks at everything again, and at the evidence.
-                    rules.check_still_down(seen(), known)
-                    if machine["on"]:
-                        plan = []
-                        continue
-                    machine.update(tainted=True, evidence=machine["boot"])
-                elif act == "moved":
-                    known = rules.advance(known, Change("r", phase="move", result="moved"), NOW)
-                elif act == "forget":
-                    known = None
-            except CameBack:
-                plan = ["forget"]
-        assert len(machine["fenced"]) == len(set(machine["fenced"])), "no boot is ended twice"
-        assert not machine["tainted"] or machine["evidence"] in machine["fenced"]
+        event(machine)
+        assert len(machine.fenced) == len(set(machine.fenced)), "no start is ended twice"
 
 
 # -- may it be done? --------------------------------------------------------------------------------------------------
@@ -253,7 +323,8 @@ def test_shutting_down_by_itself_or_because_we_asked():
     going = node(ready="False", message="node is shutting down")
     slot = ("g", Slot("n", "kernel", "live", NOW.isoformat()))
     rules.check_begin(going, record("fence"), None)
-    for known, taken in ((None, None), (record("claim"), None), (record("fence"), slot)):
+    another = record("fence", "failed", boot=OTHER)
+    for known, taken in ((None, None), (record("claim"), None), (record("fence"), slot), (another, None)):
         with pytest.raises(Refused):
             rules.check_begin(going, known, taken)
 
