@@ -128,11 +128,16 @@ def test_ten_at_once(guarding, fleet, world):
 
 
 def test_guarded_from_birth(guarding, fleet, world):
-    """A MachineDeployment is scaled up and down: what is made later has the hooks, and is served like the others."""
+    """A MachineDeployment is scaled up and down: what is made later has the hooks, and is served like the others.
+
+    The Cluster beside it brings in no other Machine. Taken off the template, the hooks are gone from its Machines.
+    """
+    (node,) = world.nodes()
+    apart = fleet.machine(node)
     fleet.workers("pool", 1)
+    wanted = {"machines": [], "cluster": NAME, "templates": [{"name": "pool"}]}
     run = guarding.start(
-        machines=[],
-        templates=[{"name": "pool"}],
+        **wanted,
         timeout=3600,
         wait_for_replacement=True,
         pre_drain_tasks=guarding.tasks("backup"),
@@ -155,6 +160,13 @@ def test_guarded_from_birth(guarding, fleet, world):
     run.until(lambda: len(guarding.log) == 3, "those that are too many are served")
     (left,) = fleet.until_running("pool", 1)
     assert set(guarding.log[1:]) == {f"backup pre-drain {name}" for name in set(names) - {left}}
+
+    for name in set(names) - {left}:
+        fleet.until_gone(name)
+    run.close()
+    assert fleet.hooks(apart) == {}
+    guarding.run(**wanted, state="absent").good()
+    fleet.until(left, lambda item: not hooks_in(item))
 
 
 def test_what_cannot_hold_is_said(guarding, fleet, world):
