@@ -459,11 +459,13 @@ def test_two_runs_at_once(guarding, fleet, world):
 
 @pytest.mark.long
 def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
-    """Somebody's policy refuses them on one that is made meanwhile: it is told, and the others are served."""
+    """Somebody's policy refuses them on one that is there, and on one that is made meanwhile: both are told of, and the
+    others are served."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
     refuse_hooks(fleet, made, "odd")
+    fleet.unbound("odd-from-the-start")
     go = guarding.folder / "go"
     patient = f"for _ in $(seq 600); do [ ! -e {go} ] || exit 0; sleep 0.1; done; exit 1"
     run = guarding.start(
@@ -475,15 +477,17 @@ def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
         pre_drain_tasks=guarding.tasks("slow", patient),
     )
     run.until(lambda: guarding.record(name).get("phase") == "tasks", "it works on the one")
-    fleet.unbound("odd")
+    fleet.unbound("odd-one-later")
     go.touch()
     done = run.done()
     assert done.code != 0
     fleet.until_gone(name)
-    (refused,) = done.report["summary"]["refused"]
-    assert refused["machine"] == f"{fleet.namespace}/odd"
-    assert "no hooks here" in refused["detail"]
-    assert f"Machine {fleet.namespace}/odd could not be given our hooks" in done.output
+    refused = {item["machine"]: item["detail"] for item in done.report["summary"]["refused"]}
+    assert set(refused) == {f"{fleet.namespace}/odd-{which}" for which in ("from-the-start", "one-later")}
+    for odd, detail in refused.items():
+        assert "not here" in detail
+        assert f"Machine {odd} could not be given our hooks" in done.output
+    assert done.report["summary"]["cannot_hold"] == []
     assert set(points(done).values()) == {"released"}
 
 
@@ -547,41 +551,50 @@ def waiting(fleet, name, reason="WaitingForPreDrainHook"):
 
 
 def refuse_hooks(fleet, made, name):
-    """A policy that refuses hooks on one Machine. Returns once the API server knows it."""
-    policy = f"no-hooks-{fleet.namespace}"
+    """A policy that refuses hooks on Machines whose names begin so."""
+    fleet.unbound(name)
+    refuse(fleet, made, name, "key.contains('.delete.hook.')", {f"{PRE_DRAIN}/probe": "probe"})
+    fleet.delete(name)
+    fleet.until_gone(name)
+
+
+def refuse(fleet, made, name, forbidden, probe):
+    """A policy about annotations of Machines whose names begin so. Returns how to lift it, once it is known.
+
+    Args:
+        forbidden: What none of them may be, by its ``key``; an expression.
+        probe: One that is, to try on the Machine of that very name.
+    """
+    policy = f"no-{name}-{fleet.namespace}"
     rule = {
         "apiGroups": ["cluster.x-k8s.io"],
         "apiVersions": ["*"],
         "operations": ["UPDATE"],
         "resources": ["machines"],
     }
-    of_it = f"request.namespace == '{fleet.namespace}' && request.name == '{name}'"
-    hooked = (
-        "has(object.metadata.annotations) && object.metadata.annotations.exists(key, key.contains('.delete.hook.'))"
-    )
+    of_it = f"request.namespace == '{fleet.namespace}' && request.name.startsWith('{name}')"
+    has_it = f"has(object.metadata.annotations) && object.metadata.annotations.exists(key, {forbidden})"
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
         "matchConditions": [{"name": "one", "expression": of_it}],
-        "validations": [{"expression": f"!({hooked})", "message": "no hooks here"}],
+        "validations": [{"expression": f"!({has_it})", "message": "not here"}],
     }
     binding = {"policyName": policy, "validationActions": ["Deny"]}
     admission = "/apis/admissionregistration.k8s.io/v1"
     for kind, body in (("validatingadmissionpolicies", spec), ("validatingadmissionpolicybindings", binding)):
         fleet.cluster.create(f"{admission}/{kind}", {"metadata": {"name": policy}, "spec": body})
         made.objects.append(f"{admission}/{kind}/{policy}")
-    fleet.unbound(name)
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            fleet.annotate(name, {f"{PRE_DRAIN}/probe": "probe"})
+            fleet.annotate(name, probe)
         except ApiFailure:
             break
         assert time.monotonic() < end
         time.sleep(0.1)
-    fleet.annotate(name, {f"{PRE_DRAIN}/probe": None})
-    fleet.delete(name)
-    fleet.until_gone(name)
+    fleet.annotate(name, dict.fromkeys(probe))
+    return lambda: fleet.cluster.delete(f"{admission}/validatingadmissionpolicybindings/{policy}")
 
 
 def hooks_in(item):
