@@ -234,6 +234,23 @@ def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
 
 
 @pytest.mark.long
+def test_a_file_that_was_done_is_written_down_in_the_end(guarding, fleet, world, made):
+    """Where the API server will not have that for a while, the file is not run again for it."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    waiting(fleet, name)
+    done = '"done": {"pre-drain"'
+    lift = refuse(fleet, made, name, f"object.metadata.annotations[key].contains('{done}')", {"probe": done})
+    run = guarding.start(name, pre_drain_tasks=guarding.tasks("backup"))
+    run.until(lambda: "FAILED - RETRYING" in run.output, "it is tried again")
+    assert guarding.log == [f"backup pre-drain {name}"]
+    lift()
+    run.done().good()
+    fleet.until_gone(name)
+    assert guarding.log == [f"backup pre-drain {name}"]
+
+
+@pytest.mark.long
 def test_tried_again_after_a_while(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node)
