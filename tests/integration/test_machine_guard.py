@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 
 import pytest
 from integration.guards import HOOK, OWNER, Guarding, points
+from integration.halts import Halt
 from integration.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.test_lab_capi import attach, detach
 
@@ -297,6 +299,34 @@ def test_what_is_left_is_said(guarding, fleet, world):
     guarding.run(*names).good()
     for name in names:
         fleet.until_gone(name)
+
+
+@pytest.mark.long
+def test_the_api_is_away_for_long(guarding, fleet, world):
+    """A run that is to end when somebody ends it does not end for that."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    halt = Halt(guarding.folder / "halt")
+    config, nowhere, back = (guarding.folder / name for name in ("kubeconfig", "nowhere", "back"))
+    for copied in (config, back):
+        shutil.copy(world.kubeconfig, copied)
+    nowhere.write_text(re.sub(r"(server: https://[^:]*):\d+", r"\1:1", config.read_text()))
+    run = guarding.start(
+        name,
+        stop="never",
+        parallel=1,
+        environment={"K8S_AUTH_KUBECONFIG": str(config), **halt.after("localhost", "deletion_hook")},
+        variables={"__machine_guard_most_troubles": 1, "__machine_guard_trouble_seconds": 1},
+    )
+    run.until(lambda: halt.reached, "the hooks are set")
+    nowhere.replace(config)
+    halt.let_go()
+    run.until(lambda: run.output.count('"error": "api_unreachable"') > 2, "it asks again")
+    back.replace(config)
+    fleet.delete(name)
+    done = run.done().good()
+    fleet.until_gone(name)
+    assert done.report["summary"]["ended"] == ["gone"]
 
 
 def test_left_at_the_deadline(guarding, fleet, world):
