@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 
 from . import _dead_node_rules as rules
@@ -24,7 +24,7 @@ class DeadNode:
 
     def __init__(self, context: Context, params: Params) -> None:
         self._context, self._params = context, params
-        # By the names of nodes that are silent: which silence, and what was found in it.
+        # By the paths of nodes that are silent: which silence, and what was found in it.
         self._signs: dict[str, tuple[str, rules.Sign]] = {}
 
     def cluster(self) -> Cluster:
@@ -42,23 +42,27 @@ class DeadNode:
     def matters(self, item: Object) -> Collection[Matter]:
         found = rules.silence(item, reporting=self._params["reporting"])
         if not found:
-            self._signs.pop(_node.name(item), None)
+            self._signs.pop(self.path(item), None)
         return (found,) if found else ()
 
     def event(self, item: Object, matter: Matter, now: datetime) -> Event:
         lease = self.cluster().find(paths.lease(_LEASES, _node.name(item)))
-        over = self._over(_node.name(item), lease, matter, now)
+        over = self._over(self.path(item), lease, matter, now)
         if over and over > now:
             raise Later(over)
         return {"node": rules.describe(item), "evidence": rules.evidence(item, lease, now)}
 
-    def _over(self, name: str, lease: Object | None, matter: Matter, now: datetime) -> datetime | None:
+    def forget(self, is_gone: Callable[[str], bool]) -> None:
+        for path in [path for path in self._signs if is_gone(path)]:
+            self._signs.pop(path, None)
+
+    def _over(self, path: str, lease: Object | None, matter: Matter, now: datetime) -> datetime | None:
         """When the last sign of life will have been long enough ago; ``None`` where there is none to go by."""
         if matter.since is None:
             return None
-        silence, before = self._signs.get(name, ("", None))
+        silence, before = self._signs.get(path, ("", None))
         sign = rules.sign_of_life(lease, matter.since, now, before if silence == matter.key else None)
         if not sign:
             return None
-        self._signs[name] = matter.key, sign
+        self._signs[path] = matter.key, sign
         return sign.moment + timedelta(seconds=self._params["after"])

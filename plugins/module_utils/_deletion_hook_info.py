@@ -21,7 +21,11 @@ def deletion_hook_info(context: Context, params: Params) -> Result:
         raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
     deadline = Deadline(params["wait_timeout"])
     waits = params["wait_for"] == "waiting" and not context.check_mode
-    found = _wait(context, params, deadline) if waits else _list(context, params)
+    try:
+        found = _wait(context, params, deadline) if waits else _list(context, params)
+    except NotFound:
+        # A cluster without Cluster API has no Machines.
+        found = []
     machines = [describe(item) for item in found if _wanted(item, params)]
     return {
         "changed": False,
@@ -53,14 +57,8 @@ def _selectors(params: Params) -> tuple[str, str]:
 
 def _list(context: Context, params: Params) -> list[Object]:
     fields, labels = _selectors(params)
-    try:
-        found = _capi.machines(
-            context.management, params.get("namespace"), field_selector=fields, label_selector=labels
-        )
-        return list(found)
-    except NotFound:
-        # A cluster without Cluster API has no Machines.
-        return []
+    namespace = params.get("namespace")
+    return list(_capi.machines(context.management, namespace, field_selector=fields, label_selector=labels))
 
 
 def _wait(context: Context, params: Params, deadline: Deadline) -> list[Object]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from . import _machine_guard as guard
 from . import _node
 from ._cluster import Object
-from ._deletion_hook_rules import is_deleting, key_of, node_of, waits_for
+from ._deletion_hook_rules import POINTS, is_deleting, key_of, node_of, waiting_since, waits_for
 from ._doctor_picture import Finding, Picture
 from ._names import MACHINE_GUARD
 
@@ -35,20 +35,25 @@ def examine(picture: Picture) -> Iterable[Finding]:
 
 def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
     record = guard.record_of(machine, hook)
-    if record is None or not waits_for(machine, record["point"], key_of(record["point"], hook)):
+    point = next((found for found in POINTS if waits_for(machine, found, key_of(found, hook))), None)
+    if record is None or point is None:
         return
     run, metadata = str(record["run"]), machine["metadata"]
     name = f"{metadata['namespace']}/{metadata['name']}"
-    failed = record["result"] == guard.FAILED
-    state = f"failed ({record.get('detail') or 'no reason given'})" if failed else f"in phase {record['phase']}"
+    # What is on record may be of the point before, where the run ended.
+    begun = record["point"] == point
+    failed = begun and record["result"] == guard.FAILED
+    state = f"in phase {record['phase']}" if begun else "there was not begun"
+    if failed:
+        state = f"failed ({record.get('detail') or 'no reason given'})"
     alive = picture.works.get(run, False)
     yield Finding(
         KIND,
         node=node_of(machine) or "",
         operation=name,
-        since=record["since"],
+        since=record["since"] if begun else waiting_since(machine) or record["since"],
         **{**picture.signs(run), "alive": alive},
-        why=f"Machine {name} waits at {record['point']} for hook {hook}; its work {state}",
+        why=f"Machine {name} waits at {point} for hook {hook}; its work {state}",
         todo="" if alive else _go_on(name, hook, failed=failed),
     )
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 
 from . import _paths as paths
@@ -49,3 +49,6 @@ class LongHold:
             # A leader election, or a node that is to come.
             raise Later(now + timedelta(seconds=max(1, self._params["after"])))
         return {"hold": describe(item, now)}
+
+    def forget(self, is_gone: Callable[[str], bool]) -> None:
+        """Nothing is kept of any object."""

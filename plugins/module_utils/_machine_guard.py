@@ -126,6 +126,13 @@ class Selection:
         named = machine["metadata"]["name"] in self.machines
         return named or any(_made_of(machine, kind, name) for kind, name in self.templates)
 
+    def gives_hooks_to(self, machine: Object) -> bool:
+        """Whether a Machine is given hooks itself: those that only a template brings in have theirs from it.
+
+        Cluster API takes them off again with the template's, but not where somebody else wrote them, too.
+        """
+        return self.has(machine) and (not self.templates or machine["metadata"]["name"] in self.machines)
+
     @property
     def only_names(self) -> bool:
         return bool(self.machines) and not self.templates

@@ -39,12 +39,8 @@ def machine_guard_step(context: Context, params: Params) -> Result:
             raise InvalidInput(f"{name} must not be empty.")
     if "/" in params["worker"]:
         raise InvalidInput(f'worker must not have a "/" in it, it is {params["worker"]}.')
-    if params["set_points"] and not (
-        params["machines"] or params["templates"] or params["cluster"] or params["selector"]
-    ):
-        raise InvalidInput(
-            "set_points needs machines, selector, cluster or templates: on which Machines hooks are set."
-        )
+    if params["set_points"] and not (params["machines"] or params["cluster"] or params["selector"]):
+        raise InvalidInput("set_points needs machines, selector or cluster: on which Machines hooks are set.")
     return _Work(context, params).next()
 
 
@@ -102,8 +98,10 @@ class _Work:
 
     def _set_hooks(self, machine: Object) -> None:
         """Give a Machine that nobody deletes the hooks that it lacks: it may have been made since we look."""
+        if self._context.check_mode or not self._selection.gives_hooks_to(machine):
+            return
         changes = self._guard.missing(machine, self._params["set_points"])
-        if not changes or self._context.check_mode or self._is_put_off(machine):
+        if not changes or self._is_put_off(machine):
             return
         metadata = machine["metadata"]
         try:

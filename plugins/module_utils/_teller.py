@@ -61,6 +61,9 @@ class Source(Protocol):
             Later: It is not to be told yet.
         """
 
+    def forget(self, is_gone: Callable[[str], bool]) -> None:
+        """Objects are gone: those whose path is such."""
+
 
 class Teller:
     """Tells the matters of a source until it is stopped.
@@ -129,10 +132,14 @@ class Teller:
 
     def _take_over(self, news: Listed | Changed | None, cluster: Cluster) -> None:
         if isinstance(news, Listed):
-            self._book.listed(dict(news.items), cluster.now())
+            found = dict(news.items)
+            self._book.listed(found, cluster.now())
+            self._source.forget(lambda path: path not in found)
         elif news is not None:
             name, matters = news.object
             self._book.see(name, () if news.deleted else matters, cluster.now())
+            if news.deleted:
+                self._source.forget(lambda path: path == name)
 
     def _seconds_left(self, cluster: Cluster) -> float | None:
         moment = self._book.next()
@@ -151,6 +158,7 @@ class Teller:
             event = self._source.event(item, matter, now)
         except NotFound:
             self._book.see(due.name, (), now)
+            self._source.forget(lambda path: path == due.name)
         except Later as later:
             self._book.later(due, max(later.moment, _again(cluster)))
         except (Unreachable, ApiFailure) as error:

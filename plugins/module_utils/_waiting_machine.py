@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 
 from . import _capi
@@ -51,6 +51,9 @@ class WaitingMachine:
     def event(self, item: Object, matter: Matter, now: datetime) -> Event:
         hook = next(found for found in self._waited_for(item) if _key(item, found) == matter.key)
         return {"machine": {**describe(item), "uid": item["metadata"]["uid"]}, "hook": hook.shown()}
+
+    def forget(self, is_gone: Callable[[str], bool]) -> None:
+        """Nothing is kept of any object."""
 
     def _waited_for(self, item: Object) -> Iterator[rules.Hook]:
         """The hooks of ours that its deletion waits for now."""

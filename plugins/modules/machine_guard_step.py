@@ -65,7 +65,7 @@ options:
     default: ""
   templates:
     description:
-      - Machines that are made of these, besides O(machines).
+      - Machines that are made of these, besides O(machines). O(selector) and O(cluster) narrow them.
     type: list
     elements: dict
     default: []
@@ -84,6 +84,7 @@ options:
   set_points:
     description:
       - Points at which Machines that are seen, and that nobody deletes, are given the hook where they have none of that name.
+        With O(templates) only those that O(machines) names are; the others have it from their template.
     type: list
     elements: str
     choices: [pre-drain, pre-terminate]

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 
 import pytest
 from integration.guards import HOOK, OWNER, Guarding, points
+from integration.halts import Halt
 from integration.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.test_lab_capi import attach, detach
 
@@ -130,11 +132,16 @@ def test_ten_at_once(guarding, fleet, world):
 
 
 def test_guarded_from_birth(guarding, fleet, world):
-    """A MachineDeployment is scaled up and down: what is made later has the hooks, and is served like the others."""
+    """A MachineDeployment is scaled up and down: what is made later has the hooks, and is served like the others.
+
+    The Cluster beside it brings in no other Machine. Taken off the template, the hooks are gone from its Machines.
+    """
+    (node,) = world.nodes()
+    apart = fleet.machine(node)
     fleet.workers("pool", 1)
+    wanted = {"machines": [], "cluster": NAME, "templates": [{"name": "pool"}]}
     run = guarding.start(
-        machines=[],
-        templates=[{"name": "pool"}],
+        **wanted,
         timeout=3600,
         wait_for_replacement=True,
         pre_drain_tasks=guarding.tasks("backup"),
@@ -157,6 +164,13 @@ def test_guarded_from_birth(guarding, fleet, world):
     run.until(lambda: len(guarding.log) == 3, "those that are too many are served")
     (left,) = fleet.until_running("pool", 1)
     assert set(guarding.log[1:]) == {f"backup pre-drain {name}" for name in set(names) - {left}}
+
+    for name in set(names) - {left}:
+        fleet.until_gone(name)
+    run.close()
+    assert fleet.hooks(apart) == {}
+    guarding.run(**wanted, state="absent").good()
+    fleet.until(left, lambda item: not hooks_in(item))
 
 
 def test_what_cannot_hold_is_said(guarding, fleet, world):
@@ -224,6 +238,23 @@ def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
 
 
 @pytest.mark.long
+def test_a_file_that_was_done_is_written_down_in_the_end(guarding, fleet, world, made):
+    """Where the API server will not have that for a while, the file is not run again for it."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    waiting(fleet, name)
+    done = '"done": {"pre-drain"'
+    lift = refuse(fleet, made, name, f"object.metadata.annotations[key].contains('{done}')", {"probe": done})
+    run = guarding.start(name, pre_drain_tasks=guarding.tasks("backup"))
+    run.until(lambda: "FAILED - RETRYING" in run.output, "it is tried again")
+    assert guarding.log == [f"backup pre-drain {name}"]
+    lift()
+    run.done().good()
+    fleet.until_gone(name)
+    assert guarding.log == [f"backup pre-drain {name}"]
+
+
+@pytest.mark.long
 def test_tried_again_after_a_while(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node)
@@ -271,6 +302,34 @@ def test_what_is_left_is_said(guarding, fleet, world):
     guarding.run(*names).good()
     for name in names:
         fleet.until_gone(name)
+
+
+@pytest.mark.long
+def test_the_api_is_away_for_long(guarding, fleet, world):
+    """A run that is to end when somebody ends it does not end for that."""
+    (node,) = world.nodes()
+    name = fleet.machine(node)
+    halt = Halt(guarding.folder / "halt")
+    config, nowhere, back = (guarding.folder / name for name in ("kubeconfig", "nowhere", "back"))
+    for copied in (config, back):
+        shutil.copy(world.kubeconfig, copied)
+    nowhere.write_text(re.sub(r"(server: https://[^:]*):\d+", r"\1:1", config.read_text()))
+    run = guarding.start(
+        name,
+        stop="never",
+        parallel=1,
+        environment={"K8S_AUTH_KUBECONFIG": str(config), **halt.after("localhost", "deletion_hook")},
+        variables={"__machine_guard_most_troubles": 1, "__machine_guard_trouble_seconds": 1},
+    )
+    run.until(lambda: halt.reached, "the hooks are set")
+    nowhere.replace(config)
+    halt.let_go()
+    run.until(lambda: run.output.count('"error": "api_unreachable"') > 2, "it asks again")
+    back.replace(config)
+    fleet.delete(name)
+    done = run.done().good()
+    fleet.until_gone(name)
+    assert done.report["summary"]["ended"] == ["gone"]
 
 
 @pytest.mark.long
@@ -324,6 +383,7 @@ def test_every_boolean_as_text(guarding, fleet, world):
         name,
         spare,
         lonely,
+        parallel=2,
         **dict.fromkeys(BOOLEANS, "false"),
         retry_seconds=1,
         pre_drain_tasks=[
@@ -453,14 +513,17 @@ def test_two_runs_at_once(guarding, fleet, world):
 
 @pytest.mark.long
 def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
-    """Somebody's policy refuses them on one that is made meanwhile: it is told, and the others are served."""
+    """Somebody's policy refuses them on one that is there, and on one that is made meanwhile: both are told of, and the
+    others are served."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
     refuse_hooks(fleet, made, "odd")
+    fleet.unbound("odd-from-the-start")
     go = guarding.folder / "go"
     patient = f"for _ in $(seq 600); do [ ! -e {go} ] || exit 0; sleep 0.1; done; exit 1"
     run = guarding.start(
+        parallel=2,
         cluster=NAME,
         machines=[],
         selector="!cluster.x-k8s.io/control-plane",
@@ -469,15 +532,17 @@ def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
         pre_drain_tasks=guarding.tasks("slow", patient),
     )
     run.until(lambda: guarding.record(name).get("phase") == "tasks", "it works on the one")
-    fleet.unbound("odd")
+    fleet.unbound("odd-one-later")
     go.touch()
     done = run.done()
     assert done.code != 0
     fleet.until_gone(name)
-    (refused,) = done.report["summary"]["refused"]
-    assert refused["machine"] == f"{fleet.namespace}/odd"
-    assert "no hooks here" in refused["detail"]
-    assert f"Machine {fleet.namespace}/odd could not be given our hooks" in done.output
+    refused = {item["machine"]: item["detail"] for item in done.report["summary"]["refused"]}
+    assert set(refused) == {f"{fleet.namespace}/odd-{which}" for which in ("from-the-start", "one-later")}
+    for odd, detail in refused.items():
+        assert "not here" in detail
+        assert f"Machine {odd} could not be given our hooks" in done.output
+    assert done.report["summary"]["cannot_hold"] == []
     assert set(points(done).values()) == {"released"}
 
 
@@ -542,41 +607,50 @@ def waiting(fleet, name, reason="WaitingForPreDrainHook"):
 
 
 def refuse_hooks(fleet, made, name):
-    """A policy that refuses hooks on one Machine. Returns once the API server knows it."""
-    policy = f"no-hooks-{fleet.namespace}"
+    """A policy that refuses hooks on Machines whose names begin so."""
+    fleet.unbound(name)
+    refuse(fleet, made, name, "key.contains('.delete.hook.')", {f"{PRE_DRAIN}/probe": "probe"})
+    fleet.delete(name)
+    fleet.until_gone(name)
+
+
+def refuse(fleet, made, name, forbidden, probe):
+    """A policy about annotations of Machines whose names begin so. Returns how to lift it, once it is known.
+
+    Args:
+        forbidden: What none of them may be, by its ``key``; an expression.
+        probe: One that is, to try on the Machine of that very name.
+    """
+    policy = f"no-{name}-{fleet.namespace}"
     rule = {
         "apiGroups": ["cluster.x-k8s.io"],
         "apiVersions": ["*"],
         "operations": ["UPDATE"],
         "resources": ["machines"],
     }
-    of_it = f"request.namespace == '{fleet.namespace}' && request.name == '{name}'"
-    hooked = (
-        "has(object.metadata.annotations) && object.metadata.annotations.exists(key, key.contains('.delete.hook.'))"
-    )
+    of_it = f"request.namespace == '{fleet.namespace}' && request.name.startsWith('{name}')"
+    has_it = f"has(object.metadata.annotations) && object.metadata.annotations.exists(key, {forbidden})"
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
         "matchConditions": [{"name": "one", "expression": of_it}],
-        "validations": [{"expression": f"!({hooked})", "message": "no hooks here"}],
+        "validations": [{"expression": f"!({has_it})", "message": "not here"}],
     }
     binding = {"policyName": policy, "validationActions": ["Deny"]}
     admission = "/apis/admissionregistration.k8s.io/v1"
     for kind, body in (("validatingadmissionpolicies", spec), ("validatingadmissionpolicybindings", binding)):
         fleet.cluster.create(f"{admission}/{kind}", {"metadata": {"name": policy}, "spec": body})
         made.objects.append(f"{admission}/{kind}/{policy}")
-    fleet.unbound(name)
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            fleet.annotate(name, {f"{PRE_DRAIN}/probe": "probe"})
+            fleet.annotate(name, probe)
         except ApiFailure:
             break
         assert time.monotonic() < end
         time.sleep(0.1)
-    fleet.annotate(name, {f"{PRE_DRAIN}/probe": None})
-    fleet.delete(name)
-    fleet.until_gone(name)
+    fleet.annotate(name, dict.fromkeys(probe))
+    return lambda: fleet.cluster.delete(f"{admission}/validatingadmissionpolicybindings/{policy}")
 
 
 def hooks_in(item):

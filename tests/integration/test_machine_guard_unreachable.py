@@ -10,6 +10,7 @@ from integration.failovers import TAINT, Failovers
 from integration.guards import HOOK, Guarding, points
 from integration.halts import Halt
 from integration.machines_capi import PRE_DRAIN, Fleet, controlled, deleting
+from integration.test_lab_capi import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 
@@ -89,6 +90,59 @@ def test_it_dies_while_the_users_tasks_run(guarding, fleet, failovers, world, an
     run.done().good()
     fleet.until_gone(name)
     assert failovers.commands == ["off"]
+
+
+@pytest.mark.long
+def test_it_dies_before_its_volumes_are_gone(guarding, fleet, failovers, world, ansible):
+    """After its drain: nothing would ever detach them."""
+    victim = failovers.victim()
+    name = fleet.machine(victim.name, annotations={"machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach": ""})
+    attach(world, victim.name)
+    halt = Halt(ansible.folder / "halt")
+    run = guarding.start(
+        name,
+        variables=fencing(failovers, world, name),
+        pre_terminate_tasks=guarding.tasks("last", halt.command),
+        volumes_timeout=5,
+        parallel=1,
+    )
+    guarding.hooked(name)
+    fleet.delete(name)
+    run.until(lambda: halt.reached, "the user's task")
+    victim.hang()
+    halt.let_go()
+    run.until(lambda: failovers.commands, "it is fenced")
+    detach(world, victim.name)
+
+    done = run.done().good()
+    fleet.until_gone(name)
+    assert failovers.commands == ["off"]
+    assert {"fence", "volumes"} <= done.report["machines"][1]["seconds"].keys()
+
+
+@pytest.mark.long
+def test_it_dies_while_somebody_holds_it(guarding, fleet, failovers, world):
+    """The user's tasks are run when it is known what became of it."""
+    victim = failovers.victim()
+    name = fleet.machine(victim.name)
+    hold = {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}}
+    world.create("leases", victim.name, hold)
+    run = guarding.start(
+        name,
+        variables=fencing(failovers, world, name),
+        pre_drain_tasks=guarding.tasks("before", "test {{ machine_guard_node_state }} = off"),
+        parallel=1,
+    )
+    guarding.hooked(name)
+    fleet.delete(name)
+    run.until(lambda: guarding.record(name).get("phase") == "hold", "it waits for the holder")
+    victim.hang()
+    world.delete("leases", victim.name)
+
+    run.done().good()
+    fleet.until_gone(name)
+    assert failovers.commands == ["off"]
+    assert guarding.log == [f"before pre-drain {name}"]
 
 
 @pytest.mark.long

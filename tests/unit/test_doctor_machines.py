@@ -18,6 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor_rules 
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/h"
+LAST = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/h"
 MARK = "holdfast.dev/machine-guard"
 EVERYTHING = Scope()
 
@@ -34,6 +35,7 @@ def machine(*, reason="WaitingForPreDrainHook", node="n", hooks=(HOOK,), **recor
         },
         "status": {
             "conditions": [{"type": "Deleting", "status": "True", "reason": reason, "message": ""}],
+            "deletion": {"waitForPreTerminateHookStartTime": "2026-11-21T08:30:00Z"} if "Terminate" in reason else {},
             **({"nodeRef": {"name": node}} if node else {}),
         },
     }
@@ -62,6 +64,16 @@ def test_work_that_failed():
     (found,) = examine(picture(machine(result="failed", detail="Back up: no room")))
     assert "its work failed (Back up: no room)" in found.why
     assert "Mend what its work failed at, and start guard_machine again" in found.todo
+
+
+@pytest.mark.parametrize("result", ["released", "failed", ""])
+def test_work_that_was_not_begun_at_the_point_after(result):
+    """The run was killed between the two points: what is on record is of the first."""
+    waiting = machine(reason="WaitingForPreTerminateHook", hooks=(LAST,), phase="release", result=result, detail="x")
+    (found,) = examine(picture(waiting))
+    assert found.why == "Machine metal/m waits at pre-terminate for hook h; its work there was not begun"
+    assert (found.since, found.alive) == ("2026-11-21T08:30:00Z", False)
+    assert "Nobody works on it. Start guard_machine again" in found.todo
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,18 @@ class TestDeadNode:
         with pytest.raises(Later):
             self.event(ahead, source=source, since=second)
 
+    def test_a_node_that_is_gone_is_forgotten(self):
+        ahead = "2026-06-04T12:00:00.000000Z"
+        source = self.source(ahead)
+        with pytest.raises(Later):
+            self.event(ahead, source=source)
+        source.forget(lambda path: path.endswith("/other"))
+        assert self.event(ahead, source=source, after=60)
+
+        source.forget(lambda path: path.endswith("/n"))
+        with pytest.raises(Later):
+            self.event(ahead, source=source, after=60)
+
 
 @by_name(SOURCES)
 class TestSource:

@@ -114,6 +114,26 @@ class TestWhichMachines:
         labels = {"cluster.x-k8s.io/deployment-name": "workers"}
         assert selection.has(machine(labels=labels)) is chosen
 
+    @pytest.mark.parametrize(
+        ("selection", "given"),
+        [
+            (Selection(), True),
+            (Selection(cluster="c"), True),
+            (Selection(cluster="d"), False),
+            (Selection(frozenset({"m"})), True),
+            (Selection(frozenset({"x"})), False),
+            (Selection(templates=(("MachineDeployment", "workers"),)), False),
+            (Selection(cluster="c", templates=(("MachineDeployment", "workers"),)), False),
+            (Selection(cluster="c", templates=(("MachineDeployment", "another"),)), False),
+            (Selection(frozenset({"x"}), templates=(("MachineDeployment", "workers"),)), False),
+            (Selection(frozenset({"m"}), templates=(("MachineDeployment", "workers"),)), True),
+            (Selection(frozenset({"m"}), "d", (("MachineDeployment", "workers"),)), False),
+        ],
+        ids=str,
+    )
+    def test_what_a_template_makes_has_its_hooks_from_it_alone(self, selection, given):
+        assert selection.gives_hooks_to(machine(labels={"cluster.x-k8s.io/deployment-name": "workers"})) is given
+
     def test_a_name_that_no_label_can_have(self):
         long = Selection(templates=(("MachineDeployment", "w" * 64),))
         assert not long.has(machine(labels={"cluster.x-k8s.io/deployment-name": "hash_abc_z"}))

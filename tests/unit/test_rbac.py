@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What node agents may do."""
+"""What node agents may do, and controllers."""
 
 from __future__ import annotations
 
@@ -26,6 +26,15 @@ def test_administrators_get_the_same_from_the_documentation():
     documented = yaml.safe_load((CHECKOUT / "docs/node_agent_rbac.yml").read_text())
 
     assert documented["items"] == [_rbac.ROLE, _rbac.BINDING]
+
+
+def test_controllers_may_look_at_whatever_makes_a_control_plane():
+    """Its kind is the provider's."""
+    documented = yaml.safe_load((CHECKOUT / "docs/rbac.yml").read_text())["items"]
+    (rules,) = (item["rules"] for item in documented if item["kind"] == "ClusterRole")
+    mine = [rule for rule in rules if rule["apiGroups"] == ["controlplane.cluster.x-k8s.io"]]
+
+    assert {(*rule["resources"], *rule["verbs"]) for rule in mine} == {("*", "get"), ("kubeadmcontrolplanes", "patch")}
 
 
 def test_what_the_api_adds_is_no_difference():

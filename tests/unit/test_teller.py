@@ -57,6 +57,7 @@ class Source:
         self.server = server
         self.later = []
         self.failures = []
+        self.kept = set()
 
     def cluster(self):
         return self.server
@@ -78,7 +79,11 @@ class Source:
     def event(self, item, matter, now):
         if self.later:
             raise Later(now + timedelta(seconds=self.later.pop()))
+        self.kept.add(item["path"])
         return {"thing": item["path"]}
+
+    def forget(self, is_gone):
+        self.kept = {path for path in self.kept if not is_gone(path)}
 
 
 class Following:
@@ -198,6 +203,26 @@ def test_what_is_gone_is_forgotten(server, tell):
     server.changes("/things/a", "k", kind="ADDED")
 
     assert telling.next() == {"key": "k", "told": 0, "thing": "/things/a"}
+
+
+@pytest.mark.parametrize("how", ["deleted", "not listed", "not found"])
+def test_a_source_keeps_nothing_of_what_is_gone(server, source, tell, how):
+    server.objects = {"/things/a": [Matter("k")], "/things/b": [Matter("l")]}
+    server.lists()
+    telling = tell()
+    for _time in range(2):
+        telling.next()
+    del server.objects["/things/a"]
+    if how == "deleted":
+        server.changes("/things/a", kind="DELETED", known=False)
+    elif how == "not listed":
+        server.lists()
+    else:
+        server.changes("/things/a", "another", known=False)
+    server.changes("/things/z", "marker")
+
+    assert telling.next()["key"] == "marker"
+    assert source.kept == {"/things/b", "/things/z"}
 
 
 @pytest.mark.parametrize("refusal", [Unreachable("away"), ApiFailure("busy", status=503)])
