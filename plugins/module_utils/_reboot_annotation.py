@@ -51,7 +51,11 @@ def reboot_annotation(context: Context, params: Params) -> Result:
         if params["state"] == "present":
             return _Work(context, params, resolve(context, params, host)).put()
         target = resolve_to_let_go(context, params, host)
-        return _Work(context, params, target).remove() if target else _gone(context, params, host)
+        if target is None:
+            return _gone(context, params, host)
+        # Whoever acts on what a run has written down knows no more than that. A person may have looked.
+        by_hand = not params.get("run") and not (host and params.get("node"))
+        return _Work(context, params, target).remove(by_hand=by_hand)
 
 
 def _gone(context: Context, params: Params, host: str) -> Result:
@@ -259,21 +263,22 @@ class _Work:
 
     # -- absent
 
-    def remove(self) -> Result:
-        change: _Change = retry_conflicts(self._try_to_remove)
+    def remove(self, *, by_hand: bool) -> Result:
+        change: _Change = retry_conflicts(lambda: self._try_to_remove(by_hand=by_hand))
         host = change.after
         gone = rules.request_of(host, self._key) is None
         if self._params["wait"] and self._key and gone and not self._context.check_mode:
             host = self._wait_until_on(change)
         return self._result(change, host)
 
-    def _try_to_remove(self) -> _Change:
+    def _try_to_remove(self, *, by_hand: bool) -> _Change:
         host = self._target.read()
         request, written = rules.request_of(host, self._key), rules.written_of(host, self._key)
-        if not self._key and request and not written:
+        if request and not written and not (self._key and by_hand):
+            whose = "somebody else wrote it" if not self._key else f"{REBOOT_KEYS} does not say that it is from us"
             self._context.warn(
-                f"{request.annotation} of BareMetalHost {self._target.full_name} stays: somebody else wrote it, so it "
-                "is theirs to take away."
+                f"{request.annotation} of BareMetalHost {self._target.full_name} stays: {whose}, so it is theirs to "
+                "take away."
             )
             return _Change(host, host)
         if request is None and written is None:

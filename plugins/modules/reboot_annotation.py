@@ -57,7 +57,8 @@ options:
     description:
       - Whether the annotation is there. V(absent) removes our own only.
       - An annotation of O(key) that is there already, of which C(holdfast.dev/reboot-keys) does not say that it is ours, is
-        not taken over, but refused. V(absent) with its O(key) removes it all the same.
+        not taken over, but refused. V(absent) with its O(key) removes it all the same, but not with O(run), and not with both
+        O(bare_metal_host) and O(node).
       - With V(absent), a BareMetalHost that is given by its name and is gone is no failure. With O(node), too, it does not have
         to be that Node's any more; then a key is removed only where it was written for O(node). Both are warned of.
     type: str

@@ -280,6 +280,13 @@ def test_an_annotation_of_our_name_that_is_not_ours(fenced):
     refused = fenced.run(mode="hard")
     assert (refused["error"], refused["why"], refused["changed"]) == ("refused", "foreign", False)
     assert fenced.host.get() == before
+    named = {"bare_metal_host": fenced.host.name, "namespace": fenced.host.namespace}
+    fenced.world.run(node_claim, name=fenced.node, run="mine", operation="o")
+    by_a_run = fenced.run("absent", **named, run="mine")
+    assert (by_a_run["changed"], fenced.host.get()) == (False, before), by_a_run
+    assert "stays" in by_a_run["warnings"][0]
+    fenced.world.run(node_claim, name=fenced.node, run="mine", operation="o", state="absent")
+    assert fenced.run("absent", **named)["changed"] is False, "as of a Node that was deleted"
     assert fenced.run("absent", wait=False)["changed"], "its name was given"
     assert fenced.keys == {}
 

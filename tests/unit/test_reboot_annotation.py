@@ -416,6 +416,17 @@ class TestLetGo:
         assert (done["changed"], f"{BASE}/ours" in server.keys) == (True, False)
         assert "node m by now" in done["warnings"][0]
 
+    @pytest.mark.parametrize("run", ["r", None], ids=["by a run", "for a node that was deleted"])
+    def test_not_written_by_us(self, run):
+        server = Server()
+        server.annotate(HOST, {f"{BASE}/ours": ""})
+        if run:
+            server.claim(run)
+        before = server.find(HOST)
+        done = self.run(server, run=run, wait=True)
+        assert (done["changed"], server.find(HOST)) == (False, before)
+        assert "does not say that it is from us" in done["warnings"][0]
+
     def test_not_ours_of_another_node(self):
         server = Server()
         server.run()
