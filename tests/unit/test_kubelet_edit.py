@@ -126,9 +126,13 @@ def read(text: str) -> Any:
 
 
 def parts_of_others(text: str) -> dict[str, int]:
-    """How often each of the pieces that are not ours is in a text, byte for byte but for the ends of lines."""
+    """How often each of the pieces that are not ours is in a text, byte for byte but for the ends of lines.
+
+    Empty lines behind one are counted by themselves: a key of ours may stand before them.
+    """
     text = text.replace("\r\n", "\n")
-    forms = [form for part in OTHERS if part for form in (part, part.replace("\n", "\n  "))]
+    pieces = [part.rstrip("\n") for part in OTHERS if part]
+    forms = ["\n\n", *(form for part in pieces for form in (part, part.replace("\n", "\n  ")))]
     return {form: text.count(form) for form in forms}
 
 
