@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -346,6 +347,25 @@ def test_a_fence_command_that_fails_says_why_and_no_secrets(failovers, victim):
     assert "hunter2" not in done.output + str(done.report) + str(failovers.audit()) + str(victim.marks)
     assert victim.taint is None
     # It may be off.
+    assert (victim.record["result"], victim.world.cordoned(victim.name)) == ("failed", True)
+
+
+@pytest.mark.long
+def test_a_fence_command_that_takes_too_long_is_ended_with_all_that_it_has_started(failovers, victim):
+    late = "(trap '' TERM; echo begun >> $log; sleep 16; echo late >> $log) & wait"
+    endless = {"fence_command": failovers.command("endless", late)}
+    victim.hang()
+
+    without = failovers.run(victim.name, fence_timeout=0, **failovers.by_command() | endless)
+    assert "have to be above 0" in without.output
+    assert victim.untouched
+
+    done = failovers.run(victim.name, fence_timeout=8, **failovers.by_command() | endless)
+
+    assert done.results == {victim.name: "failed"}
+    assert "did not end within 8 s" in done.detail(victim.name)
+    time.sleep(16)
+    assert failovers.commands == ["begun"]
     assert (victim.record["result"], victim.world.cordoned(victim.name)) == ("failed", True)
 
 
