@@ -240,7 +240,7 @@ def test_refused_by_what_the_cluster_says(failovers, victim, leases):
 
     world.run(node_claim, name=victim.name, run=run, operation="o")
     claimed = step(victim)
-    assert (claimed["error"], run in claimed["msg"]) == ("claimed", True)
+    assert (claimed["error"], claimed["step"], run in claimed["msg"]) == ("claimed", "fence", True)
     world.run(node_claim, name=victim.name, run=run, operation="o", state="absent")
 
     control_plane = {"node-role.kubernetes.io/control-plane": ""}
@@ -307,10 +307,15 @@ def test_hosts_that_metal3_would_not_switch_off(failovers, hosts, nodes):
         provider = f"metal3://{hosts.namespace}/host-{victim.name}/m"
         victim.world.cluster.merge(paths.node(victim.name), {"spec": {"providerID": provider}})
         victim.hang()
+    world, name = victims["paused"].world, victims["paused"].name
+    claimed = {"name": name, "run": f"theirs-{name}", "operation": "o"}
+    world.run(node_claim, **claimed)
 
     done = failovers.run(*(victim.name for victim in victims.values()), max_unhealthy=6)
 
     assert done.code != 0
+    # Also of one whose claim would be waited for.
+    world.run(node_claim, **claimed, state="absent")
     for why, victim in victims.items():
         assert done.results[victim.name] == "refused"
         assert why in done.detail(victim.name)
