@@ -596,6 +596,9 @@ def test_a_node_that_others_had_cordoned_stays_so(failovers, victim):
     victim.world.cluster.merge(paths.node(victim.name), {"spec": {"unschedulable": True}})
     victim.hang()
     failovers.run(victim.name, **variables).good()
-    assert failovers.recover(victim.name, **variables).good().results == {victim.name: "recovered"}
+    back = failovers.recover(victim.name, force=True, **variables).good()
+    assert back.results == {victim.name: "recovered"}
+    # It had a new boot ID.
+    assert "forced" not in failovers.audit()[back.report["nodes"][0]["operation"]]
     assert victim.world.cordoned(victim.name)
     assert (victim.marks, victim.taint) == ({}, None)
