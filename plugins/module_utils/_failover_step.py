@@ -64,7 +64,12 @@ class _Work:
                 # A failure may be long ago: what was seen then says nothing of now.
                 node = self._confirm(node)
             self._check(node, record)
-        self._claim(record, node)
+        try:
+            self._claim(record, node)
+        except Claimed as error:
+            # Whoever waits for the claim later wants to look at what the step needs before.
+            error.fields["step"] = step
+            raise
         try:
             node = read_node(self._cluster, self._name)
             record = rules.record_of(node)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _claim, _node
-from ._cluster import Cluster
+from ._cluster import Cluster, Object
 from ._errors import Held
 from ._hold import entry, sentence
 from ._lease_hold import holds_on
@@ -50,10 +50,31 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
         if lingering:
             words.append(f"the condition ShutdownInhibited names {', '.join(lingering)}")
         raise Held(
-            f"Node {node_name} is held: {'; '.join(words)}. Wait until the holder releases it, or set override_holds "
-            "to interrupt it knowingly.",
+            f"Node {node_name} is held: {'; '.join(words)}. {_way_out(node, held)}",
             node=node_name,
             holds=held,
             shutdown_inhibited=_node.inhibited_by(node),
         )
-    return Pass(_node.boot_id(node), held)
+    return Pass(_node.boot_id(node), [*held, *(_described(node_name, name) for name in lingering)])
+
+
+def _way_out(node: Object, held: list[dict[str, Any]]) -> str:
+    if held or _node.ready(node):
+        return "Wait until the holder releases it, or set override_holds to interrupt it knowingly."
+    return (
+        "No Lease says so any more: it was released, but the node is not Ready and can't take that back. See that the "
+        "holder does not need the node, then set override_holds."
+    )
+
+
+def _described(node: str, name: str) -> dict[str, Any]:
+    """A hold that only the node's condition names, as results show holds."""
+    namespace, _slash, holder = name.partition("/")
+    return {
+        "node": node,
+        "namespace": namespace,
+        "holder": holder.replace("%2C", ","),
+        "acquired": None,
+        "held_seconds": None,
+        "reason": "the condition ShutdownInhibited names it, and no Lease does",
+    }

@@ -235,7 +235,7 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
 def _take_off(context: Context, params: Params) -> Result:
     deadline = Deadline(params["wait_timeout"])
     contents = _Contents()
-    if params["wait"] and not params["force"] and not context.check_mode:
+    if params["wait"] and not context.check_mode:
         _await_empty(context, params, deadline)
 
     def attempt() -> _Change:
@@ -260,7 +260,9 @@ def _await_empty(context: Context, params: Params, deadline: Deadline) -> None:
     if taint is None:
         return
     _claim.check(node, params.get("run") or "")
-    rules.check_back(node, [], force=False)
+    rules.check_back(node, [], force=params["force"])
+    if rules.needs_force(node):
+        return
     _watch(context.cluster, params["name"], str(taint.get("value") or ""), deadline, _Contents())
 
 
@@ -273,7 +275,7 @@ def _put_back(context: Context, params: Params, node: Object, contents: _Content
         )
         return _write(cluster, node, None, None)
     kept = None
-    if _forced(node, record, contents):
+    if rules.needs_force(node):
         kept = {
             **(record or {}),
             "removed": {"at": to_text(cluster.now()), "forced": True, "run": params.get("run") or ""},
@@ -285,15 +287,6 @@ def _put_back(context: Context, params: Params, node: Object, contents: _Content
             f"run twice, and its volumes may have been written to from two sides: look at them.{left}"
         )
     return _write(cluster, node, rules.without_taint(node), kept)
-
-
-def _forced(node: Object, record: Mapping[str, Any] | None, contents: _Contents) -> bool:
-    """Whether the taint would have stayed without force."""
-    try:
-        rules.check_back(node, contents.blockers, force=False)
-    except Refused:
-        return True
-    return False
 
 
 # -- both -------------------------------------------------------------------------------------------------------------

@@ -190,12 +190,21 @@ def evidence_of(node: Object) -> dict[str, Any] | None:
     return None if record and record.get("removed") else record
 
 
+def needs_force(node: Object) -> bool:
+    """Whether nothing says that the node was off since it got the taint: no evidence of ours, or still its boot ID.
+
+    Only then there is something that force does.
+    """
+    record = evidence_of(node)
+    return record is None or not record.get("boot_id") or _node.boot_id(node) in ("", record["boot_id"])
+
+
 def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None:
     """Let the taint go only from a node that came back, and after everything that it had left.
 
     Args:
         left: Pods and VolumeAttachments that had to go and are still there.
-        force: Also from one that never was off.
+        force: Also from one that never was off. What is left of one that was off is waited for all the same.
 
     Raises:
         Refused: It is not Ready, or not with a new boot ID, or something is left.
@@ -207,7 +216,7 @@ def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None
             node=name,
             why="not_ready",
         )
-    if force:
+    if force and needs_force(node):
         return
     if record is None or not record.get("boot_id"):
         raise Refused(

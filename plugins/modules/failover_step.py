@@ -114,7 +114,7 @@ step:
     service and see its workloads move. V(stop) means that it came back, so that what was done is to be undone. V(power_on) is
     the first step of the way back. V(done) means that nothing is left to do.
   type: str
-  returned: success
+  returned: success, or where another run has claimed the node that is to be failed over
   sample: fence
 operation:
   description: Id of the failover; empty where there is none.

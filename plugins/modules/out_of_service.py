@@ -161,7 +161,7 @@ options:
       - Whether to wait until every pod that does not tolerate the taint is gone, and every VolumeAttachment of the node is
         absent, unless a pod that stays needs it.
       - With O(state=absent), whether to wait until what the node had is gone. Its kubelet ends the old pods once it is back.
-        Without O(wait), or with O(force), what is left is looked at once.
+        Without O(wait), or where O(force) is needed, what is left is looked at once.
     type: bool
     default: true
   wait_timeout:
@@ -174,6 +174,7 @@ options:
     description:
       - With O(state=absent), takes the taint off a Ready node whose boot ID is the old one, because the evidence was wrong, or
         that has no evidence of ours. It is allowed, recorded on the Node, and warned of.
+      - For a node with a new boot ID it does nothing. What is left there has to go all the same.
     type: bool
     default: false
   override_holds:

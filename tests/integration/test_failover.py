@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
@@ -239,7 +240,7 @@ def test_refused_by_what_the_cluster_says(failovers, victim, leases):
 
     world.run(node_claim, name=victim.name, run=run, operation="o")
     claimed = step(victim)
-    assert (claimed["error"], run in claimed["msg"]) == ("claimed", True)
+    assert (claimed["error"], claimed["step"], run in claimed["msg"]) == ("claimed", "fence", True)
     world.run(node_claim, name=victim.name, run=run, operation="o", state="absent")
 
     control_plane = {"node-role.kubernetes.io/control-plane": ""}
@@ -306,10 +307,15 @@ def test_hosts_that_metal3_would_not_switch_off(failovers, hosts, nodes):
         provider = f"metal3://{hosts.namespace}/host-{victim.name}/m"
         victim.world.cluster.merge(paths.node(victim.name), {"spec": {"providerID": provider}})
         victim.hang()
+    world, name = victims["paused"].world, victims["paused"].name
+    claimed = {"name": name, "run": f"theirs-{name}", "operation": "o"}
+    world.run(node_claim, **claimed)
 
     done = failovers.run(*(victim.name for victim in victims.values()), max_unhealthy=6)
 
     assert done.code != 0
+    # Also of one whose claim would be waited for.
+    world.run(node_claim, **claimed, state="absent")
     for why, victim in victims.items():
         assert done.results[victim.name] == "refused"
         assert why in done.detail(victim.name)
@@ -347,6 +353,25 @@ def test_a_fence_command_that_fails_says_why_and_no_secrets(failovers, victim):
     assert "hunter2" not in done.output + str(done.report) + str(failovers.audit()) + str(victim.marks)
     assert victim.taint is None
     # It may be off.
+    assert (victim.record["result"], victim.world.cordoned(victim.name)) == ("failed", True)
+
+
+@pytest.mark.long
+def test_a_fence_command_that_takes_too_long_is_ended_with_all_that_it_has_started(failovers, victim):
+    late = "(trap '' TERM; echo begun >> $log; sleep 16; echo late >> $log) & wait"
+    endless = {"fence_command": failovers.command("endless", late)}
+    victim.hang()
+
+    without = failovers.run(victim.name, fence_timeout=0, **failovers.by_command() | endless)
+    assert "have to be above 0" in without.output
+    assert victim.untouched
+
+    done = failovers.run(victim.name, fence_timeout=8, **failovers.by_command() | endless)
+
+    assert done.results == {victim.name: "failed"}
+    assert "did not end within 8 s" in done.detail(victim.name)
+    time.sleep(16)
+    assert failovers.commands == ["begun"]
     assert (victim.record["result"], victim.world.cordoned(victim.name)) == ("failed", True)
 
 
@@ -576,6 +601,9 @@ def test_a_node_that_others_had_cordoned_stays_so(failovers, victim):
     victim.world.cluster.merge(paths.node(victim.name), {"spec": {"unschedulable": True}})
     victim.hang()
     failovers.run(victim.name, **variables).good()
-    assert failovers.recover(victim.name, **variables).good().results == {victim.name: "recovered"}
+    back = failovers.recover(victim.name, force=True, **variables).good()
+    assert back.results == {victim.name: "recovered"}
+    # It had a new boot ID.
+    assert "forced" not in failovers.audit()[back.report["nodes"][0]["operation"]]
     assert victim.world.cordoned(victim.name)
     assert (victim.marks, victim.taint) == ({}, None)

@@ -363,7 +363,13 @@ class TestGate:
     def test_the_condition_alone_counts(self, holds):
         holds.confirm("ns/gone")
 
-        with pytest.raises(Held, match="ns/gone"):
+        with pytest.raises(Held, match=r"ns/gone.*Wait until"):
+            self.look(holds)
+        (overridden,) = self.look(holds, override=True).overridden
+        assert (overridden["namespace"], overridden["holder"]) == ("ns", "gone")
+        # Nobody is there to clear it.
+        holds.world.set_condition(holds.node, "Ready", "Unknown", "NodeStatusUnknown")
+        with pytest.raises(Held, match="No Lease says so any more"):
             self.look(holds)
 
     @pytest.mark.parametrize(("entry", "status"), [("ns/gone", "False"), ("ns/gone", "Unknown")])

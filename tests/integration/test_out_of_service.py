@@ -229,7 +229,7 @@ def test_the_deadline_names_what_is_left(down):
     assert (refused["why"], len(refused["blockers"])) == ("left", 2)
     assert down.taint == "nodeshutdown"
     world.cluster.delete(volume)
-    refused = down.run("absent", wait_timeout=1)
+    refused = down.run("absent", wait_timeout=1, force=True)
     assert (refused["why"], [item["kind"] for item in refused["blockers"]]) == ("left", ["Pod"])
     assert down.taint == "nodeshutdown"
     world.cluster.merge(paths.pod(world.namespace, "kept"), {"metadata": {"finalizers": None}})

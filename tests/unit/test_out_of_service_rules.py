@@ -165,8 +165,10 @@ class TestBack:
     def test_something_is_left(self):
         left = rules.blockers([rules.occupant(pod(), "nodeshutdown")], [])
         found = node("True", boot_id="new", evidence=EVIDENCE)
-        with pytest.raises(Refused, match="ns/p"):
-            rules.check_back(found, left, force=False)
+        for force in (False, True):
+            with pytest.raises(Refused, match="ns/p"):
+                rules.check_back(found, left, force=force)
+        rules.check_back(node("True", boot_id="old", evidence=EVIDENCE), left, force=True)
 
     @given(
         st.sampled_from(["True", "False", "Unknown"]),
@@ -178,7 +180,8 @@ class TestBack:
     def test_only_with_all_of_it(self, ready, boot_id, evidence, left, force):
         found = node(ready, boot_id=boot_id, evidence=evidence)
         blockers = rules.blockers([rules.occupant(pod(), "nodeshutdown")], []) if left else []
-        good = ready == "True" and (force or (bool(evidence) and boot_id == "new" and not left))
+        was_off = bool(evidence) and boot_id == "new"
+        good = ready == "True" and (not left if was_off else force)
         try:
             rules.check_back(found, blockers, force=force)
         except Refused:
