@@ -28,6 +28,8 @@ from ._names import MACHINE_GUARD
 
 PURPOSE = "machine_guard"
 CLAIM = "claim"
+# In place of a phase, where a run only says that nobody works on the Machine.
+NOT_BEGUN = "not_begun"
 RELEASED, FAILED, REMOVED = "released", "failed", "removed"
 RESULTS = (RELEASED, FAILED)
 
@@ -255,6 +257,7 @@ def begin(
         "saw_node": saw_node,
         "point": point,
         "phase": CLAIM,
+        "resumed": resumes(record, point),
         "since": moment,
         "result": "",
         "detail": "",
@@ -263,7 +266,9 @@ def begin(
 
 def resumes(record: Mapping[str, Any] | None, point: str) -> bool:
     """Whether somebody has worked on the Machine at this point before, and did not end it."""
-    return record is not None and record["point"] == point and record["result"] != RELEASED
+    if record is None or record["point"] != point or record["result"] == RELEASED:
+        return False
+    return record["phase"] != NOT_BEGUN or bool(record.get("resumed"))
 
 
 def advance(record: Mapping[str, Any], change: Change, base: str, now: datetime) -> dict[str, Any]:

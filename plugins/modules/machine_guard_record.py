@@ -53,7 +53,7 @@ options:
     required: true
   phase:
     description:
-      - The phase that begins.
+      - The phase that begins. V(not_begun) says that none does, and that the next run has nothing to resume.
     type: str
   done:
     description:

@@ -20,6 +20,12 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
 from ansible_collections.holdfast.kubernetes.plugins.modules import doctor
 
+AWAY = {
+    "name": "Ask a host that is down",
+    "ansible.builtin.raw": "true",
+    "delegate_to": "nowhere",
+    "vars": {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
+}
 BOOLEANS = (
     "set_hooks",
     "repeat_tasks",
@@ -299,7 +305,8 @@ def test_what_is_left_is_said(guarding, fleet, world):
     assert "it was not begun: the run ended (1 turns)" in event["message"]
     assert guarding.leases() == []
 
-    guarding.run(*names).good()
+    done = guarding.run(*names).good()
+    assert not any(item["resumed"] for item in done.report["machines"]), "nobody had begun with it"
     for name in names:
         fleet.until_gone(name)
 
@@ -432,18 +439,35 @@ def test_a_host_that_can_not_be_reached(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
-    away = {
-        "name": "Ask a host that is down",
-        "ansible.builtin.raw": "true",
-        "delegate_to": "nowhere",
-        "vars": {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
-    }
-    done = guarding.run(name, parallel=1, pre_drain_tasks=guarding.tasks("backup", away))
+    done = guarding.run(name, parallel=1, pre_drain_tasks=guarding.tasks("backup", AWAY))
     assert done.code != 0
     assert points(done) == {(name, "pre-drain"): "failed"}
     assert done.stats["machine_guard_failed_machines"] == name
     (event,) = guarding.events(name)
     assert "unreachable" in event["message"]
+    assert guarding.leases() == []
+    fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
+
+
+@pytest.mark.long
+def test_one_of_two_workers_drops_out(guarding, fleet, world):
+    """It is reported once, however long the other goes on."""
+    name, another = (fleet.machine(node) for node in world.nodes(2))
+    waiting(fleet, name)
+    waiting(fleet, another)
+    go = guarding.folder / "go"
+    away = {**AWAY, "when": f"machine_guard_machine_name == '{name}'"}
+    run = guarding.start(name, another, pre_drain_tasks=guarding.tasks("backup", away, until_there(go)))
+    run.until(lambda: "UNREACHABLE!" in run.output, "a worker drops out")
+    go.touch()
+    done = run.done()
+    assert done.code != 0
+    fleet.until_gone(another)
+    results = [(item["name"], item["point"], item["result"]) for item in done.report["machines"]]
+    assert sorted(results) == sorted(
+        [(name, "pre-drain", "failed"), *((another, point, "released") for point in ("pre-drain", "pre-terminate"))]
+    )
+    assert len(guarding.events(name)) == 1
     assert guarding.leases() == []
     fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
 
@@ -521,7 +545,6 @@ def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
     refuse_hooks(fleet, made, "odd")
     fleet.unbound("odd-from-the-start")
     go = guarding.folder / "go"
-    patient = f"for _ in $(seq 600); do [ ! -e {go} ] || exit 0; sleep 0.1; done; exit 1"
     run = guarding.start(
         parallel=2,
         cluster=NAME,
@@ -529,7 +552,7 @@ def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
         selector="!cluster.x-k8s.io/control-plane",
         stop="idle",
         set_hooks=True,
-        pre_drain_tasks=guarding.tasks("slow", patient),
+        pre_drain_tasks=guarding.tasks("slow", until_there(go)),
     )
     run.until(lambda: guarding.record(name).get("phase") == "tasks", "it works on the one")
     fleet.unbound("odd-one-later")
@@ -569,11 +592,15 @@ def test_the_node_of_another_machine(guarding, fleet, world):
 
 
 def test_check_mode(guarding, fleet, world):
-    (node,) = world.nodes()
-    name = fleet.machine(node)
-    done = guarding.run(name, arguments=("--check",)).good()
+    """It names those that wait for the hooks of this run, and no others."""
+    name, gone, other = (fleet.machine(node) for node in world.nodes(3))
+    for going in (gone, other):
+        waiting(fleet, going)
+    done = guarding.run(name, gone, arguments=("--check",)).good()
     assert fleet.hooks(name) == {}
     assert done.report["machines"] == []
+    said = re.findall(rf"{fleet.namespace}/(\S+): (\w+) since", done.output)
+    assert said == [(gone, "WaitingForPreDrainHook")]
 
 
 def test_no_such_machine(guarding, fleet):
@@ -604,6 +631,11 @@ def waiting(fleet, name, reason="WaitingForPreDrainHook"):
     fleet.annotate(name, {f"{point}/{HOOK}": OWNER for point in (PRE_DRAIN, PRE_TERMINATE)})
     fleet.delete(name)
     fleet.until_reason(name, reason)
+
+
+def until_there(file):
+    """A command of the shell that ends when a file is there."""
+    return f"for _ in $(seq {10 * PATIENCE}); do [ ! -e {file} ] || exit 0; sleep 0.1; done; exit 1"
 
 
 def refuse_hooks(fleet, made, name):

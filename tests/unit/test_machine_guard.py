@@ -231,6 +231,16 @@ class TestRecord:
         record = claimed("run-1/1.1")
         assert json.loads(rules.written(item, "backup", record)) == {"theirs": {"a": 1}, "backup": record}
 
+    def test_nobody_has_begun_where_it_was_only_said_so(self):
+        untouched = Change(phase=rules.NOT_BEGUN, result="failed")
+        first = rules.advance(claimed("run-1/left.1"), untouched, "run-1", NOW)
+        assert not rules.resumes(first, "pre-drain")
+
+        killed = rules.begin(first, "pre-drain", run="run-2/1.1", holder="", now=NOW, uid="uid-m")
+        assert rules.resumes(killed, "pre-drain")
+        again = rules.begin(killed, "pre-drain", run="run-3/left.1", holder="", now=NOW, uid="uid-m")
+        assert rules.resumes(rules.advance(again, untouched, "run-3", NOW), "pre-drain"), "the second one had"
+
     def test_done_stays_for_the_next_run_and_the_next_point(self):
         record = rules.advance(claimed("run-1/1.1"), Change(done="a.yml", done_at="pre-drain"), "run-1", NOW)
         again = rules.begin(record, "pre-drain", run="run-2/1.1", holder="", now=NOW, uid="uid-m")
