@@ -579,9 +579,11 @@ def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     failovers.run(victim.name, **lies).good()
     victim.wake()
 
-    refused = failovers.recover(victim.name, ready_timeout=30, force="false", **lies)
+    refused = failovers.recover(victim.name, ready_timeout=300, force="false", **lies)
     assert refused.results == {victim.name: "failed"}
     assert "boot ID is still" in refused.detail(victim.name)
+    assert "failover_force" in refused.detail(victim.name)
+    assert refused.entry(victim.name)["seconds"]["ready"] < 200, "at once"
     assert victim.taint == "nodeshutdown"
     back = failovers.recover(victim.name, force=True, **lies).good()
     assert back.results == {victim.name: "recovered"}
