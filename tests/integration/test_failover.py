@@ -201,6 +201,7 @@ def test_check_mode_looks_and_does_nothing(failovers, victim):
     assert done.report["nodes"][0]["result"] == "planned"
     assert "fence" in done.report["nodes"][0]["detail"]
     assert failovers.commands == []
+    assert failovers.run(victim.name, arguments=("--check",), **vouched()).good().results == {victim.name: "planned"}
     assert victim.untouched
 
 
@@ -435,9 +436,10 @@ def test_a_statement_of_last_week(failovers, victim):
     victim.hang()
     undated = failovers.run(victim.name, **vouched() | {"attestation_at": ""})
     assert "failover_attestation_at" in undated.output
-    old = failovers.run(victim.name, **vouched(age=7 * 86400))
-    assert old.results == {victim.name: "failed"}
-    assert "at most 300 s is fresh" in old.detail(victim.name)
+    for arguments, result in (("--check",), "refused"), ((), "failed"):
+        old = failovers.run(victim.name, arguments=arguments, **vouched(age=7 * 86400))
+        assert old.results == {victim.name: result}
+        assert "at most 300 s is fresh" in old.detail(victim.name)
     assert victim.untouched
 
 
