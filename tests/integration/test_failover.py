@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from integration.conftest import ready
-from integration.failovers import OURS, PATIENCE, Failovers
+from integration.failovers import OURS, PATIENCE, TAINT, Failovers
 from integration.halts import Halt
 from integration.leases import Leases
 from integration.metal3 import bound
@@ -97,8 +97,9 @@ def test_by_command_there_and_back(failovers, victim):
     assert [step["step"] for step in kept["steps"]] == ["claim", "fence", "taint", "move", "moved"]
     assert all(step["resource_versions"]["node"] for step in kept["steps"])
 
-    again = failovers.run(victim.name, **variables).good()
+    again = failovers.run(victim.name, delete_node=True, **variables).good()
     assert again.report["nodes"][0]["result"] == "skipped"
+    assert "its Node stays, because failover_delete_node counts only" in again.detail(victim.name)
     assert failovers.commands == ["off"]
 
     back = failovers.recover(victim.name, **variables).good()
@@ -606,3 +607,16 @@ def test_a_node_that_others_had_cordoned_stays_so(failovers, victim):
     assert "forced" not in failovers.audit()[back.report["nodes"][0]["operation"]]
     assert victim.world.cordoned(victim.name)
     assert (victim.marks, victim.taint) == ({}, None)
+
+
+@pytest.mark.long
+def test_a_taint_that_others_had_put_there_stays_and_is_told(failovers, victim):
+    taint = {"key": TAINT, "value": "nodeshutdown", "effect": "NoExecute"}
+    victim.world.cluster.merge(paths.node(victim.name), {"spec": {"taints": [taint]}})
+    variables = failovers.by_command()
+    victim.hang()
+    failovers.run(victim.name, **variables).good()
+    back = failovers.recover(victim.name, **variables).good()
+    assert back.results == {victim.name: "recovered"}
+    assert "the out-of-service taint stays" in back.detail(victim.name)
+    assert (victim.marks, victim.taint) == ({}, "nodeshutdown")
