@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from integration.conftest import ready
-from integration.failovers import OURS, PATIENCE, Failovers
+from integration.failovers import OURS, PATIENCE, TAINT, Failovers
 from integration.halts import Halt
 from integration.leases import Leases
 from integration.metal3 import bound
@@ -97,8 +97,9 @@ def test_by_command_there_and_back(failovers, victim):
     assert [step["step"] for step in kept["steps"]] == ["claim", "fence", "taint", "move", "moved"]
     assert all(step["resource_versions"]["node"] for step in kept["steps"])
 
-    again = failovers.run(victim.name, **variables).good()
+    again = failovers.run(victim.name, delete_node=True, **variables).good()
     assert again.report["nodes"][0]["result"] == "skipped"
+    assert "its Node stays, because failover_delete_node counts only" in again.detail(victim.name)
     assert failovers.commands == ["off"]
 
     back = failovers.recover(victim.name, **variables).good()
@@ -201,6 +202,7 @@ def test_check_mode_looks_and_does_nothing(failovers, victim):
     assert done.report["nodes"][0]["result"] == "planned"
     assert "fence" in done.report["nodes"][0]["detail"]
     assert failovers.commands == []
+    assert failovers.run(victim.name, arguments=("--check",), **vouched()).good().results == {victim.name: "planned"}
     assert victim.untouched
 
 
@@ -437,9 +439,10 @@ def test_a_statement_of_last_week(failovers, victim):
     victim.hang()
     undated = failovers.run(victim.name, **vouched() | {"attestation_at": ""})
     assert "failover_attestation_at" in undated.output
-    old = failovers.run(victim.name, **vouched(age=7 * 86400))
-    assert old.results == {victim.name: "failed"}
-    assert "at most 300 s is fresh" in old.detail(victim.name)
+    for arguments, result in (("--check",), "refused"), ((), "failed"):
+        old = failovers.run(victim.name, arguments=arguments, **vouched(age=7 * 86400))
+        assert old.results == {victim.name: result}
+        assert "at most 300 s is fresh" in old.detail(victim.name)
     assert victim.untouched
 
 
@@ -584,9 +587,11 @@ def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     failovers.run(victim.name, **lies).good()
     victim.wake()
 
-    refused = failovers.recover(victim.name, ready_timeout=30, force="false", **lies)
+    refused = failovers.recover(victim.name, ready_timeout=300, force="false", **lies)
     assert refused.results == {victim.name: "failed"}
     assert "boot ID is still" in refused.detail(victim.name)
+    assert "failover_force" in refused.detail(victim.name)
+    assert refused.entry(victim.name)["seconds"]["ready"] < 200, "at once"
     assert victim.taint == "nodeshutdown"
     back = failovers.recover(victim.name, force=True, **lies).good()
     assert back.results == {victim.name: "recovered"}
@@ -607,3 +612,16 @@ def test_a_node_that_others_had_cordoned_stays_so(failovers, victim):
     assert "forced" not in failovers.audit()[back.report["nodes"][0]["operation"]]
     assert victim.world.cordoned(victim.name)
     assert (victim.marks, victim.taint) == ({}, None)
+
+
+@pytest.mark.long
+def test_a_taint_that_others_had_put_there_stays_and_is_told(failovers, victim):
+    taint = {"key": TAINT, "value": "nodeshutdown", "effect": "NoExecute"}
+    victim.world.cluster.merge(paths.node(victim.name), {"spec": {"taints": [taint]}})
+    variables = failovers.by_command()
+    victim.hang()
+    failovers.run(victim.name, **variables).good()
+    back = failovers.recover(victim.name, **variables).good()
+    assert back.results == {victim.name: "recovered"}
+    assert "the out-of-service taint stays" in back.detail(victim.name)
+    assert (victim.marks, victim.taint) == ({}, "nodeshutdown")
