@@ -21,7 +21,6 @@ _REAL = {
     "test_graceful_shutdown_role": "node-3",
     "test_inhibitor_lock": "node-1",
     "test_late_hold": "",
-    "test_molecule": "",
     "test_node_agent_role": "node-3",
     "test_reboot.py": "",
     "test_rolling_reboot_graceful": "node-1",
