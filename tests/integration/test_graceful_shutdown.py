@@ -124,8 +124,7 @@ def test_critical_pods_end_last_and_nobody_gets_more_than_its_group_has(node, wo
         assert max(record.told for record in critical.values()) <= second + SLACK
         for name in ("quick", "slow", "hooked"):
             assert written[name].ended < second, name
-        # Where others are at work, critical pods have to wait for the whole time of these. What a pod was told first, it
-        # may write late.
+        # Where others are at work, critical pods have to wait for the whole time of these. A busy pod writes late.
         assert first + 9 - 2 <= second <= first + 9 + SLACK
         assert None not in (critical["of-the-node"].ended, critical["of-the-cluster"].ended)
         assert critical["stubborn-critical"].ended is None
