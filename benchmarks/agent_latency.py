@@ -26,7 +26,7 @@ OUTPUT = CHECKOUT / "build/bench/agent.json"
 sys.path[:0] = [str(CHECKOUT / folder) for folder in ("tests", "tools", "build/collections")]
 
 import stages  # noqa: E402
-from integration.agent import Agent, agents_on, until  # noqa: E402
+from integration.support.agent import Agent, agents_on, until  # noqa: E402
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths  # noqa: E402
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster  # noqa: E402

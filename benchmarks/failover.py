@@ -39,9 +39,9 @@ OUTPUT = CHECKOUT / "build/bench/failover.json"
 sys.path[:0] = [str(CHECKOUT / folder) for folder in ("benchmarks", "tests", "tools", "build/collections")]
 
 import stages  # noqa: E402
-from integration.conftest import Made, World, make_namespace  # noqa: E402
-from integration.realnodes import member, power_commands  # noqa: E402
-from integration.volumes import Volumes, driver  # noqa: E402
+from integration.support.realnodes import member, power_commands  # noqa: E402
+from integration.support.volumes import Volumes, driver  # noqa: E402
+from integration.support.world import Made, World, make_namespace  # noqa: E402
 from measure import BenchmarkError  # noqa: E402
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths  # noqa: E402

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -40,3 +41,26 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os
 def checkout() -> Path:
     """The checkout that is tested."""
     return CHECKOUT
+
+
+_CPU_BEFORE = pytest.StashKey[float]()
+
+
+def _cpu_seconds() -> float:
+    """CPU time of this process and of the programs that it waited for."""
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[_CPU_BEFORE] = _cpu_seconds()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Put each test's CPU seconds into the JUnit report, which tools/measure.py reads."""
+    if call.when == "teardown" and _CPU_BEFORE in item.stash:
+        item.user_properties.append(("cpu_seconds", round(_cpu_seconds() - item.stash[_CPU_BEFORE], 2)))

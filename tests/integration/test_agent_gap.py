@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from integration.agent import UNITS, agents_on, free, until
-from integration.turns import node_turns
+from integration.support.agent import UNITS, agents_on, free, until
+from integration.support.turns import node_turns
 
 pytestmark = pytest.mark.long
 

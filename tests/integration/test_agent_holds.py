@@ -9,8 +9,8 @@ import re
 import time
 
 import pytest
-from integration.agent import UNITS, agents_on, free, until
-from integration.turns import node_turns
+from integration.support.agent import UNITS, agents_on, free, until
+from integration.support.turns import node_turns
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 

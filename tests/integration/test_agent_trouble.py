@@ -11,8 +11,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from integration.agent import UNITS, agents_on, free, until
-from integration.turns import node_turns
+from integration.support.agent import UNITS, agents_on, free, until
+from integration.support.turns import node_turns
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from lab.certificates import Authority

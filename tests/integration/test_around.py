@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from integration.playbooks import Rolling
+from integration.support.playbooks import Rolling
 
 AUTOSCALER = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"

@@ -12,8 +12,8 @@ import json
 import re
 
 import pytest
-from integration import machines
-from integration.turns import turn
+from integration.support import machines
+from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _doctor, _run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 import pytest
-from integration.group import until
+from integration.support.group import until
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _drain, _drain_state
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths

@@ -10,9 +10,9 @@ from datetime import timedelta
 
 import pytest
 import yaml
-from integration.failovers import Failovers, Victim
-from integration.metal3 import management
-from integration.rulebooks import CHECKOUT, PATIENCE, Listening, Rulebooks, events, runs, until, until_runs
+from integration.support.failovers import Failovers, Victim
+from integration.support.metal3 import management
+from integration.support.rulebooks import CHECKOUT, PATIENCE, Listening, Rulebooks, events, runs, until, until_runs
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text

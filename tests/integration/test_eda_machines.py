@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from integration.machines_capi import PRE_DRAIN, PRE_TERMINATE, Fleet, controlled
-from integration.rulebooks import Listening, Rulebooks, events, until, until_runs
+from integration.support.machines_capi import PRE_DRAIN, PRE_TERMINATE, Fleet, controlled
+from integration.support.rulebooks import Listening, Rulebooks, events, until, until_runs
 
 OURS = {f"{PRE_DRAIN}/machine-guard": "holdfast.kubernetes", f"{PRE_TERMINATE}/machine-guard": "holdfast.kubernetes"}
 THEIRS = {f"{PRE_DRAIN}/machine-guard": "somebody-else", f"{PRE_DRAIN}/backup": "holdfast.kubernetes"}

@@ -11,12 +11,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from integration.conftest import ready
-from integration.failovers import OURS, PATIENCE, TAINT, Failovers
-from integration.halts import Halt
-from integration.leases import Leases
-from integration.metal3 import bound
-from integration.volumes import driver
+from integration.support.failovers import OURS, PATIENCE, TAINT, Failovers
+from integration.support.halts import Halt
+from integration.support.leases import Leases
+from integration.support.metal3 import bound
+from integration.support.volumes import driver
+from integration.support.world import ready
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import failover_step, lease_hold, node_claim, reboot_slot

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from integration.failovers import FAILOVER, RECOVER, TAINT, Failovers, Victim
-from integration.halts import Halt
-from integration.metal3 import bound
-from integration.playbooks import Done
+from integration.support.failovers import FAILOVER, RECOVER, TAINT, Failovers, Victim
+from integration.support.halts import Halt
+from integration.support.metal3 import bound
+from integration.support.playbooks import Done
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from integration.failovers import Failovers
-from integration.metal3 import bound, management
-from integration.rights import Account, of_machines
+from integration.support.failovers import Failovers
+from integration.support.metal3 import bound, management
+from integration.support.rights import Account, of_machines
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 

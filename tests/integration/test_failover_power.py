@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from integration.bmcs import peers, redfish
-from integration.failovers import Failovers, Victim
-from integration.group import until
-from integration.metal3 import bound
-from integration.realnodes import boot_id, member, power_commands
-from integration.volumes import Volumes, attached, driver
+from integration.support.bmcs import peers, redfish
+from integration.support.failovers import Failovers, Victim
+from integration.support.group import until
+from integration.support.metal3 import bound
+from integration.support.realnodes import boot_id, member, power_commands
+from integration.support.volumes import Volumes, attached, driver
 
 from lab import Lab
 from lab.metal3.settings import Times

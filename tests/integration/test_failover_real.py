@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import pytest
-from integration.failovers import Failovers, Victim
-from integration.group import until
-from integration.metal3 import bound
-from integration.realnodes import boot_id, member
+from integration.support.failovers import Failovers, Victim
+from integration.support.group import until
+from integration.support.metal3 import bound
+from integration.support.realnodes import boot_id, member
 
 from lab.metal3.settings import Times
 

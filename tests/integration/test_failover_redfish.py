@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from integration.bmcs import peers, redfish
-from integration.failovers import Failovers
+from integration.support.bmcs import peers, redfish
+from integration.support.failovers import Failovers
 
 pytest.importorskip("sushy_tools")
 

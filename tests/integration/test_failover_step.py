@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from integration.failovers import AUDIT, TAINT, Victim
+from integration.support.failovers import AUDIT, TAINT, Victim
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import doctor, failover_record, failover_step

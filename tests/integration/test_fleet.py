@@ -9,8 +9,8 @@ import random
 import time
 
 import pytest
-from integration.history import History
-from integration.playbooks import Rolling
+from integration.support.history import History
+from integration.support.playbooks import Rolling
 
 PATIENCE = 300
 

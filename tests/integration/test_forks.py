@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from integration.playbooks import Rolling
+from integration.support.playbooks import Rolling
 
 
 @pytest.fixture

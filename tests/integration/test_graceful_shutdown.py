@@ -9,9 +9,9 @@ import json
 from datetime import datetime
 
 import pytest
-from integration.agent import agents_on, free
-from integration.conftest import ready
-from integration.shutdowns import RealNode
+from integration.support.agent import agents_on, free
+from integration.support.shutdowns import RealNode
+from integration.support.world import ready
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import leftover_pods

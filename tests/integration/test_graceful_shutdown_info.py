@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
-from integration.agent import until
-from integration.conftest import IMAGE
+from integration.support.agent import until
+from integration.support.world import IMAGE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _grace_periods as grace
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _kubelet_files as kubelet_files

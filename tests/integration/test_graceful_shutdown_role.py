@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 import yaml
-from integration.agent import until
-from integration.playbooks import Done, Run
+from integration.support.agent import until
+from integration.support.playbooks import Done, Run
 
 from lab import Lab
 

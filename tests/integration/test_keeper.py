@@ -13,7 +13,7 @@ import sys
 import time
 
 import pytest
-from integration.group import until
+from integration.support.group import until
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from integration.halts import Halt
-from integration.history import History
-from integration.leases import Leases
-from integration.playbooks import CLAIM, CORDON, OPERATION, Rolling, Run
+from integration.support.halts import Halt
+from integration.support.history import History
+from integration.support.leases import Leases
+from integration.support.playbooks import CLAIM, CORDON, OPERATION, Rolling, Run
 
 # A run counts as dead after 90 s, and all points are tried at once.
 PATIENCE = 300

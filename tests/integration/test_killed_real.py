@@ -9,11 +9,11 @@ import time
 from typing import Any
 
 import pytest
-from integration.halts import Halt
-from integration.history import History
-from integration.leases import Leases
-from integration.playbooks import Rolling, Run
-from integration.realnodes import boot_id, member
+from integration.support.halts import Halt
+from integration.support.history import History
+from integration.support.leases import Leases
+from integration.support.playbooks import Rolling, Run
+from integration.support.realnodes import boot_id, member
 
 PATIENCE = 300
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from integration.machines_capi import PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
@@ -91,19 +92,3 @@ def test_a_real_node(fleet, world, lab):
         # A kubelet makes its Node only when it starts.
         lab.ssh("node-2", "systemctl restart kubelet")
         lab.wait_ready(["node-2"])
-
-
-def attach(world, node):
-    """A volume that hangs on the node, as the attach-detach controller would say it."""
-    attachment = {
-        "metadata": {"name": f"va-{node}"},
-        "spec": {"attacher": "lab", "nodeName": node, "source": {"persistentVolumeName": f"pv-{node}"}},
-    }
-    world.cluster.create(paths.VOLUME_ATTACHMENTS, attachment)
-    path = paths.one(paths.VOLUME_ATTACHMENTS, f"va-{node}")
-    world.made.objects.append(path)
-    world.cluster.merge(f"{path}/status", {"status": {"attached": True}})
-
-
-def detach(world, node):
-    world.cluster.delete(paths.one(paths.VOLUME_ATTACHMENTS, f"va-{node}"))

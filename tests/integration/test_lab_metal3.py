@@ -9,8 +9,8 @@ import time
 
 import pytest
 import yaml
-from integration.metal3 import bound, machines, management, wait, webhook
-from integration.realnodes import boot_id
+from integration.support.metal3 import bound, machines, management, wait, webhook
+from integration.support.realnodes import boot_id
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure

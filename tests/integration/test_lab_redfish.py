@@ -10,9 +10,9 @@ import urllib.error
 import urllib.request
 
 import pytest
-from integration.bmcs import redfish
-from integration.metal3 import wait
-from integration.realnodes import boot_id
+from integration.support.bmcs import redfish
+from integration.support.metal3 import wait
+from integration.support.realnodes import boot_id
 
 pytest.importorskip("sushy_tools")
 

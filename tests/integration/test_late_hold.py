@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from integration.agent import agents_on, free
-from integration.playbooks import Rolling
-from integration.realnodes import WAITS, boot_id, member, noted_reboot
+from integration.support.agent import agents_on, free
+from integration.support.playbooks import Rolling
+from integration.support.realnodes import WAITS, boot_id, member, noted_reboot
 
 pytestmark = [pytest.mark.nodes, pytest.mark.long]
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from integration.group import group_of
+from integration.support.group import group_of
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _reboot_slot
 

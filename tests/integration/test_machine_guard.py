@@ -11,10 +11,10 @@ import shutil
 import time
 
 import pytest
-from integration.guards import HOOK, OWNER, Guarding, points
-from integration.halts import Halt
-from integration.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
-from integration.test_lab_capi import attach, detach
+from integration.support.guards import HOOK, OWNER, Guarding, points
+from integration.support.halts import Halt
+from integration.support.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from integration.guards import Guarding
-from integration.halts import Halt
-from integration.machines_capi import Fleet, controlled
+from integration.support.guards import Guarding
+from integration.support.halts import Halt
+from integration.support.machines_capi import Fleet, controlled
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 

@@ -10,10 +10,10 @@ import time
 import uuid
 
 import pytest
-from integration.failovers import Victim
-from integration.guards import RECORD
-from integration.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
-from integration.test_lab_capi import attach, detach
+from integration.support.failovers import Victim
+from integration.support.guards import RECORD
+from integration.support.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run

@@ -8,9 +8,9 @@ from __future__ import annotations
 import copy
 
 import pytest
-from integration.guards import Guarding, points
-from integration.machines_capi import Fleet, controlled, running
-from integration.metal3 import management
+from integration.support.guards import Guarding, points
+from integration.support.machines_capi import Fleet, controlled, running
+from integration.support.metal3 import management
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from lab import machines

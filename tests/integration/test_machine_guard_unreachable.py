@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import pytest
-from integration.failovers import TAINT, Failovers
-from integration.guards import HOOK, Guarding, points
-from integration.halts import Halt
-from integration.machines_capi import PRE_DRAIN, Fleet, controlled, deleting
-from integration.test_lab_capi import attach, detach
+from integration.support.failovers import TAINT, Failovers
+from integration.support.guards import HOOK, Guarding, points
+from integration.support.halts import Halt
+from integration.support.machines_capi import PRE_DRAIN, Fleet, controlled, deleting
+from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from integration.metal3 import bound
-from integration.playbooks import Rolling
+from integration.support.metal3 import bound
+from integration.support.playbooks import Rolling
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 

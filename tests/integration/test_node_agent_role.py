@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from integration.playbooks import Done, Run
+from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node, _rbac
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths

@@ -13,8 +13,8 @@ import itertools
 import json
 
 import pytest
-from integration import machines
-from integration.turns import turn
+from integration.support import machines
+from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster

@@ -8,9 +8,10 @@ from __future__ import annotations
 import sys
 
 import pytest
-from integration.conftest import Ansible, Made, World, make_namespace
-from integration.playbooks import Rolling
-from integration.realnodes import boot_id, member
+from integration.support.ansible import Ansible
+from integration.support.playbooks import Rolling
+from integration.support.realnodes import boot_id, member
+from integration.support.world import Made, World, make_namespace
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from lab import Lab

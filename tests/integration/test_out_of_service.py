@@ -16,9 +16,8 @@ from datetime import datetime, timedelta, timezone
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from integration.conftest import ready
-from integration.metal3 import bound
-from integration.test_reboot_annotation import Fenced
+from integration.support.metal3 import Fenced, bound
+from integration.support.world import ready
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _out_of_service as operation

@@ -11,10 +11,10 @@ import time
 from typing import Any
 
 import pytest
-from integration.halts import Halt
-from integration.history import History
-from integration.leases import Leases
-from integration.playbooks import CLAIM, Rolling, Run
+from integration.support.halts import Halt
+from integration.support.history import History
+from integration.support.leases import Leases
+from integration.support.playbooks import CLAIM, Rolling, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 

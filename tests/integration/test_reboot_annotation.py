@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from integration.metal3 import bound, machines
+from integration.support.metal3 import BASE, Fenced, bound, machines
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
@@ -18,37 +18,10 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     reboot_annotation,
 )
 
-BASE, RECORDS = "reboot.metal3.io", "holdfast.dev/reboot-keys"
+RECORDS = "holdfast.dev/reboot-keys"
 OURS, OTHER = f"{BASE}/ours", f"{BASE}/other"
 HARD = '{"mode": "hard"}'
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
-
-
-class Fenced:
-    """One simulated node and its host, which the node's provider ID names."""
-
-    def __init__(self, world, hosts, **more):
-        self.world, self.hosts = world, hosts
-        (self.node,) = world.nodes()
-        self.host = hosts.add(self.node, **more)
-        provider = f"metal3://{self.host.namespace}/{self.host.name}/m"
-        world.cluster.merge(paths.node(self.node), {"spec": {"providerID": provider}})
-
-    def run(self, state="present", *, key="ours", check_mode=False, **more):
-        options = {"wait_timeout": 60, **({"key": key} if key else {}), **more}
-        return self.world.run(reboot_annotation, check_mode=check_mode, node=self.node, state=state, **options)
-
-    @property
-    def keys(self):
-        return {name: value for name, value in self.host.annotations.items() if name.startswith(BASE)}
-
-    @property
-    def boot_id(self):
-        return self.world.node(self.node)["status"]["nodeInfo"]["bootID"]
-
-    def info(self):
-        (found,) = self.world.run(bare_metal_host_info, node=self.node)["hosts"]
-        return found
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import re
 
 import pytest
 import yaml
-from integration.history import History
-from integration.playbooks import CORDON, SIMULATED_REBOOT, Rolling
+from integration.support.history import History
+from integration.support.playbooks import CORDON, SIMULATED_REBOOT, Rolling
 
 # Nobody answers there.
 DEAF = {

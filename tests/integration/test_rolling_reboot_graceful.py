@@ -9,10 +9,10 @@ import contextlib
 import json
 
 import pytest
-from integration.agent import until
-from integration.conftest import IMAGE
-from integration.playbooks import Rolling
-from integration.realnodes import boot_id, member
+from integration.support.agent import until
+from integration.support.playbooks import Rolling
+from integration.support.realnodes import boot_id, member
+from integration.support.world import IMAGE
 
 from lab.errors import LabError
 

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import yaml
-from integration.group import Group, group_of, perform
-from integration.history import History
+from integration.support.group import Group, group_of, perform
+from integration.support.history import History
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _ledger_store, _reboot_slot
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from integration.history import History
-from integration.playbooks import CORDON, Rolling
-from integration.realnodes import NEVER, member, noted_reboot
+from integration.support.history import History
+from integration.support.playbooks import CORDON, Rolling
+from integration.support.realnodes import NEVER, member, noted_reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 

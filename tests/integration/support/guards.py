@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.machines_capi import PATIENCE, Fleet
-from integration.playbooks import Done, Run
+from integration.support.machines_capi import PATIENCE, Fleet
+from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from integration.metal3 import environment
+from integration.support.metal3 import environment
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
@@ -198,3 +198,19 @@ def drivers(item: Object) -> set[str]:
 
 def attached(item: Object) -> bool:
     return (item.get("status") or {}).get("attached") is True
+
+
+def attach(world, node):
+    """A volume that hangs on the node, as the attach-detach controller would say it."""
+    attachment = {
+        "metadata": {"name": f"va-{node}"},
+        "spec": {"attacher": "lab", "nodeName": node, "source": {"persistentVolumeName": f"pv-{node}"}},
+    }
+    world.cluster.create(paths.VOLUME_ATTACHMENTS, attachment)
+    path = paths.one(paths.VOLUME_ATTACHMENTS, f"va-{node}")
+    world.made.objects.append(path)
+    world.cluster.merge(f"{path}/status", {"status": {"attached": True}})
+
+
+def detach(world, node):
+    world.cluster.delete(paths.one(paths.VOLUME_ATTACHMENTS, f"va-{node}"))

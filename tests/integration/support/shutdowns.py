@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from integration.agent import until
-from integration.conftest import IMAGE
+from integration.support.agent import until
+from integration.support.world import IMAGE
 
 from lab import Lab
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.playbooks import Done, Run
+from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object

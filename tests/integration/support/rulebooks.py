@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.playbooks import Run
+from integration.support.playbooks import Run
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+from lab.paths import CHECKOUT
+
 EDA = CHECKOUT / "extensions/eda"
 # Beside the one that runs the tests, wherever the tree lies that is tested.
 VENV = Path(sys.prefix).parent / "venv-eda"

@@ -16,21 +16,23 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.turns import turn
+from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, retry_conflicts, wait_for
+from ansible_collections.holdfast.kubernetes.plugins.modules import bare_metal_host_info, reboot_annotation
 from lab import Lab
 from lab.management import Management
 from lab.metal3.controller import hosts_path
 from lab.metal3.settings import Settings, Times, path_of
 from lab.metal3.switches import Switch, switch
 from lab.metal3.webhook import configuration, serving
+from lab.paths import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE = 60
+BASE = "reboot.metal3.io"
 _KINDS = CHECKOUT / "tests/lab/metal3/crds"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -363,3 +365,30 @@ def wait(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> 
 def _established(item: Object | None) -> bool:
     conditions = ((item or {}).get("status") or {}).get("conditions") or []
     return any(found["type"] == "Established" and found["status"] == "True" for found in conditions)
+
+
+class Fenced:
+    """One simulated node and its host, which the node's provider ID names."""
+
+    def __init__(self, world, hosts, **more):
+        self.world, self.hosts = world, hosts
+        (self.node,) = world.nodes()
+        self.host = hosts.add(self.node, **more)
+        provider = f"metal3://{self.host.namespace}/{self.host.name}/m"
+        world.cluster.merge(paths.node(self.node), {"spec": {"providerID": provider}})
+
+    def run(self, state="present", *, key="ours", check_mode=False, **more):
+        options = {"wait_timeout": 60, **({"key": key} if key else {}), **more}
+        return self.world.run(reboot_annotation, check_mode=check_mode, node=self.node, state=state, **options)
+
+    @property
+    def keys(self):
+        return {name: value for name, value in self.host.annotations.items() if name.startswith(BASE)}
+
+    @property
+    def boot_id(self):
+        return self.world.node(self.node)["status"]["nodeInfo"]["bootID"]
+
+    def info(self):
+        (found,) = self.world.run(bare_metal_host_info, node=self.node)["hosts"]
+        return found

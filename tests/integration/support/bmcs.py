@@ -21,15 +21,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from integration.metal3 import environment
+from integration.support.metal3 import environment
 
 from lab import Lab
 from lab.certificates import Authority
 from lab.metal3.redfish import system_id
 from lab.metal3.settings import Settings
 from lab.metal3.switches import Switch, switch
+from lab.paths import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE = 60
 _PEERS = Path(sys.prefix).parent / "venv-peers"
 _GENERAL = "lib/python3*/site-packages/ansible_collections/community/general"

@@ -25,8 +25,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import
 from lab import Lab
 from lab.commands import run
 from lab.errors import LabError
+from lab.paths import CHECKOUT
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 ROLE = CHECKOUT / "roles/node_agent"
 PROGRAM = "/usr/local/lib/holdfast-agent"
 UNIT = "/etc/systemd/system/holdfast-agent.service"

@@ -16,7 +16,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
 
-DOCUMENTED = Path(__file__).resolve().parents[2] / "docs/rbac.yml"
+DOCUMENTED = Path(__file__).resolve().parents[3] / "docs/rbac.yml"
 _RBAC = "apis/rbac.authorization.k8s.io/v1"
 
 
