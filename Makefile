@@ -22,7 +22,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint format sanity unit integration long molecule lab lab-setup lab-down demo test mutants model bench bench-venv eda-venv build changelog clean
+.PHONY: help venv lint format sanity unit integration long molecule lab lab-setup lab-down demo test test-all measure mutants model bench bench-venv eda-venv build changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,14 +46,20 @@ unit: venv ## Unit tests (ARGS='-k drain -x')
 integration: venv ## Tests against the lab, which is started if it is not up (ARGS=...)
 	@$(STAGE) --pytest-args='$(ARGS)' integration
 
-long: venv ## Integration tests that take minutes: runs that are killed and paused
+long: venv ## Integration tests that are not in `make test`: variants, and runs that are killed and paused
 	@$(STAGE) --pytest-args='$(ARGS)' long
 
 molecule: venv ## Molecule scenarios on the lab, which is started if it is not up
 	@$(STAGE) molecule
 
-test: venv ## All of the above, with the lab made and removed
+test: venv ## Lint, sanity, unit, integration, one Molecule scenario; makes the lab and removes it
 	@$(STAGE) test
+
+test-all: venv ## Everything: also the long tests, every Molecule scenario, more examples
+	@$(STAGE) test-all
+
+measure: venv ## Write the tables of docs/testing.md from what the last run of the tests left
+	@$(PY) tools/measure.py
 
 lab: venv ## Start the lab: make lab NODES=3 SIMULATED=0
 	@$(LAB) up --nodes $(NODES) --simulated $(SIMULATED)

@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stages of `make test`, alone or all of them.
 
-tools/stages.py lint|sanity|unit|integration|long|molecule|test
+tools/stages.py lint|sanity|unit|integration|long|molecule|test|test-all
 
 Each stage prints what it did and its seconds; its whole output is kept in build/logs. A failure does not keep the
 later stages from running; the exit status is that of the first failure. The last line is `N passed, N failed`.
-`make test` has ansible-test, which uses one core, run beside the other stages that need no lab.
+The stages that need no lab run beside each other and beside the build of the lab. `test` runs the tests that are not
+marked `long`, and one Molecule scenario. `test-all` runs everything. tools/measure.py reads what the stages leave.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -42,6 +44,8 @@ SIMULATED = 20
 AT_ONCE = 4
 # The lab has rules of its own.
 UNIT_TESTS = ["tests/unit", "tests/lab"]
+# The scenario of `test`: the main job. The tests of `test` show what the other roles do.
+SCENARIO = "rolling_reboot"
 
 
 @dataclass
@@ -54,6 +58,7 @@ class Result:
     skipped: int = 0
     status: int = 0
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
 
 
@@ -61,11 +66,13 @@ Stage = Callable[[Any], Result]
 
 
 class Interrupted(BaseException):
-    """Somebody wants us to end."""
+    """A signal asks this program to end."""
 
 
-# What runs now, in whatever thread: who is interrupted ends it.
+# What runs now, in any thread. An interrupted stage ends it.
 _running: set[subprocess.Popen[bytes]] = set()
+# CPU seconds of the commands that the stages waited for, by the name of the log.
+_cpu: dict[Path, float] = {}
 
 
 def say(text: str = "") -> None:
@@ -121,19 +128,28 @@ def run(
         _running.add(process)
         try:
             while True:
-                status = process.poll()
+                status = _poll(process, log)
                 if show and (text := shown.read()):
                     sys.stdout.buffer.write(text)
                     sys.stdout.buffer.flush()
                 if status is not None:
                     return status if status >= 0 else 128 - status
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(0.2)
+                time.sleep(0.2)
         except BaseException:
             end(process)
             raise
         finally:
             _running.discard(process)
+
+
+def _poll(process: subprocess.Popen[bytes], log: Path) -> int | None:
+    """Popen.poll(), and the CPU time of the process with all that it waited for."""
+    if process.returncode is None:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            process.returncode = os.waitstatus_to_exitcode(status)
+            _cpu[log] = _cpu.get(log, 0.0) + usage.ru_utime + usage.ru_stime
+    return process.returncode
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -182,7 +198,6 @@ def lint_commands() -> dict[str, tuple[list[str], Path]]:
             tree,
         ),
         "antsibull-changelog": (["antsibull-changelog", "lint"], tree),
-        "antsibull-nox": (["antsibull-nox", "lint-config"], tree),
         "tree": ([sys.executable, str(CHECKOUT / "tools/tree_check.py")], CHECKOUT),
     }
 
@@ -411,7 +426,7 @@ def long(options: argparse.Namespace) -> Result:
 
 def molecule(options: argparse.Namespace) -> Result:
     result = Result("molecule")
-    wanted: list[str] = options.scenario
+    wanted: list[str] = options.scenario or ([SCENARIO] if options.stage == "test" else [])
     known = sorted(path.parent.name for path in CHECKOUT.glob("extensions/molecule/**/molecule.yml"))
     # Several runs at once must not share what Molecule remembers.
     home = BUILD / "molecule" / ("-".join(wanted) or "all")
@@ -460,12 +475,16 @@ class Report:
 
     def __init__(self) -> None:
         self.results: list[Result] = []
+        self.started = time.monotonic()
 
     def stage(self, name: str, work: Stage, argument: object) -> Result:
         say(f"== {name}")
         started = time.monotonic()
         result = work(argument)
         result.seconds = result.seconds or time.monotonic() - started
+        result.cpu_seconds = sum(
+            seconds for log, seconds in _cpu.items() if log.stem.startswith(name.replace(" ", "-"))
+        )
         self.results.append(result)
         for note in result.notes:
             say(note)
@@ -474,10 +493,16 @@ class Report:
         return result
 
     def close(self) -> int:
-        say("stage          seconds  passed  failed  skipped")
+        say("stage          seconds  CPU seconds  passed  failed  skipped")
         for result in self.results:
-            say(f"{result.name:<14} {result.seconds:7.1f} {result.passed:7} {result.failed:7} {result.skipped:8}")
+            say(
+                f"{result.name:<14} {result.seconds:7.1f} {result.cpu_seconds:12.1f} "
+                f"{result.passed:7} {result.failed:7} {result.skipped:8}"
+            )
+        say(f"{'all':<14} {time.monotonic() - self.started:7.1f}")
         say("Logs: build/logs")
+        stages = [{**vars(result), "notes": None} for result in self.results]
+        (LOGS / "stages.json").write_text(json.dumps({"stages": stages, "seconds": time.monotonic() - self.started}))
         passed = sum(result.passed for result in self.results)
         failed = sum(result.failed for result in self.results)
         say(f"{passed} passed, {failed} failed")
@@ -516,12 +541,13 @@ def without_lab(report: Report, options: argparse.Namespace) -> None:
 
 WITHOUT_LAB = {"lint": lint, "sanity": sanity, "unit": unit}
 WITH_LAB = {"integration": integration, "long": long, "molecule": molecule}
-IN_TEST = ["integration", "molecule"]
+# What the commands for everybody consist of, beside the stages that need no lab.
+TOGETHER = {"test": ["integration", "molecule"], "test-all": ["integration", "long", "molecule"]}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Run one stage of the tests, or all of them.")
-    parser.add_argument("stage", choices=[*WITHOUT_LAB, *WITH_LAB, "test"])
+    parser.add_argument("stage", choices=[*WITHOUT_LAB, *WITH_LAB, *TOGETHER])
     parser.add_argument("--pytest-args", default="", help="more arguments for pytest")
     parser.add_argument("--scenario", action="append", default=[], help="of Molecule; all of them by default")
     options = parser.parse_args()
@@ -529,13 +555,14 @@ def main() -> int:
     if options.stage in WITHOUT_LAB:
         report.stage(options.stage, WITHOUT_LAB[options.stage], options)
         return report.close()
-    wanted = IN_TEST if options.stage == "test" else [options.stage]
-    stages = {name: WITH_LAB[name] for name in wanted}
+    stages = {name: WITH_LAB[name] for name in TOGETHER.get(options.stage, [options.stage])}
+    if options.stage == "test-all":
+        os.environ.setdefault("HYPOTHESIS_PROFILE", "nightly")
     lab = Lab()
     try:
         with signals():
             lab.prepare()
-            if options.stage == "test":
+            if options.stage in TOGETHER:
                 without_lab(report, options)
             if report.stage("lab up", lab_up, lab).status == 0:
                 for name, work in stages.items():
