@@ -114,6 +114,7 @@ def test_after_the_release_it_can_and_by_force_always(agent, world):
     agent.until_free()
 
 
+@pytest.mark.long_on("node-1")
 def test_what_holds_and_what_does_not(agent, spaces):
     first, second, third, fourth, fifth = spaces
     before = agent.condition()
@@ -162,6 +163,7 @@ def test_what_holds_and_what_does_not(agent, spaces):
     agent.cluster.merge(paths.lease("kube-node-lease", agent.name), {"spec": {"acquireTime": None}})
 
 
+@pytest.mark.long_on("node-1")
 def test_masks_of_others_stay_and_a_mask_that_is_beaten_is_told(agent, world):
     agent.ssh(
         "systemctl mask --quiet --runtime halt.target; "
@@ -188,6 +190,7 @@ def test_masks_of_others_stay_and_a_mask_that_is_beaten_is_told(agent, world):
         )
 
 
+@pytest.mark.long_on("node-1")
 def test_who_only_inhibits_and_who_only_observes(agent, world):
     try:
         agent.hold(world.namespace)
@@ -222,6 +225,7 @@ def test_who_only_inhibits_and_who_only_observes(agent, world):
         agent.restart()
 
 
+@pytest.mark.long_on("node-1")
 def test_the_agent_has_no_more_rights_than_it_needs(agent):
     other = next(name for name in NODES if name != agent.name)
     program = f"""
@@ -249,6 +253,7 @@ for method, path, body in (
     assert agent.memory < 40
 
 
+@pytest.mark.long_on("node-1")
 def test_the_end_leaves_nothing(agent, world):
     agent.hold(world.namespace)
     agent.until(f"{world.namespace}/me", "True")

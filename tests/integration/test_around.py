@@ -31,6 +31,7 @@ def annotation(rolling, node, key):
 # --- windows
 
 
+@pytest.mark.long
 def test_outside_of_the_windows_nothing_is_begun_and_that_is_no_failure(rolling, nodes):
     names = nodes(2)
     before = rolling.boot_ids(names)

@@ -98,6 +98,7 @@ def test_the_kernel_s_boot_id(nodes, find, world):
     assert find(boot_id=boot_id) == NOWHERE, "nodes that share a kernel"
 
 
+@pytest.mark.long
 def test_outside_of_the_cluster(find, ansible, kubeconfig):
     assert find() == NOWHERE
 

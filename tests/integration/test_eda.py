@@ -247,6 +247,7 @@ class TestArguments:
         assert says in str(listen(source, **args).failure())
 
 
+@pytest.mark.long
 class TestRulebooks:
     def test_a_node_that_dies_is_failed_over_and_one_that_flaps_is_not(self, world, failovers, rulebooks):
         dead, flapping, _other = victims(world, 3)

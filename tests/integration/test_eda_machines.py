@@ -90,6 +90,7 @@ def test_hooks_of_others_and_machines_that_stay_are_not_told(fleet, listen):
     assert told.told(machine=stays) == []
 
 
+@pytest.mark.long
 def test_a_machine_that_is_deleted_is_served_within_seconds_and_goes(fleet, rulebooks):
     first, second = guarded(fleet, 2)
     run = rulebooks.start("guard_machine", waiting_machine_namespace=fleet.namespace)

@@ -168,6 +168,7 @@ def test_no_such_node(plane):
     assert plane.ask(name="no-such-node")["error"] == "not_found"
 
 
+@pytest.mark.long
 def test_in_a_play(plane, ansible):
     task = {"holdfast.kubernetes.etcd_quorum": {"kubeconfig": plane.world.kubeconfig, **plane.options()}}
     (result,), _output = ansible.tasks([task])

@@ -158,6 +158,7 @@ def library(lab):
     lab.ssh(BASTION, f"rm -rf {target}")
 
 
+@pytest.mark.long
 @pytest.mark.nodes
 class TestDelegated:
     """To another host over ssh, as to a bastion that alone reaches the API."""
@@ -226,6 +227,7 @@ class TestKubeconfig:
             assert not result.get("failed"), (form, result)
             assert plain(result["nodes"]) == plain(results[0]["nodes"]), "masked where it is no secret"
 
+    @pytest.mark.long
     def test_variables(self, ansible, read, kubeconfig):
         (result,), _text = ansible.tasks([read], K8S_AUTH_KUBECONFIG=kubeconfig)
         assert len(result["nodes"]) == 1
@@ -233,6 +235,7 @@ class TestKubeconfig:
         (result,), _text = ansible.tasks([read], KUBECONFIG=kubeconfig)
         assert len(result["nodes"]) == 1
 
+    @pytest.mark.long
     def test_results_are_whole_with_the_content_given(self, ansible, world, kubeconfig):
         """What is in a kubeconfig and no secret (names, versions) is not masked in results."""
         (node,) = world.nodes()
@@ -249,6 +252,7 @@ class TestKubeconfig:
             assert (result["failed"], result["error"]) == (True, "invalid_input")
             assert "No cluster can be reached" in result["msg"]
 
+    @pytest.mark.long
     def test_nobody_answers(self, ansible, world):
         item = task("lease_hold_info", host="https://127.0.0.1:1", api_key="abc-def", validate_certs=False)
         (result,), text = ansible.tasks([item])
@@ -270,6 +274,7 @@ class TestOptions:
             assert result["failed"]
             assert word in result["msg"]
 
+    @pytest.mark.long
     def test_missing_and_wrong_ones_are_refused(self, ansible, kubeconfig):
         tasks = [task("cordon"), task("cordon", name="a", state="half"), task("drain", name="a", timeout="soon")]
         results, _text = ansible.tasks(with_kubeconfig(tasks, kubeconfig))
@@ -302,6 +307,7 @@ class TestOptions:
         assert "holderIdentity" in text, "no diff was shown"
         assert world.cluster.find(paths.lease(world.namespace, node)) is None
 
+    @pytest.mark.long
     def test_group_defaults(self, ansible, world, kubeconfig):
         (node,) = world.nodes()
         play = {
@@ -317,6 +323,7 @@ class TestOptions:
         assert done.returncode == 0, done.stdout
         assert world.cordoned(node)
 
+    @pytest.mark.long
     def test_warnings_are_shown(self, ansible, world, kubeconfig):
         (node,) = world.nodes()
         world.cluster.merge(paths.node(node), {"spec": {"unschedulable": True}})

@@ -161,6 +161,7 @@ def test_soft_becomes_hard_by_the_deadline(failovers, victim, hosts):
     assert [step["step"] for step in done.report["nodes"][0]["entry"]["steps"]].count("fence") == 2
 
 
+@pytest.mark.long
 def test_a_person_vouches_and_the_node_is_deleted(failovers, victim):
     victim.world.owned("goes", victim.name)
     victim.hang()
@@ -206,6 +207,7 @@ def test_check_mode_looks_and_does_nothing(failovers, victim):
     assert victim.untouched
 
 
+@pytest.mark.long
 def test_ready(failovers, victim):
     done = failovers.run(victim.name, **failovers.by_command())
     assert done.code != 0
@@ -254,6 +256,7 @@ def test_refused_by_what_the_cluster_says(failovers, victim, leases):
     assert leases.left() == []
 
 
+@pytest.mark.long
 def test_a_node_that_shuts_down_by_itself(failovers, victim, leases):
     victim.hang()
     victim.say("False", "[node is shutting down]")
@@ -265,6 +268,7 @@ def test_a_node_that_shuts_down_by_itself(failovers, victim, leases):
     assert leases.left() == []
 
 
+@pytest.mark.long
 def test_a_control_plane_node_whose_loss_breaks_the_quorum(failovers, victim, leases):
     world = victim.world
     others = world.nodes(2)
@@ -294,6 +298,7 @@ def member(world, node):
     return paths.one(pods, f"etcd-{node}")
 
 
+@pytest.mark.long
 def test_hosts_that_metal3_would_not_switch_off(failovers, hosts, nodes):
     nodes(1)
     wanted = {
@@ -341,6 +346,7 @@ def test_a_verify_command_that_says_on(failovers, victim):
     assert victim.claim == {}
 
 
+@pytest.mark.long
 def test_a_fence_command_that_fails_says_why_and_no_secrets(failovers, victim):
     fails = failovers.command("fails", 'echo "no route to the BMC of $3" >&2; exit 3')
     fence = {"fence_command": fails + " -P hunter2 bmc-{{ failover_node_name }}"}
@@ -377,6 +383,7 @@ def test_a_fence_command_that_takes_too_long_is_ended_with_all_that_it_has_start
     assert (victim.record["result"], victim.world.cordoned(victim.name)) == ("failed", True)
 
 
+@pytest.mark.long
 def test_a_machine_that_stands_for_two_nodes(failovers, victim):
     other = failovers.victim()
     victim.hang()
@@ -396,6 +403,7 @@ def test_a_machine_that_stands_for_two_nodes(failovers, victim):
     assert other.untouched
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("known", [True, False], ids=["known as another node", "not known as any"])
 def test_a_host_that_is_not_the_nodes(failovers, victim, hosts, host, known):
     wrong = hosts.add(failovers.victim().name)
@@ -435,6 +443,7 @@ def test_the_way_back_without_the_module_for_redfish(failovers, victim):
         assert victim.record["phase"] == record["phase"]
 
 
+@pytest.mark.long
 def test_a_statement_of_last_week(failovers, victim):
     victim.hang()
     undated = failovers.run(victim.name, **vouched() | {"attestation_at": ""})
@@ -446,6 +455,7 @@ def test_a_statement_of_last_week(failovers, victim):
     assert victim.untouched
 
 
+@pytest.mark.long
 def test_what_is_missing_is_said_before_anything_is_done(failovers, victim):
     victim.hang()
     done = failovers.run(victim.name, fence="command", fence_command="true")
@@ -484,6 +494,7 @@ def test_a_node_that_comes_back_between_fence_and_taint(failovers, victim, host,
     assert entry["result"] == "stopped"
 
 
+@pytest.mark.long
 def test_a_node_that_comes_back_under_the_taint(failovers, victim, tmp_path):
     halt = Halt(tmp_path / "halt")
     lies = failovers.by_command() | {"fence_command": failovers.command("lie", "true")}

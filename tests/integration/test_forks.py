@@ -16,6 +16,7 @@ def rolling(world, ansible):
     found.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("last_first", [pytest.param(False, marks=pytest.mark.long), True])
 def test_held_nodes_that_number_forks_plus_one_are_all_done(rolling, nodes, last_first):
     *held, free = names = nodes(4)

@@ -70,6 +70,7 @@ CRITICAL = {"priorityClassName": "system-cluster-critical"}
 NODE_CRITICAL = {"priorityClassName": "system-node-critical"}
 
 
+@pytest.mark.long_on("node-1")
 def test_critical_pods_end_last_and_nobody_gets_more_than_its_group_has(node, world):
     with node.periods(total=14, critical=5):
         before = node.boot_id
@@ -137,7 +138,7 @@ def test_critical_pods_end_last_and_nobody_gets_more_than_its_group_has(node, wo
         assert stubborn.last <= first + 14 + STOP_TIMEOUT + 2 * SLACK
 
 
-@pytest.mark.long_on("node-1")
+@pytest.mark.long
 def test_three_groups_by_priority_end_one_after_the_other(node, world):
     middle, between = priority_class(world, "middle", 1000), priority_class(world, "between", 999)
     groups = [
@@ -243,7 +244,7 @@ def owned(world, node, kind, name, spec, **more):
     )
 
 
-@pytest.mark.long_on("node-1")
+@pytest.mark.long
 def test_what_it_leaves_is_named_and_removed_where_nobody_needs_it(node, world):
     # As the lab's nodes are.
     before = node.boot_id

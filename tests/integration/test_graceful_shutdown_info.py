@@ -171,7 +171,7 @@ def test_what_is_wrong_is_found_and_named(node):
     assert not refused["in_effect"]
 
 
-@pytest.mark.long_on("node-1")
+@pytest.mark.long
 def test_a_shutdown_that_did_not_finish_is_found(node, world):
     world.pod(
         "slow",

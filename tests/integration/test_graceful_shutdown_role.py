@@ -235,6 +235,7 @@ def test_set_beaten_held_and_set_back(node):
     node.play(entry="prove").good()
 
 
+@pytest.mark.long
 def test_what_cannot_work_is_refused_with_nothing_changed(old, world):
     world.pod("patient", old.name)
     (another,) = world.nodes()
@@ -336,6 +337,7 @@ def test_a_drop_in_beats_what_all_other_files_say(old):
         old.play(state="absent").good()
 
 
+@pytest.mark.long
 def test_a_kubelet_that_does_not_come_back_gets_its_old_configuration_back(old):
     text = old.ssh(f"cat {CONFIG}") + "\n"
     off = re.sub(r"(shutdownGracePeriod\w*): .*", r"\1: 0s", text)

@@ -13,6 +13,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
 
 
+# What stands in for others in the lab does not change with the product.
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture(scope="module")
 def capi(lab):
     with controlled(lab) as found:
@@ -76,7 +80,6 @@ def test_the_older_version_of_the_api_is_converted(fleet, world):
     }
 
 
-@pytest.mark.long
 @pytest.mark.nodes
 def test_a_real_node(fleet, world, lab):
     name = fleet.machine("node-2", annotations={f"{PRE_TERMINATE}/b": "y"})

@@ -17,6 +17,10 @@ from integration.support.realnodes import boot_id
 pytest.importorskip("sushy_tools")
 
 
+# What stands in for others in the lab does not change with the product.
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture
 def bmc(world, lab, nodes, tmp_path):
     """Of a simulated node."""

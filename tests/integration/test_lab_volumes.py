@@ -22,6 +22,10 @@ AT_ONCE = [
 TAINT = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
 
 
+# What stands in for others in the lab does not change with the product.
+pytestmark = pytest.mark.long
+
+
 @pytest.fixture
 def volumes(world, lab, tmp_path):
     with driver(world, lab, tmp_path) as found:
@@ -95,7 +99,6 @@ def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, no
     volumes.until_ready("db", 4)
 
 
-@pytest.mark.long
 @pytest.mark.slow
 def test_a_driver_that_never_detaches(volumes, world, nodes):
     dead, other = nodes(2)

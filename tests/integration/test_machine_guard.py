@@ -137,6 +137,7 @@ def test_ten_at_once(guarding, fleet, world):
     assert done.report["summary"]["ended"] == ["idle"]
 
 
+@pytest.mark.long
 def test_guarded_from_birth(guarding, fleet, world):
     """A MachineDeployment is scaled up and down: what is made later has the hooks, and is served like the others.
 
@@ -179,6 +180,7 @@ def test_guarded_from_birth(guarding, fleet, world):
     fleet.until(left, lambda item: not hooks_in(item))
 
 
+@pytest.mark.long
 def test_what_cannot_hold_is_said(guarding, fleet, world):
     """A Machine that is past a point, and one without a Node: said in the report, and not waited for."""
     lonely = fleet.unbound("lonely")
@@ -411,6 +413,7 @@ def test_every_boolean_as_text(guarding, fleet, world):
     }
 
 
+@pytest.mark.long
 def test_what_no_log_hides_stays_hidden(guarding, fleet, world):
     (node,) = world.nodes()
     name = fleet.machine(node)
@@ -472,6 +475,7 @@ def test_one_of_two_workers_drops_out(guarding, fleet, world):
     fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
 
 
+@pytest.mark.long
 def test_two_files_of_one_name(guarding, fleet):
     """By their names is remembered which of them were done."""
     file = guarding.tasks("backup")
@@ -516,6 +520,7 @@ def test_its_volumes_have_to_be_gone(guarding, fleet, world):
     fleet.until_gone(name)
 
 
+@pytest.mark.long
 def test_two_runs_at_once(guarding, fleet, world):
     """The user's tasks are run by one of them."""
     names = [fleet.machine(node) for node in world.nodes(3)]
@@ -569,6 +574,7 @@ def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
     assert set(points(done).values()) == {"released"}
 
 
+@pytest.mark.long
 def test_the_node_of_another_machine(guarding, fleet, world):
     """As where the wrong cluster was asked: nobody's work is begun, and the hook stays."""
     (node,) = world.nodes()
@@ -591,6 +597,7 @@ def test_the_node_of_another_machine(guarding, fleet, world):
     fleet.annotate(name, dict.fromkeys(fleet.hooks(name)))
 
 
+@pytest.mark.long
 def test_check_mode(guarding, fleet, world):
     """It names those that wait for the hooks of this run, and no others."""
     name, gone, other = (fleet.machine(node) for node in world.nodes(3))
@@ -603,6 +610,7 @@ def test_check_mode(guarding, fleet, world):
     assert said == [(gone, "WaitingForPreDrainHook")]
 
 
+@pytest.mark.long
 def test_no_such_machine(guarding, fleet):
     """It may be gone already, and that is said."""
     done = guarding.run("nobody").good()
@@ -611,6 +619,7 @@ def test_no_such_machine(guarding, fleet):
     assert done.report["summary"]["ended"] == ["gone"]
 
 
+@pytest.mark.long
 def test_nothing_is_selected(guarding, fleet):
     refused = guarding.run()
     assert refused.code != 0

@@ -48,6 +48,7 @@ def fencing(failovers, world, name):
     return {f"failover_{key}": value for key, value in {**settings, **failovers.by_command(fence=look)}.items()}
 
 
+@pytest.mark.long
 def test_it_is_fenced_first(guarding, fleet, failovers, world):
     victim = failovers.victim()
     name = fleet.machine(victim.name)

@@ -80,6 +80,7 @@ def test_waits_not_at_all_for_what_comes_too_late(world):
     assert result["waited"] < 10
 
 
+@pytest.mark.long
 def test_as_a_task(ansible, kubeconfig):
     """YAML's own idea of 22:00 is told from a time of day, before anything is asked."""
     book = ansible.folder / "windows.yml"

@@ -161,6 +161,7 @@ def failed(done: Done, host: str) -> str:
     return " ".join(lines)
 
 
+@pytest.mark.long
 def test_check_mode_says_what_it_would_do_and_does_nothing(agent):
     done = agent.play("--check", "--diff").good()
 
@@ -170,6 +171,7 @@ def test_check_mode_says_what_it_would_do_and_does_nothing(agent):
     assert agent.snapshot() == agent.bare
 
 
+@pytest.mark.long
 def test_what_cannot_work_is_refused_before_anything_is_changed(agent, world):
     (another,) = world.nodes()
     wrong = {
@@ -211,6 +213,7 @@ def test_installed(agent):
     assert "__pycache__" not in agent.ssh("find /usr/local/lib/holdfast-agent")
 
 
+@pytest.mark.long
 def test_a_second_time_nothing_is_changed(agent):
     agent.be(held=False)
     before = agent.ssh("systemctl show --property MainPID holdfast-agent")

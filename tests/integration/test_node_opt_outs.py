@@ -185,6 +185,7 @@ def test_no_such_node(world):
     assert world.run(node_opt_outs, name="no-such-node")["error"] == "not_found"
 
 
+@pytest.mark.long
 def test_in_a_play_with_a_management_cluster(spared, ansible):
     options = {
         "name": spared.name,

@@ -260,6 +260,7 @@ def test_its_run_lives_meanwhile(canaries, watching, world):
     assert not waiting.result(LONG).get("failed")
 
 
+@pytest.mark.long
 def test_as_a_task(ansible, canaries, kubeconfig):
     for name in canaries.names:
         canaries.writes(name, result="skipped")

@@ -226,6 +226,7 @@ def test_holds_can_be_overridden_and_it_is_recorded(rolling, nodes):
     assert rolling.world.get("leases", node) == lease
 
 
+@pytest.mark.long
 def test_a_node_whose_hold_is_never_released_is_not_begun(rolling, nodes):
     (node,) = nodes(1)
     rolling.hold(node, "backup")
@@ -330,6 +331,7 @@ def test_a_node_that_never_comes_back_stays_cordoned_and_stops_the_rest(rolling,
     rolling.assert_nothing_left(names)
 
 
+@pytest.mark.long
 def test_a_node_that_fails_its_check_stays_cordoned(rolling, nodes):
     (node,) = nodes(1)
     before = rolling.boot_id(node)

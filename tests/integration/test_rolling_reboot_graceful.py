@@ -103,6 +103,7 @@ def test_required_the_node_is_refused_untouched_and_otherwise_warned_of_once(lab
         rolling.assert_nothing_left([name])
 
 
+@pytest.mark.long
 def test_the_plan_says_so_and_who_does_not_ask_pays_nothing(lab, world, rolling):
     name = "node-1"
     with member(world, lab, name) as variables, too_short(lab, name):
@@ -122,6 +123,7 @@ def test_the_plan_says_so_and_who_does_not_ask_pays_nothing(lab, world, rolling)
             assert WARNED not in done.output
 
 
+@pytest.mark.long
 def test_a_node_that_is_well_is_not_warned_of(lab, world, rolling):
     name = "node-1"
     with member(world, lab, name) as variables:
@@ -132,7 +134,7 @@ def test_a_node_that_is_well_is_not_warned_of(lab, world, rolling):
         assert "WARNING: " not in done.output
 
 
-@pytest.mark.long_on("node-2")
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["node-1", "node-2"])
 def test_a_node_that_can_not_be_asked_is_warned_of_or_refused(lab, world, rolling, name):
     with member(world, lab, name) as variables, without_dbus(lab, name):

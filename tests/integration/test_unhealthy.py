@@ -48,6 +48,7 @@ def switch_off_for_good(rolling, marker):
     return rolling.tasks("once", off, f"mkdir {marker} 2>/dev/null || {{ {on}; }}")
 
 
+@pytest.mark.long
 def test_an_unreachable_node_and_one_that_never_comes_back_stop_the_rest(rolling, nodes, world, tmp_path, kubeconfig):
     deaf, gone, *rest = names = nodes(5)
     connection = Connection(tmp_path)
