@@ -12,7 +12,6 @@ from integration.support.volumes import attach, detach
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
 
-
 # What stands in for others in the lab does not change with the product.
 pytestmark = pytest.mark.long
 
