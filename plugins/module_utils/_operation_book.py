@@ -18,6 +18,11 @@ from ._ledger import ACTIVE, FAILED, Ledger, operation_entry, with_entry
 from ._run import Run
 
 
+# Seconds since the last sign of life for which an operation can be resumed: a day and some hours, so that a nightly run
+# resumes what the run of the night before left unfinished.
+ADOPT_WITHIN = 93600
+
+
 @dataclass(frozen=True)
 class Beginning:
     """What a run of this group begins with.
@@ -53,7 +58,7 @@ class Wish:
     operation: str = ""
     nodes: frozenset[str] = frozenset()
     restart: bool = False
-    adopt_within: float = 43200.0
+    adopt_within: float = ADOPT_WITHIN
 
 
 def begin(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) -> Beginning:
