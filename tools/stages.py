@@ -183,6 +183,7 @@ def lint_commands() -> dict[str, tuple[list[str], Path]]:
         ),
         "antsibull-changelog": (["antsibull-changelog", "lint"], tree),
         "antsibull-nox": (["antsibull-nox", "lint-config"], tree),
+        "tables": ([sys.executable, str(CHECKOUT / "tools/tables.py"), "--check"], CHECKOUT),
         "tree": ([sys.executable, str(CHECKOUT / "tools/tree_check.py")], CHECKOUT),
     }
 
