@@ -17,7 +17,6 @@ from ._clock import from_text, seconds_between
 from ._ledger import ACTIVE, FAILED, Ledger, operation_entry, with_entry
 from ._run import Run
 
-
 # Seconds since the last sign of life for which an operation can be resumed: a day and some hours, so that a nightly run
 # resumes what the run of the night before left unfinished.
 ADOPT_WITHIN = 93600
