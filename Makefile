@@ -22,7 +22,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint format sanity unit integration long molecule lab lab-setup lab-down demo test test-all measure mutants model bench bench-venv eda-venv build changelog clean
+.PHONY: help venv lint format tables sanity unit integration long molecule lab lab-setup lab-down demo test test-all measure mutants model bench bench-venv eda-venv build changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ lint: venv ## Style, types, YAML, documentation, changelog
 format: venv ## Let ruff put right what it can
 	@ruff check --fix --quiet . || true
 	@ruff format --quiet .
+
+tables: venv ## Write the tables of the READMEs from the documentation
+	@$(PY) tools/tables.py
 
 sanity: venv ## ansible-test sanity
 	@$(STAGE) sanity

@@ -198,6 +198,7 @@ def lint_commands() -> dict[str, tuple[list[str], Path]]:
             tree,
         ),
         "antsibull-changelog": (["antsibull-changelog", "lint"], tree),
+        "tables": ([sys.executable, str(CHECKOUT / "tools/tables.py"), "--check"], CHECKOUT),
         "tree": ([sys.executable, str(CHECKOUT / "tools/tree_check.py")], CHECKOUT),
     }
 

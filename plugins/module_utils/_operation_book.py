@@ -17,6 +17,10 @@ from ._clock import from_text, seconds_between
 from ._ledger import ACTIVE, FAILED, Ledger, operation_entry, with_entry
 from ._run import Run
 
+# Seconds since the last sign of life for which an operation can be resumed: a day and some hours, so that a nightly run
+# resumes what the run of the night before left unfinished.
+ADOPT_WITHIN = 93600
+
 
 @dataclass(frozen=True)
 class Beginning:
@@ -53,7 +57,7 @@ class Wish:
     operation: str = ""
     nodes: frozenset[str] = frozenset()
     restart: bool = False
-    adopt_within: float = 43200.0
+    adopt_within: float = ADOPT_WITHIN
 
 
 def begin(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) -> Beginning:

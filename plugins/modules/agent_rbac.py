@@ -10,6 +10,7 @@ module: agent_rbac
 short_description: Give node agents the right to read Leases
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - Node agents have the identity of their kubelet. It may do all that they need but one thing, to read Leases of any
     namespace. This module writes the ClusterRole C(holdfast-node-agent), which allows that and no more, and binds it to the
     group C(system:nodes).

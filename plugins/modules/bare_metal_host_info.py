@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: bare_metal_host_info
-short_description: Show metal3's BareMetalHosts, the nodes that they are, and whether reboot annotations act on them
+short_description: List BareMetalHosts, their nodes, and whether reboot annotations act on them
 version_added: 0.1.0
 description:
   - Describes BareMetalHosts of the management cluster with the reboot annotations that are on them, and says whether metal3

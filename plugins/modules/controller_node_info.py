@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: controller_node_info
-short_description: The node on which the controller itself runs
+short_description: Find the node on which the controller itself runs
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - Finds the Node on which this task itself runs, if it runs on one of this cluster, so that it can be rebooted last.
   - Runs where the controller does. Where the task is delegated to another host, it is that one which is looked for.
   - A pod of the same name in another cluster is not believed to be the controller's. What is believed, the surest first, is

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cordon
-short_description: Cordon a node in somebody's name, and undo just that
+short_description: Cordon a node with an owner on record, or undo only that cordon
 version_added: 0.1.0
 description:
   - Marks a node unschedulable and records who did it, why, since when, and whether it was unschedulable before.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: deletion_hook
-short_description: Have Cluster API wait for you before it goes on with deleting a Machine
+short_description: Make Cluster API wait for you before it deletes a Machine
 version_added: 0.1.0
 description:
   - A deletion hook is an annotation on a Machine of Cluster API. While the Machine is being deleted, the controller waits at

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: deletion_hook_info
-short_description: List the deletion hooks of Machines, and which Machines wait for them
+short_description: List the deletion hooks of Machines, and the Machines that wait for them
 version_added: 0.1.0
 description:
   - Lists Machines of Cluster API with their deletion hooks and how far their deletion is.

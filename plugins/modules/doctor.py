@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: doctor
-short_description: Report what of ours stands in a cluster, and clear what belongs to no live run
+short_description: Report what runs left in a cluster, and clear what belongs to no live run
 version_added: 0.1.0
 description:
   - Lists slots, claims, cordons, opt-outs, half-done operations and runs; whose each is, since when, and the run's last sign

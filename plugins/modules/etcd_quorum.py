@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: etcd_quorum
-short_description: Say whether etcd keeps its quorum without a node
+short_description: Check whether etcd keeps its quorum without a node, and wait for it
 version_added: 0.1.0
 description:
   - Counts the members of etcd by their pods, one for each node that has such a pod, and says whether those that would be

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: failover_record
-short_description: Write down how far the failover of a node has come
+short_description: Record how far the failover of a node has come
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - Keeps the annotation C(holdfast.dev/failover) of a Node, so that a run that dies can be gone on with, and the entry of the
     failover in the ConfigMap C(failovers) of the namespace C(holdfast), which keeps the last 50 for people who ask later.
   - The run has to have the claim on the node; see M(holdfast.kubernetes.failover_step), which begins the record.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: failover_step
-short_description: Begin the failover of a node, or go on with one, and say which step is the next
+short_description: Start or resume the failover of a node, and return its next step
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - Looks whether a node may be fenced, claims it, and begins the record of its failover in the annotation
     C(holdfast.dev/failover). Where another run left one behind, goes on with that. The role
     P(holdfast.kubernetes.failover#role) then does the step that is in RV(step).

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: graceful_shutdown
-short_description: Set the time that pods have when their node is shut down, for the kubelet and for logind
+short_description: Set how long pods have when their node shuts down, for the kubelet and for logind
 version_added: 0.1.0
 description:
   - Sets how long the kubelet of the host that the task runs on takes to end its pods when the host is shut down, and has

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: inhibitor_lock
-short_description: Take a logind inhibitor lock on a node that stays, and let it go
+short_description: Take a logind inhibitor lock that outlives the task, or release it
 version_added: 0.1.0
 description:
   - Takes a lock of systemd-logind on the host that the task runs on, for example against shutdown.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: lease_hold
-short_description: Hold a node so that nobody switches it off
+short_description: Hold a node so that it stays on, or release it
 version_added: 0.1.0
 description:
   - Takes or releases a Lease that forbids to power off, reboot or drain one node.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: lease_hold_info
-short_description: List who holds which nodes
+short_description: List who holds which nodes, and wait until a node is free
 version_added: 0.1.0
 description:
   - Lists the Leases that hold nodes, oldest first.

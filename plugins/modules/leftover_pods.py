@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: leftover_pods
-short_description: Remove the finished pods that a node's shutdown left behind
+short_description: Remove the finished pods that a node's shutdown left
 version_added: 0.1.0
 description:
   - A kubelet that ends pods for a shutdown leaves them as Completed or Failed. This module reports them and removes them.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: machine_guard_record
-short_description: Write down what was done for a Machine that waits, and let it go on
+short_description: Record the work for a Machine that waits for its deletion, and release the Machine
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - Writes into the annotation C(holdfast.dev/machine-guard) of a Machine that
     M(holdfast.kubernetes.machine_guard_step) has taken, so that a run that goes on after this one was killed knows what was done.
   - With O(result=released) the hook at the point that the Machine waits at is removed, in the same write. Refused is that while the

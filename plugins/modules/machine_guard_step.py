@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: machine_guard_step
-short_description: Wait for a Machine whose deletion waits for a hook of ours, and take it to work on it
+short_description: Wait for a Machine whose deletion waits for one of your hooks, and claim it
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - Follows Machines of Cluster API until the deletion of one waits for the hook O(hook) of O(owner), at either point, and makes it
     this run's. No other run works on it at the same time, for that hook, as long as this one lives. What is done for the Machine
     is then written down with M(holdfast.kubernetes.machine_guard_record), and that module removes the hook, too.

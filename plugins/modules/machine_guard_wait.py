@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: machine_guard_wait
-short_description: Wait for the replacement of a Machine that goes, or for its volumes to be gone
+short_description: Wait for the replacement of a Machine, or until its volumes are gone
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - With O(wait_for=replacement) waits until all other Machines that the MachineDeployment, the MachineSet or the
     KubeadmControlPlane asks for, and that can be there while this one still is, have Nodes that are Ready. For a Machine that a
     person has made nothing is waited for.

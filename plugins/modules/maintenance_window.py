@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: maintenance_window
-short_description: Whether a maintenance window is open
+short_description: Check whether a maintenance window is open, and wait for one
 version_added: 0.1.0
 description:
   - Says whether a maintenance window is open now, until when, and when the next one opens. It goes by the API server's clock,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_blockers
-short_description: Tell what speaks against the reboot of a node now
+short_description: List the pods and Prometheus alerts that block a reboot of a node, and wait until there are none
 version_added: 0.1.0
 description:
   - Looks whether pods of the node, or alerts of a Prometheus, speak against its reboot now, and can wait until nothing does.

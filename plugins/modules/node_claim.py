@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_claim
-short_description: Take the exclusive right to work on a node
+short_description: Take a run's exclusive right to work on a node, or return it
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - A claim is an annotation on the Node, taken by compare-and-swap. One run at a time has it, whatever the purpose, so that
     a failover can't cut into a planned reboot.
   - The claim of a run that is dead passes to a run of the same operation. One that lives keeps it, and is waited for.

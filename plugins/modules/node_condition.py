@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_condition
-short_description: Remove a condition of a node that nobody looks after any more
+short_description: Remove a condition of a node that no agent maintains any more
 version_added: 0.1.0
 description:
   - An agent that is removed leaves the conditions behind which it kept on its Node. This module removes such a one from

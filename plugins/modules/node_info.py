@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_info
-short_description: What matters about nodes before and while they are rebooted
+short_description: Show the holds, slot, cordon, operation and drain verdict of nodes
 version_added: 0.1.0
 description:
   - Describes nodes with their holds, slots, cordons and operations, and says whether each could be drained now, later or

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_operation
-short_description: Write down on a node what it goes through
+short_description: Record on a node what an operation does with it
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - Keeps the annotation C(holdfast.dev/operation) of a Node, so that a run that dies can be gone on with and people see what
     happens. With the first phase of an operation, the boot ID and the schedulability of before are recorded.
 options:

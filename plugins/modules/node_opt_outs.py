@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_opt_outs
-short_description: Have the cluster autoscaler and MachineHealthChecks leave a node alone
+short_description: Make the cluster autoscaler and MachineHealthChecks leave a node alone, and undo that
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - While a node is worked on, the cluster autoscaler must not remove it for being empty, and a MachineHealthCheck of Cluster
     API must not replace its Machine for being down. Both have an annotation that tells them so.
   - What was there before is recorded on the Node, in the annotation C(holdfast.dev/opt-outs), in the same write and before the

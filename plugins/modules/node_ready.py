@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_ready
-short_description: Wait until a node is back
+short_description: "Wait until a node is back: new boot ID, Ready, DaemonSet pods Ready"
 version_added: 0.1.0
 description:
   - Waits, by a watch, until a node is Ready, has another boot ID than before, and has all its DaemonSet pods Ready.

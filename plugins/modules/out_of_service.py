@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: out_of_service
-short_description: Declare a node that is proven to be off out of service, and see its workloads move
+short_description: Declare a node out of service after proof that it is off, and wait until its workloads have moved
 version_added: 0.1.0
 description:
   - Puts the taint C(node.kubernetes.io/out-of-service) on a Node. Kubernetes then deletes its pods at once, without waiting for

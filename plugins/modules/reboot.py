@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot
-short_description: Reboot a node once nobody holds it, and prove that it happened
+short_description: Reboot a node that is free of holds, and prove that it happened
 version_added: 0.1.0
 description:
   - Reboots a host over its own connection as M(ansible.builtin.reboot) does, whose code it is built on.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_annotation
-short_description: Keep a metal3 host off, or reboot it once, and see that it happened
+short_description: Keep a metal3 host off, or reboot it once, and verify it
 version_added: 0.1.0
 description:
   - Sets or removes a reboot annotation on a BareMetalHost of the management cluster. With O(key), the host is off for as long

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_canary
-short_description: Wait until the canaries of an operation have stood their reboot
+short_description: Wait until the canaries of an operation have passed their soak time
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - Canaries are nodes of an operation that go first. Waits, by a watch, until each of them was rebooted or skipped, and
     until they have been well for O(soak) seconds since the last of them was done.
   - What counts stands on the Nodes, in the annotation C(holdfast.dev/operation). So it does not matter who reboots the

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_operation
-short_description: Enter and leave an operation of a group of nodes
+short_description: Enter or leave an operation of a group of nodes
 version_added: 0.1.0
 description:
+  - Only the roles of this collection call this module; its options may change in any release.
   - An operation is one rolling reboot or failover. It may take several runs, one after the other or at the same time; a run
     is one process of ansible-playbook or one AWX job.
   - Entering gives the operation's id. An operation that a dead run left behind, or that ended with nodes left over, is gone
@@ -55,7 +56,7 @@ options:
     description:
       - Seconds since its last sign of life for which an operation that was left behind is gone on with.
     type: int
-    default: 43200
+    default: 93600
   forks:
     description:
       - How many hosts the run works on at the same time. Where more of its nodes are held than that, a warning says so,
@@ -132,6 +133,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._operation_book import ADOPT_WITHIN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_operation import reboot_operation
 
 OPERATION = reboot_operation
@@ -144,7 +146,7 @@ SPEC: dict[str, Any] = {
         "holder": {"type": "str"},
         "nodes": {"type": "list", "elements": "str", "default": []},
         "restart": {"type": "bool", "default": False},
-        "adopt_within": {"type": "int", "default": 43200},
+        "adopt_within": {"type": "int", "default": ADOPT_WITHIN},
         "forks": {"type": "int"},
         "state": {"type": "str", "choices": ["begun", "ended"], "default": "begun"},
         "complete": {"type": "bool", "default": True},

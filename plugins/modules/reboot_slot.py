@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_slot
-short_description: Take one unit of a group's budget for a node
+short_description: Take one unit of a group's budget for a node, or return it
 version_added: 0.1.0
 description:
   - Gives a node a slot of its group, so that all runs, controllers and job slices together never take down more nodes than

@@ -18,11 +18,13 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 TOP = {
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "COPYING",
     "FILES.json",
     "LICENSE",
     "MANIFEST.json",
     "README.md",
+    "SECURITY.md",
     "changelogs",
     "docs",
     "extensions",

@@ -79,10 +79,15 @@ class TestBegin:
         assert begin(left, wish(), runs(run("two")), NOW).ledger.operations[-1]["failures"] == {"alfa": "boot"}
 
     def test_one_that_rested_for_too_long_is_left(self):
-        left = ledger(seen=(NOW - timedelta(hours=13)).isoformat())
+        left = ledger(seen=(NOW - timedelta(hours=27)).isoformat())
 
-        assert begin(left, wish(), runs(run("one", 13 * 3600), run("two")), NOW).operation == "new"
-        assert begin(left, wish(adopt_within=86400), runs(run("one", 13 * 3600)), NOW).operation == "old"
+        assert begin(left, wish(), runs(run("one", 27 * 3600), run("two")), NOW).operation == "new"
+        assert begin(left, wish(adopt_within=28 * 3600), runs(run("one", 27 * 3600)), NOW).operation == "old"
+
+    def test_one_of_the_night_before_is_resumed(self):
+        left = ledger(runs=[], unfinished=True, seen=(NOW - timedelta(hours=25)).isoformat())
+
+        assert begin(left, wish(), runs(run("two")), NOW).operation == "old"
 
     def test_restart_begins_afresh_and_takes_what_dead_runs_left(self):
         dead = begin(ledger(slot("alfa")), wish(restart=True), runs(run("one", 100), run("two")), NOW)

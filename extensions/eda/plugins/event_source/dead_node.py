@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-short_description: Nodes that need a failover
+short_description: Send an event for each node that gives no sign of life
 version_added: 0.1.0
 description:
   - Tells of Nodes that have given no sign of life for a while, without interruption.

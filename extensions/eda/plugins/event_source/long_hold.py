@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-short_description: Holds that last too long
+short_description: Send an event for each hold that lasts too long
 version_added: 0.1.0
 description:
   - Tells of Leases that hold a node for longer than they should.

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-short_description: Machines of Cluster API whose deletion waits for a deletion hook
+short_description: Send an event for each Machine whose deletion waits for one of your hooks
 version_added: 0.1.0
 description:
   - Tells of Machines whose deletion waits for one of the hooks that are yours, once for each hook and point.
