@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
@@ -22,7 +23,6 @@ DOCUMENTED = Path(__file__).resolve().parents[2] / "docs/hold_policy.yml"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "apis/rbac.authorization.k8s.io/v1"
 SINCE = "2026-01-02T03:04:05.000006Z"
-PATIENCE = 60
 
 
 class Applications:

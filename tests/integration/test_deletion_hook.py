@@ -11,7 +11,8 @@ import time
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from integration.support.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _capi
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _deletion_hook_rules as rules

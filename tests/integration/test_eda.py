@@ -12,7 +12,8 @@ import pytest
 import yaml
 from integration.support.failovers import Failovers, Victim
 from integration.support.metal3 import management
-from integration.support.rulebooks import CHECKOUT, PATIENCE, Listening, Rulebooks, events, runs, until, until_runs
+from integration.support.patience import PATIENCE
+from integration.support.rulebooks import CHECKOUT, Listening, Rulebooks, events, runs, until, until_runs
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text

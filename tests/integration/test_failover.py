@@ -11,10 +11,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from integration.support.failovers import OURS, PATIENCE, TAINT, Failovers
+from integration.support.failovers import OURS, TAINT, Failovers
 from integration.support.halts import Halt
 from integration.support.leases import Leases
 from integration.support.metal3 import bound
+from integration.support.patience import PATIENCE
 from integration.support.volumes import driver
 from integration.support.world import ready
 

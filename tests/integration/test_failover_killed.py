@@ -17,12 +17,10 @@ import pytest
 from integration.support.failovers import FAILOVER, RECOVER, TAINT, Failovers, Victim
 from integration.support.halts import Halt
 from integration.support.metal3 import bound
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import Done
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-
-# A run counts as dead after 90 s, and several points are tried at once.
-PATIENCE = 400
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ import time
 
 import pytest
 from integration.support.history import History
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import Rolling
-
-PATIENCE = 300
 
 
 @pytest.fixture

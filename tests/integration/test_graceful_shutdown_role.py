@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import yaml
 from integration.support.agent import until
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import Done, Run
 
 from lab import Lab
@@ -32,7 +33,6 @@ DROP_INS = "/etc/kubernetes/kubelet.conf.d"
 UNIT = "/etc/systemd/system/kubelet.service.d"
 LOGIND = "/etc/systemd/logind.conf.d"
 MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
-PATIENCE = 600.0
 BY_PRIORITY = [{"priority": 0, "seconds": 12}, {"priority": 1000, "seconds": 7}, {"priority": 2000000000, "seconds": 3}]
 # Of two holders, the fewest locks that each had at any time, and how often it was looked.
 COUNT = """

@@ -9,6 +9,7 @@ import json
 import threading
 
 import pytest
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -325,7 +326,7 @@ class TestInfo:
 
     def test_waits_until_it_is_free(self, holds):
         holds.take()
-        waiting = holds.world.start(lease_hold_info, node=holds.node, wait_for="free", wait_timeout=60)
+        waiting = holds.world.start(lease_hold_info, node=holds.node, wait_for="free", wait_timeout=PATIENCE)
         holds.release()
 
         assert waiting.result()["holds"] == []

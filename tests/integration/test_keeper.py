@@ -14,6 +14,7 @@ import time
 
 import pytest
 from integration.support.group import until
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
@@ -88,7 +89,7 @@ def test_renews_is_silent_while_the_controller_is_stopped_and_ends_with_it(watch
 
     watched.controller.kill()
     watched.controller.wait()
-    assert watched.keeper.wait(30) == 0
+    assert watched.keeper.wait(PATIENCE) == 0
     before = watched.sign
     time.sleep(4 * OFTEN)
     assert watched.sign == before
@@ -98,7 +99,7 @@ def test_ends_when_the_run_has_ended_and_makes_no_lease_again(watched):
     watched.until_renewed()
     _run.end(watched.world.cluster, watched.run)
 
-    assert watched.keeper.wait(30) == 0
+    assert watched.keeper.wait(PATIENCE) == 0
     assert watched.world.cluster.find(watched.path) is None
 
 

@@ -19,10 +19,8 @@ import pytest
 from integration.support.halts import Halt
 from integration.support.history import History
 from integration.support.leases import Leases
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import CLAIM, CORDON, OPERATION, Rolling, Run
-
-# A run counts as dead after 90 s, and all points are tried at once.
-PATIENCE = 300
 
 
 @dataclass(frozen=True)

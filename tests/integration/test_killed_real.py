@@ -12,10 +12,9 @@ import pytest
 from integration.support.halts import Halt
 from integration.support.history import History
 from integration.support.leases import Leases
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import Rolling, Run
 from integration.support.realnodes import boot_id, member
-
-PATIENCE = 300
 
 
 def play(stage: Any, point: str, name: str) -> None:

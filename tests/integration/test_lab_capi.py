@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from integration.support.machines_capi import PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.patience import PATIENCE
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths

@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 
 import pytest
-from integration.support.volumes import PATIENCE, attached, driver
+from integration.support.patience import PATIENCE
+from integration.support.volumes import attached, driver
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for

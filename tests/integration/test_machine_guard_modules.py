@@ -12,7 +12,8 @@ import uuid
 import pytest
 from integration.support.failovers import Victim
 from integration.support.guards import RECORD
-from integration.support.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.patience import PATIENCE
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths

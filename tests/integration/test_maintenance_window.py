@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
@@ -62,10 +63,10 @@ def test_waits_for_one_and_its_run_lives_meanwhile(world, shift):
     world.made.objects.append(paths.lease("holdfast", _run.lease_name(run)))
 
     waiting = world.start(
-        maintenance_window, windows=around(opens, 0, 60), wait_timeout=60, run=run, holder="alice@bastion"
+        maintenance_window, windows=around(opens, 0, 60), wait_timeout=PATIENCE, run=run, holder="alice@bastion"
     )
     lease = world.until(paths.leases("holdfast"), _run.lease_name(run), lambda item: item is not None)
-    result = waiting.result(60)
+    result = waiting.result(PATIENCE)
 
     assert lease["spec"]["holderIdentity"] == "alice@bastion"
     assert result["open"] is True

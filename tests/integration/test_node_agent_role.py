@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node, _rbac
@@ -29,8 +30,6 @@ NODE = "node-3"
 CONDITION = "ShutdownInhibited"
 INSTALL = "holdfast.kubernetes.install_agent"
 SOURCES = Path(__file__).resolve().parents[2] / "roles/node_agent/files/holdfast_agent"
-# With many other tests at work, a play takes long.
-PATIENCE = 600.0
 PLACES = (
     *("/etc/holdfast", "/etc/systemd/system", "/usr/local/lib", "/var/lib/holdfast-agent"),
     *("/run/holdfast-agent", "/run/systemd/system", "/run/metrics"),

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import pytest
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_ready
-
-LONG = 60
 
 
 @pytest.fixture
@@ -35,7 +34,7 @@ def pod_on(world, name):
 def test_a_node_that_is_there_is_not_waited_for(world, nodes):
     (name,) = nodes()
 
-    result = world.run(node_ready, name=name, timeout=LONG)
+    result = world.run(node_ready, name=name, timeout=PATIENCE)
 
     assert result["changed"] is False
     assert result["ready"] is True
@@ -47,13 +46,13 @@ def test_waits_for_ready_and_for_a_new_boot_id(world, nodes):
     old = world.node(name)["status"]["nodeInfo"]["bootID"]
     seen = world.record("/api/v1/nodes", field_selector=f"metadata.name={name}")
     world.set_condition(name, "Ready", "False", "KubeletNotReady")
-    waiting = world.start(node_ready, name=name, boot_id_before=old, timeout=LONG)
+    waiting = world.start(node_ready, name=name, boot_id_before=old, timeout=PATIENCE)
 
     world.set_condition(name, "Ready", "True", "KubeletReady")
     seen.until(lambda changes: len(changes) >= 3)
     assert not waiting.done(), "the old boot ID is no new boot"
     boot(world, name, "new")
-    result = waiting.result(LONG)
+    result = waiting.result(PATIENCE)
 
     assert (result["ready"], result["boot_id"]) == (True, "new")
 
@@ -90,7 +89,7 @@ def test_without_any_time_it_still_looks(world, nodes):
 
 
 def test_a_node_that_is_not_there(world):
-    result = world.run(node_ready, name="no-such-node", timeout=LONG)
+    result = world.run(node_ready, name="no-such-node", timeout=PATIENCE)
 
     assert result["error"] == "not_found"
 
@@ -103,7 +102,7 @@ def test_a_node_that_is_taken_away_meanwhile(world, nodes):
 
     world.cluster.delete(f"/api/v1/nodes/{name}")
 
-    result = waiting.result(LONG)
+    result = waiting.result(PATIENCE)
     assert result["error"] in ("timed_out", "not_found")
     assert "does not exist any more" in result["msg"] or "There is no Node" in result["msg"]
 
@@ -116,7 +115,7 @@ class TestSignOfLife:
         leases = world.record("/apis/coordination.k8s.io/v1/leases", field_selector=f"metadata.name={name}")
         leases.until(lambda changes: changes)
 
-        assert world.run(node_ready, name=name, sign_of_life=True, timeout=LONG)["ready"] is True
+        assert world.run(node_ready, name=name, sign_of_life=True, timeout=PATIENCE)["ready"] is True
 
         assert len({change.object["spec"]["renewTime"] for change in leases.changes}) > 1
 
@@ -151,7 +150,7 @@ def test_check_mode_waits_for_nothing(world, nodes):
     (name,) = nodes()
     old = world.node(name)["status"]["nodeInfo"]["bootID"]
 
-    result = world.run(node_ready, name=name, boot_id_before=old, timeout=LONG, check_mode=True)
+    result = world.run(node_ready, name=name, boot_id_before=old, timeout=PATIENCE, check_mode=True)
 
     assert not result.get("failed")
     assert result["ready"] is False
@@ -163,12 +162,12 @@ class TestDaemonSetPods:
         daemons(slow={"ready": "3600s"})
         seen = world.record(world.path("pods"))
         pod = seen.until(lambda changes: changes and changes[-1].object["metadata"]["name"])
-        waiting = world.start(node_ready, name=name, timeout=LONG)
+        waiting = world.start(node_ready, name=name, timeout=PATIENCE)
 
         assert not waiting.done()
         world.set_pod(pod)
 
-        assert waiting.result(LONG)["ready"] is True
+        assert waiting.result(PATIENCE)["ready"] is True
 
     def test_that_are_not_ready_are_named(self, world, nodes, daemons):
         (name,) = nodes()
@@ -187,10 +186,10 @@ class TestDaemonSetPods:
         daemons(slow={"ready": "3600s"})
         world.record(world.path("pods")).until(bool)
 
-        assert world.run(node_ready, name=name, timeout=LONG, daemonset_pods=False)["ready"] is True
+        assert world.run(node_ready, name=name, timeout=PATIENCE, daemonset_pods=False)["ready"] is True
 
     def test_other_pods_are_not_waited_for(self, world, nodes):
         (name,) = nodes()
         world.owned("slow", name, slow={"ready": "3600s"}, wait=False)
 
-        assert world.run(node_ready, name=name, timeout=LONG)["ready"] is True
+        assert world.run(node_ready, name=name, timeout=PATIENCE)["ready"] is True

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from integration.support.ansible import Ansible
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import Rolling
 from integration.support.realnodes import boot_id, member
 from integration.support.world import Made, World, make_namespace
@@ -18,7 +19,6 @@ from lab import Lab
 from lab.paths import CHECKOUT, Paths
 
 NODE = "node-1"
-PATIENCE = 300
 # The node and its API server go, and the API server is the last to come back.
 REBOOT = f"""
 import sys, time

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from integration.support.metal3 import Fenced, bound
+from integration.support.patience import PATIENCE
 from integration.support.world import ready
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node
@@ -246,7 +247,7 @@ def test_back_while_its_workloads_move(down):
     down.world.until(paths.NODES, down.name, lambda _node: down.taint is not None)
     down.boot()
     down.world.cluster.delete(volume)
-    done = moving.result(timeout=60)
+    done = moving.result(PATIENCE)
     assert (done["changed"], done["back"]) == (True, True), done
     assert "recover" in done["warnings"][0]
 
@@ -264,10 +265,10 @@ def test_what_is_left_is_waited_for_before_the_taint_goes(down, monkeypatch):
 
     monkeypatch.setattr(operation, "_watch", watched)
     taken_off = down.world.start(out_of_service, name=down.name, state="absent")
-    assert waits.wait(60)
+    assert waits.wait(PATIENCE)
     assert down.taint == "nodeshutdown"
     down.world.cluster.delete(volume)
-    done = taken_off.result(timeout=60)
+    done = taken_off.result(PATIENCE)
     assert (done["changed"], down.taint) == (True, None), done
 
 
@@ -552,7 +553,7 @@ class TestRedfish:
         assert "On" in refused(down, "not_off", evidence=evidence, proof_timeout=1)["msg"]
         switched = threading.Timer(2, lambda: system.update(PowerState="Off"))
         switched.start()
-        done = down.put(evidence, proof_timeout=60)
+        done = down.put(evidence, proof_timeout=PATIENCE)
         switched.join()
         assert (done["changed"], done["evidence"]["power_state"]) == (True, "Off"), done
 
@@ -561,7 +562,7 @@ class TestRedfish:
         system["gone"] = 4
         assert down.put(evidence)["error"] == "bmc"
         system["gone"] = 4
-        assert down.put(evidence, proof_timeout=60)["changed"]
+        assert down.put(evidence, proof_timeout=PATIENCE)["changed"]
 
     def test_all_else_is_refused_at_once(self, down, bmc):
         refused(down, "other_host", evidence={**bmc[1], "uuid": "99"}, proof_timeout=600)

@@ -9,6 +9,7 @@ import contextlib
 import threading
 
 import pytest
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 
@@ -94,7 +95,7 @@ def test_a_block_lock_is_waited_for(old):
 
         release = threading.Timer(6, old.unlock)
         release.start()
-        rebooted = old.reboot(node=old.name, inhibitor_timeout=60)
+        rebooted = old.reboot(node=old.name, inhibitor_timeout=PATIENCE)
         release.join()
     after = old.boot_id
     assert not rebooted.get("failed"), rebooted["msg"]

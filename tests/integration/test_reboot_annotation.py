@@ -9,6 +9,7 @@ import json
 
 import pytest
 from integration.support.metal3 import BASE, Fenced, bound, machines
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
@@ -117,7 +118,7 @@ def test_off_and_not_back_is_no_reboot(fenced):
 
 
 def test_a_new_boot_id_is_a_reboot(fenced):
-    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=60)
+    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=PATIENCE)
     fenced.host.until(lambda host: BASE in (host["metadata"].get("annotations") or {}))
     status = {"status": {"nodeInfo": {"bootID": "another"}}}
     fenced.world.cluster.merge(f"{paths.node(fenced.node)}/status", status)
@@ -171,7 +172,7 @@ def test_what_happens_meanwhile_ends_the_wait(fenced):
         ({OURS: None}, "not on it"),
         ({"baremetalhost.metal3.io/paused": "by somebody"}, "paused"),
     ):
-        pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", wait_timeout=60)
+        pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", wait_timeout=PATIENCE)
         fenced.host.until(lambda host: OURS in (host["metadata"].get("annotations") or {}))
         fenced.host.annotate(meanwhile)
         failed = pending.result()

@@ -94,7 +94,7 @@ def test_required_the_node_is_refused_untouched_and_otherwise_warned_of_once(lab
         run = rolling.start({name: variables}, operation="two", reboot_timeout=120)
         run.until(lambda: rolling.record(name).get("phase") == "hold", "the last pass")
         rolling.release(name)
-        done = run.done(300).good()
+        done = run.done().good()
 
         assert done.results == {name: "rebooted"}
         assert boot_id(lab, name) != before
@@ -192,7 +192,7 @@ def test_the_report_names_what_the_shutdown_left(lab, world, rolling, tmp_path, 
     }
     with member(world, lab, name) as variables:
         run = rolling.start({name: variables}, sweep=sweep, before_reboot_tasks=rolling.tasks("late", late))
-        done = run.done(400).good()
+        done = run.done().good()
 
         found = {item["name"].split("-")[0]: item for item in done.entry(name)["leftovers"]}
         assert {key: (item["phase"], item["removed"]) for key, item in found.items()} == {

@@ -17,6 +17,7 @@ from typing import Any, Callable
 
 import jinja2
 import yaml
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
@@ -34,8 +35,6 @@ TEXTFILE = "/var/lib/node_exporter/holdfast.prom"
 RBAC = CHECKOUT / "docs/node_agent_rbac.yml"
 TARGETS = ("reboot", "poweroff", "halt", "kexec", "soft-reboot")
 UNITS = {name for target in TARGETS for name in (f"{target}.target", f"systemd-{target}.service")}
-# A busy machine is no failure.
-PATIENCE = 60
 
 
 class Agent:
@@ -46,14 +45,14 @@ class Agent:
 
     # -- the node
 
-    def ssh(self, command: str, *, timeout: float = 120) -> str:
+    def ssh(self, command: str, *, timeout: float = PATIENCE) -> str:
         return self.lab.node(self.name).ssh(command, timeout)
 
     def send(self, content: str, command: str) -> None:
         """Run a command with this on its standard input."""
         node = self.lab.node(self.name)
         argv = ["ssh", *node.ssh_arguments(), "-o", "BatchMode=yes", f"root@{node.address}", command]
-        run(argv, stdin=content, timeout=60)
+        run(argv, stdin=content, timeout=PATIENCE)
 
     @property
     def boot_id(self) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from integration.support.patience import PATIENCE
 
 from lab import Lab
 from lab.paths import CHECKOUT
@@ -48,7 +49,7 @@ class Ansible:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=PATIENCE,
         )
 
     def tasks(

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.support.metal3 import environment
+from integration.support.patience import PATIENCE
 
 from lab import Lab
 from lab.certificates import Authority
@@ -30,7 +31,6 @@ from lab.metal3.settings import Settings
 from lab.metal3.switches import Switch, switch
 from lab.paths import CHECKOUT
 
-PATIENCE = 60
 _PEERS = Path(sys.prefix).parent / "venv-peers"
 _GENERAL = "lib/python3*/site-packages/ansible_collections/community/general"
 
@@ -154,7 +154,7 @@ class Bmcs:
     def get(self, node: str) -> dict[str, Any]:
         """A node's system, as the service describes it."""
         request = urllib.request.Request(self._path(node), headers=self._headers)
-        with self._opener.open(request, timeout=10) as answer:
+        with self._opener.open(request, timeout=PATIENCE) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 
@@ -165,7 +165,7 @@ class Bmcs:
             data=json.dumps({"ResetType": kind}).encode(),
             headers=self._headers,
         )
-        with self._opener.open(request, timeout=10):
+        with self._opener.open(request, timeout=PATIENCE):
             pass
 
     def _path(self, node: str) -> str:

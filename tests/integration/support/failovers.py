@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -24,8 +25,6 @@ from lab import kwok
 
 FAILOVER, RECOVER = "holdfast.kubernetes.failover", "holdfast.kubernetes.recover"
 OURS = "holdfast.dev/"
-# A run has twice the tasks of a reboot, and a busy machine is no failure.
-PATIENCE = 360
 TAINT = "node.kubernetes.io/out-of-service"
 AUDIT = paths.one(paths.config_maps("holdfast"), "failovers")
 _LEASES = paths.leases("kube-node-lease")
@@ -223,7 +222,7 @@ class Failovers:
         return self.start(*nodes, **more).done(PATIENCE)
 
     def recover(self, *nodes: str, **more: Any) -> Done:
-        return self.run(*nodes, playbook=RECOVER, **{"ready_timeout": 60, **more})
+        return self.run(*nodes, playbook=RECOVER, **{"ready_timeout": PATIENCE, **more})
 
     def until_ready(self, app: str, replicas: int) -> None:
         """All pods of a StatefulSet."""

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.support.machines_capi import PATIENCE, Fleet
+from integration.support.machines_capi import Fleet
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths

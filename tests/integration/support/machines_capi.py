@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from integration.support.patience import PATIENCE
 from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -19,8 +20,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import 
 from lab import Lab, kwok, machines
 from lab.cluster_api import GROUP, INFRASTRUCTURE, ClusterApi
 
-# A busy machine is no failure: what waits this long waits in vain.
-PATIENCE = 300
 NAME = "capi"
 PRE_DRAIN = f"pre-drain.delete.hook.machine.{GROUP}"
 PRE_TERMINATE = f"pre-terminate.delete.hook.machine.{GROUP}"

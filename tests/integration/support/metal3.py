@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from integration.support.patience import PATIENCE
 from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -31,7 +32,6 @@ from lab.metal3.switches import Switch, switch
 from lab.metal3.webhook import configuration, serving
 from lab.paths import CHECKOUT
 
-PATIENCE = 60
 BASE = "reboot.metal3.io"
 _KINDS = CHECKOUT / "tests/lab/metal3/crds"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -378,7 +378,7 @@ class Fenced:
         world.cluster.merge(paths.node(self.node), {"spec": {"providerID": provider}})
 
     def run(self, state="present", *, key="ours", check_mode=False, **more):
-        options = {"wait_timeout": 60, **({"key": key} if key else {}), **more}
+        options = {"wait_timeout": PATIENCE, **({"key": key} if key else {}), **more}
         return self.world.run(reboot_annotation, check_mode=check_mode, node=self.node, state=state, **options)
 
     @property

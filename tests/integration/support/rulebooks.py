@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from integration.support.patience import PATIENCE
 from integration.support.playbooks import Run
 
 from lab.paths import CHECKOUT
@@ -25,8 +26,6 @@ from lab.paths import CHECKOUT
 EDA = CHECKOUT / "extensions/eda"
 # Beside the one that runs the tests, wherever the tree lies that is tested.
 VENV = Path(sys.prefix).parent / "venv-eda"
-# A busy machine is no failure: what waits this long waits in vain.
-PATIENCE = 400.0
 _WAITS = "Waiting for events, ruleset"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.support.metal3 import environment
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
@@ -22,7 +23,6 @@ from lab import Lab
 from lab.csi import Mounter
 from lab.metal3.attacher import Delays
 
-PATIENCE = 90
 _VOLUMES = "/api/v1/persistentvolumes"
 _DRIVERS = "/apis/storage.k8s.io/v1/csinodes"
 

@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
@@ -30,8 +31,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import 
 )
 from lab import kwok
 
-# A busy machine is no failure: what waits this long waits in vain.
-PATIENCE = 60
 IMAGE = "localhost/lab/app:1"
 
 
