@@ -65,7 +65,7 @@ def test_three_of_three(plane):
     assert result["ready_others"] == plane.names[1:]
     assert result["missing"] == []
     assert (result["control_plane"], result["single_node"], result["only_control_plane"]) == (True, False, False)
-    assert plane.ask(wait_timeout=30)["waited"] < 5
+    assert plane.ask(wait_timeout=PATIENCE)["waited"] < PATIENCE
 
 
 def test_two_of_three_are_needed(plane):
@@ -88,15 +88,16 @@ def test_time_out_names_who_is_missing_and_the_way_out(plane):
     assert f"{plane.names[2]}: its pod" in result["msg"]
     assert "raise wait_timeout" in result["msg"]
     assert (result["kept"], result["needed"]) == (False, 2)
-    assert 2 <= result["waited"] < 20
+    assert result["waited"] >= 2
 
 
 def test_check_mode_waits_for_nothing(plane):
     plane.member_down(plane.names[2])
     result = plane.ask(wait_timeout=PATIENCE, check_mode=True)
 
+    assert not result.get("failed")
     assert result["kept"] is False
-    assert result["waited"] < 10
+    assert result["waited"] < PATIENCE
 
 
 def test_waits_until_the_member_is_back_and_shows_that_the_run_lives(plane):
@@ -147,11 +148,11 @@ def test_a_member_that_is_new_counts(plane):
 
 
 def test_an_external_etcd_can_not_be_judged(plane):
-    result = plane.ask(selector="app=nothing", wait_timeout=30)
+    result = plane.ask(selector="app=nothing", wait_timeout=PATIENCE)
 
     assert result["kept"] is None
     assert (result["members"], result["needed"]) == ([], 0)
-    assert result["waited"] < 10
+    assert result["waited"] < PATIENCE
 
 
 def test_a_worker_and_the_older_label(world):
