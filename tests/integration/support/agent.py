@@ -18,6 +18,7 @@ from typing import Any, Callable
 import jinja2
 import yaml
 from integration.support.patience import PATIENCE
+from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
@@ -222,16 +223,18 @@ def until(look: Callable[[], Any], told: Callable[[], Any] = lambda: "", seconds
 @contextlib.contextmanager
 def agents_on(lab: Lab, cluster: Cluster, names: tuple[str, ...]) -> Iterator[dict[str, Agent]]:
     """The agent on these nodes, for a while."""
-    apply_rbac(lab)
     found = {name: Agent(lab, cluster, name) for name in names}
-    lab.wait_ready(names)
-    try:
-        for agent in found.values():
-            agent.install()
-        yield found
-    finally:
-        for agent in found.values():
-            agent.remove()
+    # Where the role is tested, the rights of all agents come and go.
+    with turn(lab, "agents", shared=True):
+        apply_rbac(lab)
+        lab.wait_ready(names)
+        try:
+            for agent in found.values():
+                agent.install()
+            yield found
+        finally:
+            for agent in found.values():
+                agent.remove()
 
 
 @contextlib.contextmanager
