@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold
+from lab.patience import PATIENCE
 
 DOCUMENTED = Path(__file__).resolve().parents[2] / "docs/hold_policy.yml"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"

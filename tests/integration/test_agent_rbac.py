@@ -8,10 +8,10 @@ from __future__ import annotations
 import copy
 
 import pytest
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _rbac
 from ansible_collections.holdfast.kubernetes.plugins.modules import agent_rbac, node_condition, node_condition_info
+from lab.patience import PATIENCE
 
 INHIBITED = "ShutdownInhibited"
 HAS_AGENT = _rbac.has_agent

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _capi
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _deletion_hook_rules as rules
@@ -20,6 +19,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.modules import deletion_hook, deletion_hook_info
+from lab.patience import PATIENCE
 
 FOREIGN = {
     f"{PRE_DRAIN}/theirs": "them",

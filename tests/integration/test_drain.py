@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from integration.support.group import until
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _drain, _drain_state
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -19,6 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain_rules i
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.modules import cordon, drain
+from lab.patience import PATIENCE
 
 CORDON = "holdfast.dev/cordon"
 

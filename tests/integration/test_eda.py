@@ -12,13 +12,13 @@ import pytest
 import yaml
 from integration.support.failovers import Failovers, Victim
 from integration.support.metal3 import management
-from integration.support.patience import PATIENCE
 from integration.support.rulebooks import CHECKOUT, Listening, Rulebooks, events, runs, until, until_runs
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
 from lab.management import Management
+from lab.patience import PATIENCE
 
 GUIDE = CHECKOUT / "docs/events.md"
 LONG_AGO = "2026-01-02T03:04:05.000000Z"

@@ -8,11 +8,11 @@ from __future__ import annotations
 import time
 
 import pytest
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
 from ansible_collections.holdfast.kubernetes.plugins.modules import etcd_quorum
+from lab.patience import PATIENCE
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 

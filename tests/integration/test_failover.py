@@ -15,13 +15,13 @@ from integration.support.failovers import OURS, TAINT, Failovers
 from integration.support.halts import Halt
 from integration.support.leases import Leases
 from integration.support.metal3 import bound
-from integration.support.patience import PATIENCE
 from integration.support.volumes import driver
 from integration.support.world import ready
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import failover_step, lease_hold, node_claim, reboot_slot
 from lab.metal3.settings import Times
+from lab.patience import PATIENCE
 
 KEY = "reboot.metal3.io/holdfast-failover"
 OTHER = "reboot.metal3.io/somebody-else"

@@ -17,10 +17,10 @@ import pytest
 from integration.support.failovers import FAILOVER, RECOVER, TAINT, Failovers, Victim
 from integration.support.halts import Halt
 from integration.support.metal3 import bound
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import Done
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.patience import PATIENCE
 
 
 @dataclass(frozen=True)

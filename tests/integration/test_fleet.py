@@ -10,8 +10,9 @@ import time
 
 import pytest
 from integration.support.history import History
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import Rolling
+
+from lab.patience import PATIENCE
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 import yaml
 from integration.support.agent import until
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import Done, Run
 from integration.support.turns import node_turns
 
 from lab import Lab
+from lab.patience import PATIENCE
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 

@@ -9,12 +9,12 @@ import json
 import threading
 
 import pytest
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import Held
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, lease_hold_info
+from lab.patience import PATIENCE
 
 SINCE = "2026-01-02T03:04:05.000006Z"
 SHUTDOWN_INHIBITED = "ShutdownInhibited"

@@ -14,10 +14,10 @@ import time
 
 import pytest
 from integration.support.group import until
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
+from lab.patience import PATIENCE
 
 KEEPER = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._keeper"
 RUN = "ansible_collections.holdfast.kubernetes.plugins.module_utils._run"

@@ -19,8 +19,9 @@ import pytest
 from integration.support.halts import Halt
 from integration.support.history import History
 from integration.support.leases import Leases
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import CLAIM, CORDON, OPERATION, Rolling, Run
+
+from lab.patience import PATIENCE
 
 
 @dataclass(frozen=True)

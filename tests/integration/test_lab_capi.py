@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import pytest
 from integration.support.machines_capi import PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
-from integration.support.patience import PATIENCE
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
+from lab.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")

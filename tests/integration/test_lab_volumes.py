@@ -8,12 +8,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from integration.support.patience import PATIENCE
 from integration.support.volumes import attached, driver
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
 from lab.metal3.switches import SimulatedSwitch
+from lab.patience import PATIENCE
 
 # As unreachable nodes are left at once, and not after five minutes.
 AT_ONCE = [

@@ -18,9 +18,9 @@ import pytest
 from integration.support.guards import Guarding
 from integration.support.halts import Halt
 from integration.support.machines_capi import Fleet, controlled
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.patience import PATIENCE
 
 AT_ONCE = 4
 BOTH, END = ("pre-drain", "pre-terminate"), ("pre-terminate",)

@@ -13,7 +13,6 @@ import pytest
 from integration.support.failovers import Victim
 from integration.support.guards import RECORD
 from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
-from integration.support.patience import PATIENCE
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -26,6 +25,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     machine_guard_wait,
     node_claim,
 )
+from lab.patience import PATIENCE
 
 HOOKS = {f"{PRE_DRAIN}/backup": "team", f"{PRE_TERMINATE}/backup": "team"}
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _maintenance_window, _run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import ServerClock, from_text
 from ansible_collections.holdfast.kubernetes.plugins.modules import maintenance_window
+from lab.patience import PATIENCE
 
 
 def around(now, begin, end):

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 import yaml
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import Done, Run
 from integration.support.turns import node_turns, turn
 
@@ -24,6 +23,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node, 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from lab import Lab
+from lab.patience import PATIENCE
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 

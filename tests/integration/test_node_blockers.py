@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node_blockers, _run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -18,6 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import 
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_blockers
 from lab import prometheus as lab_prometheus
 from lab.paths import Paths
+from lab.patience import PATIENCE
 from lab.prometheus import Prometheus
 
 BACKUP = [{"selector": "app=backup"}]

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_ready
+from lab.patience import PATIENCE
 
 
 @pytest.fixture

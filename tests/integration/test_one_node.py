@@ -9,7 +9,6 @@ import sys
 
 import pytest
 from integration.support.ansible import Ansible
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import Rolling
 from integration.support.realnodes import boot_id, member
 from integration.support.world import Made, World, make_namespace
@@ -17,6 +16,7 @@ from integration.support.world import Made, World, make_namespace
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from lab import Lab
 from lab.paths import CHECKOUT, Paths
+from lab.patience import PATIENCE
 
 NODE = "node-1"
 # The node and its API server go, and the API server is the last to come back.

@@ -17,7 +17,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from integration.support.metal3 import Fenced, bound
-from integration.support.patience import PATIENCE
 from integration.support.world import ready
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node
@@ -32,6 +31,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     reboot_slot,
 )
 from lab import kwok
+from lab.patience import PATIENCE
 
 KEY, EVIDENCE = "node.kubernetes.io/out-of-service", "holdfast.dev/evidence"
 LEASES = paths.leases("kube-node-lease")

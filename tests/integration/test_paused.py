@@ -14,10 +14,10 @@ import pytest
 from integration.support.halts import Halt
 from integration.support.history import History
 from integration.support.leases import Leases
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import CLAIM, Rolling, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.patience import PATIENCE
 
 
 class Scene:

@@ -9,9 +9,9 @@ import contextlib
 import threading
 
 import pytest
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.patience import PATIENCE
 
 pytestmark = pytest.mark.nodes
 

@@ -9,7 +9,6 @@ import json
 
 import pytest
 from integration.support.metal3 import BASE, Fenced, bound, machines
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
@@ -18,6 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     node_claim,
     reboot_annotation,
 )
+from lab.patience import PATIENCE
 
 RECORDS = "holdfast.dev/reboot-keys"
 OURS, OTHER = f"{BASE}/ours", f"{BASE}/other"

@@ -9,12 +9,12 @@ import threading
 from datetime import timedelta
 
 import pytest
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _reboot_canary, _run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import from_text
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_operation, reboot_canary
+from lab.patience import PATIENCE
 
 # The server tells its time in whole seconds, so two clients' ideas of it differ by less than one.
 CLOCK = timedelta(seconds=1)

@@ -14,9 +14,9 @@ import pytest
 import yaml
 from integration.support.group import Group, group_of, perform
 from integration.support.history import History
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _ledger_store, _reboot_slot
+from lab.patience import PATIENCE
 
 NODES = 6
 # Seconds that a request would wait, where it has to be refused without waiting. It is less than the grace time after

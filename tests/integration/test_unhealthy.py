@@ -9,11 +9,11 @@ import contextlib
 
 import pytest
 from integration.support.history import History
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import CORDON, Rolling
 from integration.support.realnodes import NEVER, member, noted_reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.patience import PATIENCE
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from typing import Any, Callable
 
 import jinja2
 import yaml
-from integration.support.patience import PATIENCE
 from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -28,6 +27,7 @@ from lab import Lab
 from lab.commands import run
 from lab.errors import LabError
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
 
 ROLE = CHECKOUT / "roles/node_agent"
 PROGRAM = "/usr/local/lib/holdfast-agent"

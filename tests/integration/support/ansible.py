@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.support.patience import PATIENCE
 
 from lab import Lab
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
 
 
 class Ansible:
@@ -36,6 +36,8 @@ class Ansible:
             "ANSIBLE_LOCALHOST_WARNING": "False",
             "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
             "ANSIBLE_RETRY_FILES_ENABLED": "False",
+            # For a connection; a busy node may not let one in at once.
+            "ANSIBLE_TIMEOUT": "60",
             "ANSIBLE_HOME": str(self.folder / "home"),
             **more,
         }

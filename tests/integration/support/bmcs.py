@@ -10,7 +10,6 @@ import contextlib
 import importlib
 import json
 import os
-import socket
 import ssl
 import subprocess
 import sys
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from integration.support.metal3 import environment
-from integration.support.patience import PATIENCE
 
 from lab import Lab
 from lab.certificates import Authority
@@ -30,6 +28,8 @@ from lab.metal3.redfish import system_id
 from lab.metal3.settings import Settings
 from lab.metal3.switches import Switch, switch
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
+from lab.ports import free_port
 
 _PEERS = Path(sys.prefix).parent / "venv-peers"
 _GENERAL = "lib/python3*/site-packages/ansible_collections/community/general"
@@ -82,9 +82,7 @@ class Bmcs:
         self._machines = {node: switch(lab, world.cluster, node) for node in nodes}
         for node in nodes:
             self.faults(node)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         self.url = f"https://127.0.0.1:{self._port}"
         self.ca = lab.paths.pki / "ca.crt"
         Authority(lab.paths.pki).server("bmc", [], ["127.0.0.1"]).write(self._folder, "tls")

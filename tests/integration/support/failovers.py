@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -22,6 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster impor
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import retry_conflicts
 from lab import kwok
+from lab.patience import PATIENCE
 
 FAILOVER, RECOVER = "holdfast.kubernetes.failover", "holdfast.kubernetes.recover"
 OURS = "holdfast.dev/"

@@ -9,13 +9,12 @@ import contextlib
 import json
 from collections.abc import Sequence
 
-from integration.support.patience import PATIENCE
-
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import retry_conflicts
 from lab import Lab
+from lab.patience import PATIENCE
 
 _OURS = "holdfast.dev/"
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
 from lab import Lab
+from lab.patience import PATIENCE
 
 _MODULES = "ansible_collections.holdfast.kubernetes.plugins.modules"
 

@@ -25,8 +25,9 @@ from types import TracebackType
 from typing import Any
 
 import urllib3
-from integration.support.patience import PATIENCE
 from kubernetes import config
+
+from lab.patience import PATIENCE
 
 NODES = "/api/v1/nodes"
 CONFIG_MAPS = "/api/v1/namespaces/holdfast/configmaps"

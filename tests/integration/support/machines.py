@@ -9,11 +9,10 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from integration.support.patience import PATIENCE
-
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
+from lab.patience import PATIENCE
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _GROUP = "cluster.x-k8s.io"

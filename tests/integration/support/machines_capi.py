@@ -10,7 +10,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from integration.support.patience import PATIENCE
 from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -19,6 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Changed, Deadline, Follower, wait_for
 from lab import Lab, kwok, machines
 from lab.cluster_api import GROUP, INFRASTRUCTURE, ClusterApi
+from lab.patience import PATIENCE
 
 NAME = "capi"
 PRE_DRAIN = f"pre-drain.delete.hook.machine.{GROUP}"

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.support.patience import PATIENCE
 from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -31,6 +30,7 @@ from lab.metal3.settings import Settings, Times, path_of
 from lab.metal3.switches import Switch, switch
 from lab.metal3.webhook import configuration, serving
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
 
 BASE = "reboot.metal3.io"
 _KINDS = CHECKOUT / "tests/lab/metal3/crds"

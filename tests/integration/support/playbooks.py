@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from lab.inventory import PACKAGE
+from lab.patience import PATIENCE
 
 SIMULATED_REBOOT = PACKAGE / "simulated_reboot.yml"
 PLAYBOOK = "holdfast.kubernetes.rolling_reboot"

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.support.patience import PATIENCE
 from integration.support.playbooks import Run
 
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
 
 EDA = CHECKOUT / "extensions/eda"
 # Beside the one that runs the tests, wherever the tree lies that is tested.

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from integration.support.metal3 import environment
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
@@ -22,6 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import 
 from lab import Lab
 from lab.csi import Mounter
 from lab.metal3.attacher import Delays
+from lab.patience import PATIENCE
 
 _VOLUMES = "/api/v1/persistentvolumes"
 _DRIVERS = "/apis/storage.k8s.io/v1/csinodes"

@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from integration.support.patience import PATIENCE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
@@ -30,6 +29,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import 
     wait_for,
 )
 from lab import kwok
+from lab.patience import PATIENCE
 
 IMAGE = "localhost/lab/app:1"
 

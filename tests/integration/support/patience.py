@@ -1,9 +1,0 @@
-# Copyright: (c) 2026, holdfast.kubernetes contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-"""How long tests wait for what has to come."""
-
-from __future__ import annotations
-
-# Seconds. A busy machine is no failure: a test that waits this long waits in vain. It costs nothing when things work.
-PATIENCE = 600
