@@ -84,7 +84,8 @@ class TestDeadNode:
 
     def test_a_node_that_flaps_is_not_told(self, world, source):
         silent, flapping = victims(world, 2)
-        told = source(after=6)
+        # Longer than a machine needs to have a node flap once, however busy it is.
+        told = source(after=20)
         silent.hang()
         deadline = Deadline(PATIENCE)
         while not told.told(node=silent.name):
@@ -115,7 +116,7 @@ class TestDeadNode:
         since = world.cluster.now() - timedelta(seconds=8)
         world.cluster.merge(f"{paths.node(dead.name)}/status", unknown(dead, since.strftime("%Y-%m-%dT%H:%M:%SZ")))
         # It has renewed its Lease directly before it died.
-        leases, renewed = paths.leases("kube-node-lease"), to_text(since + timedelta(seconds=120))
+        leases, renewed = paths.leases("kube-node-lease"), to_text(since + timedelta(hours=1))
         spec = {"holderIdentity": dead.name, "renewTime": renewed}
         world.cluster.create(leases, {"metadata": {"name": dead.name}, "spec": spec})
         world.made.objects.append(paths.one(leases, dead.name))
@@ -123,7 +124,7 @@ class TestDeadNode:
 
         (event,) = told.until(node=dead.name)
         assert event["evidence"]["lease_renewed"] == renewed
-        assert event["evidence"]["seconds"] < 120
+        assert event["evidence"]["seconds"] < 3600
 
     def test_one_that_was_dead_before_is_told_at_once_and_again_where_wanted(self, world, source):
         (dead,) = victims(world, 1)
@@ -139,7 +140,7 @@ class TestDeadNode:
     def test_one_that_comes_back_is_not_told(self, world, source):
         dead, back = victims(world, 2)
         back.hang()
-        told = source(after=3)
+        told = source(after=20)
         back.wake()
         dead.hang()
 
@@ -256,7 +257,7 @@ class TestRulebooks:
         run = rulebooks.start(
             "failover",
             playbook={f"failover_{name}": value for name, value in variables.items()},
-            dead_node_after=8,
+            dead_node_after=30,
             dead_node_selector=f"pool={world.namespace}",
         )
         dead.hang()

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from integration.support.failovers import OURS, TAINT, Failovers
+from integration.support.group import until
 from integration.support.halts import Halt
 from integration.support.leases import Leases
 from integration.support.metal3 import bound
@@ -150,7 +151,7 @@ def test_by_metal3_there_and_back(failovers, victim, host, volumes):
 
 @pytest.mark.long
 def test_soft_becomes_hard_by_the_deadline(failovers, victim, hosts):
-    host = hosts.add(victim.name, times=replace(Times.quick(), soft_timeout=12.0))
+    host = hosts.add(victim.name, times=replace(Times.quick(), soft_timeout=float(PATIENCE)))
     host.faults(soft_ignored=True)
     hosts.start()
     victim.hang()
@@ -361,7 +362,8 @@ def test_a_fence_command_that_fails_says_why_and_no_secrets(failovers, victim):
 
 @pytest.mark.long
 def test_a_fence_command_that_takes_too_long_is_ended_with_all_that_it_has_started(failovers, victim):
-    late = "(trap '' TERM; echo begun >> $log; sleep 16; echo late >> $log) & wait"
+    child = "sleep 3600 & echo $! >> $log.pids"
+    late = f"(trap '' TERM; {child}; echo begun >> $log; wait) & echo $! >> $log.pids; wait"
     endless = {"fence_command": failovers.command("endless", late)}
     victim.hang()
 
@@ -373,8 +375,10 @@ def test_a_fence_command_that_takes_too_long_is_ended_with_all_that_it_has_start
 
     assert done.results == {victim.name: "failed"}
     assert "did not end within 8 s" in done.detail(victim.name)
-    time.sleep(16)
     assert failovers.commands == ["begun"]
+    started = failovers.log.with_name("commands.pids").read_text().split()
+    assert len(started) == 2
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in started), "all of them have ended")
     assert (victim.record["result"], victim.world.cordoned(victim.name)) == ("failed", True)
 
 
@@ -524,8 +528,11 @@ def test_a_sign_of_life_after_the_fence_command(failovers, victim, tmp_path):
 
 
 @pytest.mark.long
-def test_the_deadline_names_each_volume(failovers, victim, volumes):
+def test_the_deadline_names_each_volume(failovers, world, volumes):
+    # All pods are on it before there are others.
+    victim = failovers.victim()
     volumes.statefulset("db", 3)
+    world.nodes(2)
     volumes.delays(detach=None)
     attached = [item["metadata"]["name"] for item in volumes.attachments(victim.name)]
     assert attached
@@ -588,11 +595,11 @@ def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     failovers.run(victim.name, **lies).good()
     victim.wake()
 
-    refused = failovers.recover(victim.name, ready_timeout=300, force="false", **lies)
+    refused = failovers.recover(victim.name, ready_timeout=PATIENCE, force="false", **lies)
     assert refused.results == {victim.name: "failed"}
     assert "boot ID is still" in refused.detail(victim.name)
     assert "failover_force" in refused.detail(victim.name)
-    assert refused.entry(victim.name)["seconds"]["ready"] < 200, "at once"
+    assert refused.entry(victim.name)["seconds"]["ready"] < PATIENCE, "at once"
     assert victim.taint == "nodeshutdown"
     back = failovers.recover(victim.name, force=True, **lies).good()
     assert back.results == {victim.name: "recovered"}

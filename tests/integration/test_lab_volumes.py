@@ -80,11 +80,14 @@ def test_attaching_takes_its_time(volumes, world, nodes):
 
 @pytest.mark.slow
 def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, nodes):
-    dead, other = nodes(2)
+    # All pods are on it before there is another.
+    (dead,) = nodes()
     volumes.statefulset("db", 4, tolerations=AT_ONCE)
+    (other,) = nodes()
+    volumes.adopt()
     on_dead = {item["metadata"]["name"] for item in volumes.attachments(dead)}
     stuck = die(world, dead)
-    assert len(on_dead) == len(stuck) > 0
+    assert len(on_dead) == len(stuck) == 4
     time.sleep(3)
     assert set(world.pods(dead)) == stuck, "nobody is there to end them"
     assert {item["metadata"]["name"] for item in volumes.attachments(dead)} == on_dead
@@ -99,8 +102,10 @@ def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, no
 @pytest.mark.long
 @pytest.mark.slow
 def test_a_driver_that_never_detaches(volumes, world, nodes):
-    dead, other = nodes(2)
+    (dead,) = nodes()
     volumes.statefulset("db", 2, tolerations=AT_ONCE)
+    (other,) = nodes()
+    volumes.adopt()
     before = {item["metadata"]["name"] for item in volumes.attachments(dead)}
     die(world, dead)
     volumes.delays(detach=None)

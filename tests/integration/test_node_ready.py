@@ -5,8 +5,12 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
+
 import pytest
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_ready
 from lab.patience import PATIENCE
 
@@ -97,9 +101,10 @@ def test_a_node_that_is_not_there(world):
 def test_a_node_that_is_taken_away_meanwhile(world, nodes):
     (name,) = nodes()
     waiting = world.start(
-        node_ready, name=name, boot_id_before=world.node(name)["status"]["nodeInfo"]["bootID"], timeout=3
+        node_ready, name=name, boot_id_before=world.node(name)["status"]["nodeInfo"]["bootID"], timeout=10
     )
 
+    # It may be made again, so it is waited for to the end.
     world.cluster.delete(f"/api/v1/nodes/{name}")
 
     result = waiting.result(PATIENCE)
@@ -112,16 +117,25 @@ class TestSignOfLife:
 
     def test_is_waited_for(self, world, nodes):
         (name,) = nodes()
-        leases = world.record("/apis/coordination.k8s.io/v1/leases", field_selector=f"metadata.name={name}")
-        leases.until(lambda changes: changes)
+        leases = paths.leases("kube-node-lease")
+        before = world.until(leases, name, lambda item: item is not None)["spec"]["renewTime"]
 
         assert world.run(node_ready, name=name, sign_of_life=True, timeout=PATIENCE)["ready"] is True
 
-        assert len({change.object["spec"]["renewTime"] for change in leases.changes}) > 1
+        # At that time it was renewed already.
+        assert world.cluster.get(paths.one(leases, name))["spec"]["renewTime"] > before
 
     @pytest.fixture
     def unattended(self, world):
-        """Makes Ready nodes that nobody keeps up."""
+        """Makes Ready nodes whose Leases nobody renews; their status is, or they would be given up before long."""
+        over = threading.Event()
+        threads = []
+
+        def report(name):
+            beat = itertools.count()
+            while not over.wait(1):
+                heartbeat = f"2026-01-02T03:04:{next(beat) % 60:02}Z"
+                world.set_condition(name, "Ready", "True", "KubeletReady", lastHeartbeatTime=heartbeat)
 
         def make(*, lease):
             name = f"{world.namespace}-unattended"
@@ -133,9 +147,14 @@ class TestSignOfLife:
                 body = {"metadata": {"name": name}, "spec": {"renewTime": "2026-01-02T03:04:05.000000Z"}}
                 world.cluster.create(leases, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **body})
                 world.made.objects.append(f"{leases}/{name}")
+            threads.append(threading.Thread(target=report, args=(name,)))
+            threads[-1].start()
             return name
 
-        return make
+        yield make
+        over.set()
+        for thread in threads:
+            thread.join()
 
     def test_of_a_dead_node_is_missing(self, world, unattended):
         result = world.run(node_ready, name=unattended(lease=True), sign_of_life=True, timeout=1)

@@ -130,11 +130,13 @@ def test_check_mode_looks_and_leaves_the_node(old):
     assert old.boot_id == before
 
 
-def test_another_machine_s_name_is_refused_by_the_boot_id(old):
+def test_another_machine_s_name_is_refused_by_the_boot_id(old, nodes):
+    # A simulated one, which no other test works on.
+    (another,) = nodes()
     before = old.boot_id
-    refused = old.reboot(node=NEW)
+    refused = old.reboot(node=another)
     assert (refused["failed"], refused["error"]) == (True, "refused")
-    assert f"Node {NEW} reports" in refused["msg"]
+    assert f"Node {another} reports" in refused["msg"]
     assert before in refused["msg"]
     assert old.boot_id == before
 

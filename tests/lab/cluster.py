@@ -97,9 +97,7 @@ class Lab:
         with self._lock():
             self._control_plane().stop_apiserver()
 
-    def simulate(
-        self, names: Sequence[str], labels: Mapping[str, str] | None = None, timeout: float = PATIENCE
-    ) -> None:
+    def simulate(self, names: Sequence[str], labels: Mapping[str, str] | None = None) -> None:
         """Make simulated nodes of these names, and wait until they are Ready."""
         if not names:
             return
@@ -107,7 +105,7 @@ class Lab:
         for start in range(0, len(missing), 500):
             batch = missing[start : start + 500]
             self.kubectl("create", "-f", "-", stdin=kwok.manifest(batch, labels or {}))
-        self.wait_ready(names, timeout)
+        self.wait_ready(names)
         self.write_inventory()
 
     def unsimulate(self, names: Iterable[str] | None = None, prefix: str | None = None) -> None:

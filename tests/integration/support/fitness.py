@@ -14,7 +14,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster impor
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import retry_conflicts
 from lab import Lab
-from lab.patience import PATIENCE
 
 _OURS = "holdfast.dev/"
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -26,7 +25,7 @@ def make_fit(lab: Lab, names: Sequence[str]) -> None:
     for name in there:
         lab.power_on(name)
     if there:
-        lab.wait_ready(there, PATIENCE)
+        lab.wait_ready(there)
         cluster = Cluster({"kubeconfig": str(lab.kubeconfig)})
         for name in there:
             _clear(cluster, name)
