@@ -331,7 +331,7 @@ class TestWaits:
         one, two = fleet.until_running("pool", 2)
         fleet.annotate(one, HOOKS)
         fleet.delete(one)
-        told = work.wait("replacement", machine=one)
+        told = work.wait("replacement", machine=one, wait_timeout=PATIENCE)
         assert (told["wanted"], told["ready"]) == (1, [two]), "another is made only when it is gone"
 
         world.set_condition(two, "Ready", "False", "ATest")
