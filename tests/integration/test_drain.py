@@ -21,6 +21,8 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import cordon, drai
 from lab.patience import PATIENCE
 
 CORDON = "holdfast.dev/cordon"
+# Seconds of a drain that fails, in which the API server answers each request once, busy or not.
+IN_VAIN = 10
 
 
 @pytest.fixture
@@ -84,8 +86,8 @@ class TestBudgets:
         assert lowest_ready(recorder, 6) >= 4
         assert world.pods(a) == {}
         assert world.cordoned(a)
-        # Two lists, two watches, a few looks, and not many more evictions than pods: nothing was polled.
-        assert result["requests"] < 30
+        # Two lists, two watches, a few looks, and some evictions for each pod: nothing was polled.
+        assert result["requests"] < 60
 
     def test_goes_when_a_pod_elsewhere_becomes_healthy(self, world, only_the_watch):
         a, b = world.nodes(2)
@@ -226,15 +228,15 @@ class TestDeadline:
         world.budget("web", "web", lambda status: status["currentHealthy"] == 1, minAvailable=1)
         world.owned("stuck", c, slow={"delete": "1h"})
 
-        stays = world.start(drain, name=a, timeout=2)
-        goes_back = world.start(drain, name=c, timeout=2, uncordon_on_failure=True)
+        stays = world.start(drain, name=a, timeout=IN_VAIN)
+        goes_back = world.start(drain, name=c, timeout=IN_VAIN, uncordon_on_failure=True)
 
         result = stays.result()
         assert (result["failed"], result["error"], result["changed"]) == (True, "timed_out", True)
         assert [(item["name"], item["pdb"], item["verdict"]) for item in result["blocked"]] == [
             (f"on-{a}", "web", "later")
         ]
-        assert f"Node {a} was not drained within 2 s" in result["msg"]
+        assert f"Node {a} was not drained within {IN_VAIN} s" in result["msg"]
         assert "PodDisruptionBudget web" in result["msg"]
         assert result["unschedulable"] is True
         assert world.cordoned(a)
@@ -252,7 +254,7 @@ class TestDeadline:
         (a,) = world.nodes()
         world.owned("kept", a, metadata={"finalizers": ["example.com/wait"]})
 
-        result = world.run(drain, name=a, timeout=2)
+        result = world.run(drain, name=a, timeout=IN_VAIN)
         world.cluster.merge(paths.pod(world.namespace, "kept"), {"metadata": {"finalizers": None}})
 
         assert "example.com/wait" in result["blocked"][0]["reason"]
@@ -588,7 +590,7 @@ class TestVolumes:
         other = self.volume(world, made, "other", node=b)
         for claim, node in (("data", a), ("other", b)):
             world.owned(claim, node, **self.using(claim))
-        waits = world.start(drain, name=a, timeout=2)
+        waits = world.start(drain, name=a, timeout=IN_VAIN)
         does_not = world.start(drain, name=b, timeout=PATIENCE, wait_for_volumes=False)
 
         result = waits.result()
