@@ -208,7 +208,7 @@ class TestNames:
         trial = Cluster({"kubeconfig": hopeless.fleet.world.kubeconfig}, dry_run=True)
         path = paths.one(hopeless.fleet.path("machines"), "lonely")
 
-        @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+        @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
         @given(names)
         @example("x" * 63)
         @example("x" * 64)
