@@ -25,15 +25,24 @@ if _COLLECTIONS not in sys.path and (BUILD / "collections/ansible_collections/ho
 
 _EXAMPLES = hypothesis.database.DirectoryBasedExampleDatabase(str(BUILD / "cache/hypothesis"))
 # A busy machine must not turn a slow example into a failure.
-hypothesis.settings.register_profile("default", deadline=None, database=_EXAMPLES)
+hypothesis.settings.register_profile(
+    "default", deadline=None, database=_EXAMPLES, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.register_profile(
     "ci",
     deadline=None,
     database=None,
     derandomize=True,
+    max_examples=50,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
-hypothesis.settings.register_profile("thorough", deadline=None, database=_EXAMPLES, max_examples=5000)
+hypothesis.settings.register_profile(
+    "nightly",
+    deadline=None,
+    database=_EXAMPLES,
+    max_examples=5000,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
 
 

@@ -50,7 +50,8 @@ def lab() -> Iterator[Lab]:
 def _turns(request: pytest.FixtureRequest, lab: Lab) -> Iterator[None]:
     """A real node is for one test at a time, and while one marked ``alone`` spoils what all share, no other runs."""
     marks = {mark.name for mark in request.node.iter_markers()}
-    names = nodes_of(request.node.nodeid) if "nodes" in marks else ()
+    # Those that are played at once have a turn each, in the thread that plays them.
+    names = nodes_of(request.node.nodeid) if "nodes" in marks and "together" not in marks else ()
     with turn(lab, "tests", shared="alone" not in marks), node_turns(lab, names):
         yield
 
@@ -130,7 +131,7 @@ def stage(cluster: Cluster, kubeconfig: str, lab: Lab, tmp_path_factory: pytest.
 
 
 @pytest.fixture(scope="session")
-def _together(request: pytest.FixtureRequest, stage: Stage) -> Iterator[dict[str, Future[Any]]]:
+def _together(request: pytest.FixtureRequest, stage: Stage, lab: Lab) -> Iterator[dict[str, Future[Any]]]:
     """What becomes of every chosen test that is marked ``together``, by its id: several are played at once.
 
     Each of them waits 90 s until a run counts as dead. One after the other they would take half an hour; all at once,
@@ -138,12 +139,16 @@ def _together(request: pytest.FixtureRequest, stage: Stage) -> Iterator[dict[str
     """
     marked = {item: item.get_closest_marker("together") for item in request.session.items}
     chosen = {item: mark.kwargs["by"] for item, mark in marked.items() if mark}
+    parameters = {item: item.callspec.params if hasattr(item, "callspec") else {} for item in chosen}
     pool = ThreadPoolExecutor(max_workers=AT_ONCE)
-    yield {
-        item.nodeid: pool.submit(play, stage, **(item.callspec.params if hasattr(item, "callspec") else {}))
-        for item, play in chosen.items()
-    }
+    yield {item.nodeid: pool.submit(_in_turn, lab, play, stage, **parameters[item]) for item, play in chosen.items()}
     pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_turn(lab: Lab, play: Callable[..., Any], stage: Stage, **parameters: Any) -> Any:
+    """It goes on while other tests are at work, but not while one is that is marked ``alone``."""
+    with turn(lab, "tests", shared=True):
+        return play(stage, **parameters)
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import copy
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from integration.support.group import until
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
@@ -22,7 +22,6 @@ DOCUMENTED = Path(__file__).resolve().parents[2] / "docs/hold_policy.yml"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 RBAC = "apis/rbac.authorization.k8s.io/v1"
 SINCE = "2026-01-02T03:04:05.000006Z"
-PATIENCE = 60
 
 
 class Applications:
@@ -88,22 +87,21 @@ def applications(world):
         world.made.objects.append(paths.one(collection, name))
     found = Applications(world, node)
     _until_in_force(found)
-    yield found
-    for path in world.made.objects[-2:]:
-        world.cluster.delete(path)
+    return found
 
 
 def _until_in_force(found: Applications) -> None:
-    """The API server takes a moment to know of the policy, and of the node."""
-    probe = found.as_account("other", dry_run=True)
-    deadline = time.monotonic() + PATIENCE
-    while True:
+    """The API server takes a moment to know of the policy, of the node, and of what each account may."""
+
+    def said(who: str) -> str:
         try:
-            found.create(probe, holderIdentity="probe", acquireTime=SINCE)
-        except ApiFailure:
-            return
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+            found.create(found.as_account(who, dry_run=True), holderIdentity="probe", acquireTime=SINCE)
+        except ApiFailure as error:
+            return str(error)
+        return ""
+
+    until(lambda: 'needs the verb "hold"' in said("other"), "the policy is in force")
+    until(lambda: said("holder") == "", "the holder may hold")
 
 
 def test_who_may_hold_holds(applications):

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _rbac
 from ansible_collections.holdfast.kubernetes.plugins.modules import agent_rbac, node_condition, node_condition_info
+from lab.patience import PATIENCE
 
 INHIBITED = "ShutdownInhibited"
 HAS_AGENT = _rbac.has_agent
@@ -113,7 +114,7 @@ class TestCondition:
     def test_read_and_waited_for(self, world):
         (node,) = world.nodes()
         common = {"name": node, "condition": INHIBITED}
-        waiting = world.start(node_condition_info, wait_for="present", wait_timeout=60, **common)
+        waiting = world.start(node_condition_info, wait_for="present", wait_timeout=PATIENCE, **common)
         assert world.run(node_condition_info, **common)["condition"] is None
 
         world.set_condition(node, INHIBITED, "False", "KubeletShutdownAllowed")

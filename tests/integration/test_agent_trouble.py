@@ -9,12 +9,14 @@ import contextlib
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from integration.support.agent import UNITS, agents_on, free, until
 from integration.support.turns import node_turns
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import from_text
 from lab.certificates import Authority
 
 pytestmark = pytest.mark.long
@@ -78,9 +80,7 @@ def test_while_the_api_is_away_everything_stays_and_then_catches_up(agent, space
         assert agent.metrics()["holdfast_agent_holds"] == 2
         assert "The API server is away, everything stays as it is" in agent.journal()
         assert "API away" in agent.ssh("systemctl show -P StatusText holdfast-agent")
-    began = time.monotonic()
     agent.until(f"{third}/me,{second}/heir", "True")
-    assert time.monotonic() - began < 20
     until(lambda: agent.locks() == sorted([f"{second}/heir", f"{third}/me"]), agent.locks)
     assert agent.metrics()["holdfast_agent_api_up"] == 1
 
@@ -109,6 +109,7 @@ def test_power_is_lost_while_held_and_the_api_is_away(agent, world):
     agent.lab.wait_ready([agent.name])
 
 
+@pytest.mark.alone
 def test_the_api_server_is_stopped_and_its_history_is_gone(old, spaces):
     first, second, third = spaces
     old.hold(first)
@@ -161,8 +162,7 @@ def test_a_node_whose_clock_is_a_day_ahead(old, world):
         old.restart()
         old.hold(world.namespace)
         found = old.until(f"{world.namespace}/me", "True")
-        now = old.cluster.now().strftime("%Y-%m-%dT%H")
-        assert found["lastTransitionTime"].startswith(now)
+        assert abs(from_text(found["lastTransitionTime"]) - old.cluster.now()) < timedelta(hours=12)
         time.sleep(3)
         assert [item for item in old.events() if world.namespace in item["message"]] == []
         assert [value for name, value in old.metrics().items() if "overdue" in name] == [0]
@@ -192,15 +192,17 @@ def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(age
 
 
 def test_held_too_long_is_told_once_and_nothing_is_released(old, world):
-    before = len(old.events())
+    hold = f"{world.namespace}/me"
+
+    def told():
+        return [item for item in old.events() if hold in item["message"]]
+
     old.configure(alert_timeout=3)
     old.restart()
     try:
         old.hold(world.namespace)
         old.until(f"{world.namespace}/me", "True")
-        until(lambda: len(old.events()) == before + 1)
-        event = max(old.events(), key=lambda item: item["metadata"]["creationTimestamp"])
-        assert f"{world.namespace}/me" in event["message"]
+        until(lambda: len(told()) == 1)
         until(lambda: [value for name, value in old.metrics().items() if "overdue" in name] == [1])
         for _count in range(3):
             old.restart()
@@ -209,11 +211,11 @@ def test_held_too_long_is_told_once_and_nothing_is_released(old, world):
         old.ssh("rm /var/lib/holdfast-agent/alerts.json")
         old.restart()
         time.sleep(3)
-        assert len(old.events()) == before + 1
+        assert len(told()) == 1
         assert old.locks() == [f"{world.namespace}/me"]
         # Acquired again, it may be told again.
         old.hold(world.namespace)
-        until(lambda: len(old.events()) == before + 2)
+        until(lambda: len(told()) == 2)
     finally:
         old.configure()
         old.restart()
@@ -309,7 +311,7 @@ def test_a_hundred_thousand_events_leave_no_trace_in_memory(old, lab):
             client_key=CERTIFICATE,
         )
         old.restart()
-        until(lambda: json.loads(old.ssh(said))["sent"] == 100000, seconds=240)
+        until(lambda: json.loads(old.ssh(said))["sent"] == 100000)
         until(lambda: old.locks() == ["apps/me"])
         assert old.memory < 40
         assert json.loads(old.ssh(said))["patches"] == 2

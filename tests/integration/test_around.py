@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 
 import pytest
 from integration.support.playbooks import Rolling
 
 AUTOSCALER = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-# Open for a minute a week.
-NEVER_NOW = {"windows": [{"days": ["mon"], "start": "00:00", "end": "00:01"}], "window_time_zone": "Etc/GMT+12"}
+# Open for a minute a week, days from now.
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_FAR = _DAYS[(datetime.now(timezone.utc).weekday() + 3) % 7]
+NEVER_NOW = {"windows": [{"days": [_FAR], "start": "00:00", "end": "00:01"}], "window_time_zone": "UTC"}
 ALWAYS = {"windows": [{"start": "00:00", "end": "24:00"}]}
 
 

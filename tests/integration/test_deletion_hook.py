@@ -11,7 +11,7 @@ import time
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from integration.support.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _capi
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _deletion_hook_rules as rules
@@ -19,6 +19,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.modules import deletion_hook, deletion_hook_info
+from lab.patience import PATIENCE
 
 FOREIGN = {
     f"{PRE_DRAIN}/theirs": "them",
@@ -207,7 +208,7 @@ class TestNames:
         trial = Cluster({"kubeconfig": hopeless.fleet.world.kubeconfig}, dry_run=True)
         path = paths.one(hopeless.fleet.path("machines"), "lonely")
 
-        @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+        @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
         @given(names)
         @example("x" * 63)
         @example("x" * 64)

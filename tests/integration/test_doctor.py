@@ -181,6 +181,7 @@ def test_what_a_dead_run_left_is_cleared_and_then_nothing_is_left(ward):
 def test_nothing_of_a_live_run_is_cleared(ward):
     ward.begin()
     ward.work(ward.first)
+    ward.live_on()
     before = ward.state()
     result = ward.clear()
 

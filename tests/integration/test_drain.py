@@ -18,8 +18,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain_rules i
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.modules import cordon, drain
+from lab.patience import PATIENCE
 
 CORDON = "holdfast.dev/cordon"
+# Seconds of a drain that fails, in which the API server answers each request once, busy or not.
+IN_VAIN = 10
 
 
 @pytest.fixture
@@ -73,7 +76,7 @@ class TestBudgets:
         before = world.pods(a)
         world.open(b)
 
-        result = world.run(drain, name=a, timeout=60)
+        result = world.run(drain, name=a, timeout=PATIENCE)
 
         assert not result.get("failed"), result
         assert result["changed"]
@@ -83,8 +86,8 @@ class TestBudgets:
         assert lowest_ready(recorder, 6) >= 4
         assert world.pods(a) == {}
         assert world.cordoned(a)
-        # Two lists, two watches, a few looks, and not many more evictions than pods: nothing was polled.
-        assert result["requests"] < 30
+        # Two lists, two watches, a few looks, and some evictions for each pod: nothing was polled.
+        assert result["requests"] < 60
 
     def test_goes_when_a_pod_elsewhere_becomes_healthy(self, world, only_the_watch):
         a, b = world.nodes(2)
@@ -94,7 +97,7 @@ class TestBudgets:
         world.budget("web", "web", lambda status: status["currentHealthy"] == 1, minAvailable=1)
         recorder = world.record(world.path("pods"))
         nodes = world.record(paths.NODES, field_selector=f"metadata.name={a}")
-        running = world.start(drain, name=a, timeout=60)
+        running = world.start(drain, name=a, timeout=PATIENCE)
         node_changes(nodes, lambda item: item["spec"].get("unschedulable"))
         healthy = world.set_pod("there")
 
@@ -117,7 +120,7 @@ class TestBudgets:
         world.unready("there")
         world.budget("web", "web", lambda status: status["currentHealthy"] == 1, minAvailable=1)
         nodes = world.record(paths.NODES, field_selector=f"metadata.name={a}")
-        running = world.start(drain, name=a, timeout=60)
+        running = world.start(drain, name=a, timeout=PATIENCE)
         node_changes(nodes, lambda item: item["spec"].get("unschedulable"))
         world.delete("poddisruptionbudgets", "web")
 
@@ -175,7 +178,7 @@ class TestBudgets:
 
         thread = threading.Thread(target=operator)
         thread.start()
-        result = world.run(drain, name=a, timeout=60)
+        result = world.run(drain, name=a, timeout=PATIENCE)
         thread.join()
 
         assert not result.get("failed"), result
@@ -202,7 +205,7 @@ class TestBudgets:
         for name in ("one", "two"):
             world.budget(name, "web", lambda status: status["disruptionsAllowed"] == 1, minAvailable=0)
         pods = world.record(world.path("pods"))
-        running = world.start(drain, name=a, timeout=60)
+        running = world.start(drain, name=a, timeout=PATIENCE)
         pods.until(lambda changes: any(change.object["metadata"].get("deletionTimestamp") for change in changes))
         world.delete("poddisruptionbudgets", "one")
         pods.until(lambda changes: any(item.deleted and item.object["metadata"]["name"] == "web" for item in changes))
@@ -225,15 +228,15 @@ class TestDeadline:
         world.budget("web", "web", lambda status: status["currentHealthy"] == 1, minAvailable=1)
         world.owned("stuck", c, slow={"delete": "1h"})
 
-        stays = world.start(drain, name=a, timeout=2)
-        goes_back = world.start(drain, name=c, timeout=2, uncordon_on_failure=True)
+        stays = world.start(drain, name=a, timeout=IN_VAIN)
+        goes_back = world.start(drain, name=c, timeout=IN_VAIN, uncordon_on_failure=True)
 
         result = stays.result()
         assert (result["failed"], result["error"], result["changed"]) == (True, "timed_out", True)
         assert [(item["name"], item["pdb"], item["verdict"]) for item in result["blocked"]] == [
             (f"on-{a}", "web", "later")
         ]
-        assert f"Node {a} was not drained within 2 s" in result["msg"]
+        assert f"Node {a} was not drained within {IN_VAIN} s" in result["msg"]
         assert "PodDisruptionBudget web" in result["msg"]
         assert result["unschedulable"] is True
         assert world.cordoned(a)
@@ -251,7 +254,7 @@ class TestDeadline:
         (a,) = world.nodes()
         world.owned("kept", a, metadata={"finalizers": ["example.com/wait"]})
 
-        result = world.run(drain, name=a, timeout=2)
+        result = world.run(drain, name=a, timeout=IN_VAIN)
         world.cluster.merge(paths.pod(world.namespace, "kept"), {"metadata": {"finalizers": None}})
 
         assert "example.com/wait" in result["blocked"][0]["reason"]
@@ -299,7 +302,7 @@ class TestWhatGoes:
             assert ("no owner" in reason, "emptyDir" in reason) == (not force, not delete_emptydir)
         assert world.snapshot(a) == before
 
-        result = world.run(drain, name=a, force=True, delete_emptydir=True, timeout=60)
+        result = world.run(drain, name=a, force=True, delete_emptydir=True, timeout=PATIENCE)
 
         assert names(result["evicted"]) == ["bare", "both", "scratch"]
 
@@ -310,7 +313,7 @@ class TestWhatGoes:
             world.set_pod(name, ready_="False", phase=phase)
         world.budget("web", "web", maxUnavailable=0)
 
-        assert names(world.run(drain, name=a, timeout=60)["evicted"]) == ["broken", "done"]
+        assert names(world.run(drain, name=a, timeout=PATIENCE)["evicted"]) == ["broken", "done"]
 
     def test_daemon_set_and_mirror_pods_are_left(self, world):
         (a,) = world.nodes()
@@ -321,7 +324,7 @@ class TestWhatGoes:
         world.owned("web", a)
         left = {name: item["metadata"]["uid"] for name, item in world.pods(a).items() if name != "web"}
 
-        result = world.run(drain, name=a, timeout=60)
+        result = world.run(drain, name=a, timeout=PATIENCE)
 
         assert names(result["evicted"]) == ["web"]
         assert {item["name"]: item["uid"] for item in result["left"]} == left
@@ -335,7 +338,7 @@ class TestWhatGoes:
         world.owned("db", a)
         world.pod("bare", a, "db")
 
-        result = world.run(drain, name=a, pod_selector="app=web", timeout=60)
+        result = world.run(drain, name=a, pod_selector="app=web", timeout=PATIENCE)
 
         assert names(result["evicted"]) == ["web"]
         assert sorted(world.pods(a)) == ["bare", "db"]
@@ -354,7 +357,7 @@ class TestWhatGoes:
         for number in range(20):
             world.until(world.path("pods"), f"web-{number}", lambda item: item["status"].get("phase") == "Running")
 
-        result = world.run(drain, name=a, grace_period=0, timeout=60)
+        result = world.run(drain, name=a, grace_period=0, timeout=PATIENCE)
 
         assert not result.get("failed"), result
         assert len(result["evicted"]) == 20, "gone before the answer came, and forgotten"
@@ -363,7 +366,7 @@ class TestWhatGoes:
         (a,) = world.nodes()
         world.owned("web", a, slow={"delete": "1h"})
         recorder = world.record(world.path("pods"))
-        running = world.start(drain, name=a, grace_period=7, timeout=60)
+        running = world.start(drain, name=a, grace_period=7, timeout=PATIENCE)
         ending = recorder.until(
             lambda changes: [item.object for item in changes if item.object["metadata"].get("deletionTimestamp")]
         )
@@ -379,7 +382,7 @@ class TestWhatGoes:
         world.pod("bare", a, slow={"delete": "1s"})
         world.cluster.delete(paths.pod(world.namespace, "bare"))
 
-        result = world.run(drain, name=a, timeout=60)
+        result = world.run(drain, name=a, timeout=PATIENCE)
 
         assert not result.get("failed"), result
         assert result["evicted"] == []
@@ -411,7 +414,7 @@ class TestIdentity:
         before = {name: item["metadata"]["uid"] for name, item in world.pods(a).items()}
         world.open(b)
 
-        result = world.run(drain, name=a, timeout=60)
+        result = world.run(drain, name=a, timeout=PATIENCE)
 
         assert {item["name"]: item["uid"] for item in result["evicted"]} == before
         assert world.pods(a) == {}
@@ -439,7 +442,7 @@ class TestIdentity:
             "delete_emptydir": False,
             "disable_eviction": disable_eviction,
         }
-        work = _drain._Work(Context(params), params, Deadline(60), Plan())
+        work = _drain._Work(Context(params), params, Deadline(PATIENCE), Plan())
         work.state.saw(old, 0.0)
         assert work.state.options == Options(force=True)
 
@@ -483,7 +486,7 @@ class TestHow:
         world.open(b)
         before = sorted(world.pods(a))
 
-        result = world.run(drain, name=a, timeout=60, impersonate_user=evictor)
+        result = world.run(drain, name=a, timeout=PATIENCE, impersonate_user=evictor)
 
         assert not result.get("failed"), result
         assert names(result["evicted"]) == before
@@ -494,7 +497,7 @@ class TestHow:
         world.owned("web", a)
 
         result = world.run(
-            drain, check_mode=check_mode, name=a, timeout=60, disable_eviction=True, impersonate_user=evictor
+            drain, check_mode=check_mode, name=a, timeout=PATIENCE, disable_eviction=True, impersonate_user=evictor
         )
 
         assert (result["failed"], result["error"]) == (True, "refused")
@@ -506,7 +509,7 @@ class TestHow:
         (a,) = world.nodes()
         world.owned("web", a, slow={"delete": "300ms"})
         recorder = world.record(world.path("pods"))
-        world.run(drain, name=a, timeout=60)
+        world.run(drain, name=a, timeout=PATIENCE)
         last = recorder.until(lambda changes: [item.object for item in changes if item.deleted])[0]
 
         reasons = {item.get("reason") for item in last["status"]["conditions"]}
@@ -517,7 +520,7 @@ class TestHow:
         world.owned("web", a)
         world.budget("web", "web", lambda status: status["expectedPods"] == 1, minAvailable=1)
 
-        result = world.run(drain, name=a, timeout=60, disable_eviction=True)
+        result = world.run(drain, name=a, timeout=PATIENCE, disable_eviction=True)
 
         assert names(result["evicted"]) == ["web"]
 
@@ -568,7 +571,7 @@ class TestVolumes:
         world.owned("web", a, **self.using("data"))
         path = f"{self.ATTACHMENTS}/{volume}-{a}"
         pods = world.record(world.path("pods"))
-        running = world.start(drain, name=a, timeout=60)
+        running = world.start(drain, name=a, timeout=PATIENCE)
         pods.until(lambda changes: any(item.deleted for item in changes))
         world.cluster.merge(f"{path}/status", {"status": {"attached": False}})
         # Another of the node, and the same volume elsewhere, are no matter of this drain.
@@ -587,8 +590,8 @@ class TestVolumes:
         other = self.volume(world, made, "other", node=b)
         for claim, node in (("data", a), ("other", b)):
             world.owned(claim, node, **self.using(claim))
-        waits = world.start(drain, name=a, timeout=2)
-        does_not = world.start(drain, name=b, timeout=60, wait_for_volumes=False)
+        waits = world.start(drain, name=a, timeout=IN_VAIN)
+        does_not = world.start(drain, name=b, timeout=PATIENCE, wait_for_volumes=False)
 
         result = waits.result()
         assert (result["error"], names(result["evicted"])) == ("timed_out", ["data"])
@@ -606,11 +609,11 @@ class TestCheckMode:
         world.open(b)
         before = world.snapshot(a)
 
-        plan = world.run(drain, check_mode=True, name=a, timeout=60)
+        plan = world.run(drain, check_mode=True, name=a, timeout=PATIENCE)
 
         assert world.snapshot(a) == before
         assert plan["changed"]
-        real = world.run(drain, name=a, timeout=60)
+        real = world.run(drain, name=a, timeout=PATIENCE)
         assert sorted(item["uid"] for item in plan["evicted"]) == sorted(item["uid"] for item in real["evicted"])
         assert plan["diff"].keys() == real["diff"].keys()
         assert plan["diff"]["after"]["unschedulable"] is real["diff"]["after"]["unschedulable"] is True
@@ -626,7 +629,7 @@ class TestCheckMode:
         world.budget("web", "web", lambda status: status["currentHealthy"] == 1, minAvailable=1)
         before = world.snapshot(a, b)
 
-        plan = world.run(drain, check_mode=True, name=a, timeout=60)
+        plan = world.run(drain, check_mode=True, name=a, timeout=PATIENCE)
 
         assert world.snapshot(a, b) == before
         assert {item["name"]: item["verdict"] for item in plan["blocked"]} == {"kept": "never", "here": "later"}
@@ -669,7 +672,7 @@ class TestRealPods:
         self.workload(world, "deployments", 4)
         world.budget("web", "web", lambda status: status["disruptionsAllowed"] == 2, maxUnavailable=2)
 
-        result = world.run(drain, name=real, owner=world.namespace, pod_selector="app=web", timeout=60)
+        result = world.run(drain, name=real, owner=world.namespace, pod_selector="app=web", timeout=PATIENCE)
 
         assert not result.get("failed"), result
         assert len(result["evicted"]) == 4
@@ -680,7 +683,7 @@ class TestRealPods:
         world.budget("web", "web", lambda status: status["expectedPods"] == 2, minAvailable=1)
         before = {item["metadata"]["uid"] for item in world.pods(real).values()}
 
-        result = world.run(drain, name=real, owner=world.namespace, pod_selector="app=web", timeout=60)
+        result = world.run(drain, name=real, owner=world.namespace, pod_selector="app=web", timeout=PATIENCE)
 
         assert not result.get("failed"), result
         assert {item["uid"] for item in result["evicted"]} == before

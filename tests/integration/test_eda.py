@@ -12,12 +12,13 @@ import pytest
 import yaml
 from integration.support.failovers import Failovers, Victim
 from integration.support.metal3 import management
-from integration.support.rulebooks import CHECKOUT, PATIENCE, Listening, Rulebooks, events, runs, until, until_runs
+from integration.support.rulebooks import CHECKOUT, Listening, Rulebooks, events, runs, until, until_runs
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
 from lab.management import Management
+from lab.patience import PATIENCE
 
 GUIDE = CHECKOUT / "docs/events.md"
 LONG_AGO = "2026-01-02T03:04:05.000000Z"
@@ -83,7 +84,8 @@ class TestDeadNode:
 
     def test_a_node_that_flaps_is_not_told(self, world, source):
         silent, flapping = victims(world, 2)
-        told = source(after=6)
+        # Longer than a machine needs to have a node flap once, however busy it is.
+        told = source(after=20)
         silent.hang()
         deadline = Deadline(PATIENCE)
         while not told.told(node=silent.name):
@@ -114,7 +116,7 @@ class TestDeadNode:
         since = world.cluster.now() - timedelta(seconds=8)
         world.cluster.merge(f"{paths.node(dead.name)}/status", unknown(dead, since.strftime("%Y-%m-%dT%H:%M:%SZ")))
         # It has renewed its Lease directly before it died.
-        leases, renewed = paths.leases("kube-node-lease"), to_text(since + timedelta(seconds=120))
+        leases, renewed = paths.leases("kube-node-lease"), to_text(since + timedelta(hours=1))
         spec = {"holderIdentity": dead.name, "renewTime": renewed}
         world.cluster.create(leases, {"metadata": {"name": dead.name}, "spec": spec})
         world.made.objects.append(paths.one(leases, dead.name))
@@ -122,7 +124,7 @@ class TestDeadNode:
 
         (event,) = told.until(node=dead.name)
         assert event["evidence"]["lease_renewed"] == renewed
-        assert event["evidence"]["seconds"] < 120
+        assert event["evidence"]["seconds"] < 3600
 
     def test_one_that_was_dead_before_is_told_at_once_and_again_where_wanted(self, world, source):
         (dead,) = victims(world, 1)
@@ -138,7 +140,7 @@ class TestDeadNode:
     def test_one_that_comes_back_is_not_told(self, world, source):
         dead, back = victims(world, 2)
         back.hang()
-        told = source(after=3)
+        told = source(after=20)
         back.wake()
         dead.hang()
 
@@ -256,7 +258,7 @@ class TestRulebooks:
         run = rulebooks.start(
             "failover",
             playbook={f"failover_{name}": value for name, value in variables.items()},
-            dead_node_after=8,
+            dead_node_after=30,
             dead_node_selector=f"pool={world.namespace}",
         )
         dead.hang()

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from integration.support.turns import node_turns
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold
@@ -129,9 +130,6 @@ def test_same_results_in_process_as_modules_and_ad_hoc(ansible, scene, kubeconfi
 @pytest.fixture(scope="module")
 def library(lab):
     """What a real node needs to run our modules; nodes have no Python libraries of that kind of their own."""
-    there = lab.ssh(BASTION, "python3 -c 'import sys; print(*sys.version_info[:2])'").split()
-    if [int(part) for part in there] != list(sys.version_info[:2]):
-        pytest.skip(f"{BASTION} has another Python")
     import kubernetes
 
     site = Path(kubernetes.__file__).parent.parent
@@ -148,14 +146,17 @@ def library(lab):
     target = "/opt/holdfast-test-library"
     node = lab.node(BASTION)
     pack = ["tar", "-C", str(site), "--exclude=__pycache__", "--exclude=kubernetes/aio", "-cf", "-", *found]
-    with subprocess.Popen(pack, stdout=subprocess.PIPE) as packing:
-        subprocess.run(
-            ["ssh", *node.ssh_arguments(), f"root@{node.address}", f"mkdir -p {target} && tar -C {target} -xf -"],
-            stdin=packing.stdout,
-            check=True,
-        )
+    unpack = ["ssh", *node.ssh_arguments(), f"root@{node.address}", f"mkdir -p {target} && tar -C {target} -xf -"]
+    # Each test has a turn of its own; this is before the first of them, and after the last.
+    with node_turns(lab, [BASTION]):
+        there = lab.ssh(BASTION, "python3 -c 'import sys; print(*sys.version_info[:2])'").split()
+        if [int(part) for part in there] != list(sys.version_info[:2]):
+            pytest.skip(f"{BASTION} has another Python")
+        with subprocess.Popen(pack, stdout=subprocess.PIPE) as packing:
+            subprocess.run(unpack, stdin=packing.stdout, check=True)
     yield target
-    lab.ssh(BASTION, f"rm -rf {target}")
+    with node_turns(lab, [BASTION]):
+        lab.ssh(BASTION, f"rm -rf {target}")
 
 
 @pytest.mark.long

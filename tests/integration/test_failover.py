@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import time
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
-from integration.support.failovers import OURS, PATIENCE, TAINT, Failovers
+from integration.support.failovers import OURS, TAINT, Failovers
+from integration.support.group import until
 from integration.support.halts import Halt
 from integration.support.leases import Leases
 from integration.support.metal3 import bound
@@ -21,6 +23,7 @@ from integration.support.world import ready
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import failover_step, lease_hold, node_claim, reboot_slot
 from lab.metal3.settings import Times
+from lab.patience import PATIENCE
 
 KEY = "reboot.metal3.io/holdfast-failover"
 OTHER = "reboot.metal3.io/somebody-else"
@@ -149,7 +152,8 @@ def test_by_metal3_there_and_back(failovers, victim, host, volumes):
 
 @pytest.mark.long
 def test_soft_becomes_hard_by_the_deadline(failovers, victim, hosts):
-    host = hosts.add(victim.name, times=replace(Times.quick(), soft_timeout=12.0))
+    # metal3 ends what it has begun, and only then hears that it is to be hard.
+    host = hosts.add(victim.name, times=replace(Times.quick(), soft_timeout=60.0))
     host.faults(soft_ignored=True)
     hosts.start()
     victim.hang()
@@ -366,7 +370,8 @@ def test_a_fence_command_that_fails_says_why_and_no_secrets(failovers, victim):
 
 @pytest.mark.long
 def test_a_fence_command_that_takes_too_long_is_ended_with_all_that_it_has_started(failovers, victim):
-    late = "(trap '' TERM; echo begun >> $log; sleep 16; echo late >> $log) & wait"
+    child = "sleep 3600 & echo $! >> $log.pids"
+    late = f"(trap '' TERM; {child}; echo begun >> $log; wait) & echo $! >> $log.pids; wait"
     endless = {"fence_command": failovers.command("endless", late)}
     victim.hang()
 
@@ -378,9 +383,18 @@ def test_a_fence_command_that_takes_too_long_is_ended_with_all_that_it_has_start
 
     assert done.results == {victim.name: "failed"}
     assert "did not end within 8 s" in done.detail(victim.name)
-    time.sleep(16)
     assert failovers.commands == ["begun"]
+    started = failovers.log.with_name("commands.pids").read_text().split()
+    assert len(started) == 2
+    until(lambda: all(map(has_ended, started)), "all of them have ended")
     assert (victim.record["result"], victim.world.cordoned(victim.name)) == ("failed", True)
+
+
+def has_ended(pid):
+    with contextlib.suppress(FileNotFoundError):
+        # Nobody may have asked yet how it ended.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return True
 
 
 @pytest.mark.long
@@ -534,8 +548,11 @@ def test_a_sign_of_life_after_the_fence_command(failovers, victim, tmp_path):
 
 
 @pytest.mark.long
-def test_the_deadline_names_each_volume(failovers, victim, volumes):
+def test_the_deadline_names_each_volume(failovers, world, volumes):
+    # All pods are on it before there are others.
+    victim = failovers.victim()
     volumes.statefulset("db", 3)
+    world.nodes(2)
     volumes.delays(detach=None)
     attached = [item["metadata"]["name"] for item in volumes.attachments(victim.name)]
     assert attached
@@ -598,11 +615,11 @@ def test_evidence_that_was_wrong_is_undone_by_force(failovers, victim):
     failovers.run(victim.name, **lies).good()
     victim.wake()
 
-    refused = failovers.recover(victim.name, ready_timeout=300, force="false", **lies)
+    refused = failovers.recover(victim.name, ready_timeout=PATIENCE, force="false", **lies)
     assert refused.results == {victim.name: "failed"}
     assert "boot ID is still" in refused.detail(victim.name)
     assert "failover_force" in refused.detail(victim.name)
-    assert refused.entry(victim.name)["seconds"]["ready"] < 200, "at once"
+    assert refused.entry(victim.name)["seconds"]["ready"] < PATIENCE, "at once"
     assert victim.taint == "nodeshutdown"
     back = failovers.recover(victim.name, force=True, **lies).good()
     assert back.results == {victim.name: "recovered"}

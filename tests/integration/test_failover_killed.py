@@ -20,9 +20,7 @@ from integration.support.metal3 import bound
 from integration.support.playbooks import Done
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-
-# A run counts as dead after 90 s, and several points are tried at once.
-PATIENCE = 400
+from lab.patience import PATIENCE
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from integration.support.volumes import Volumes, attached, driver
 
 from lab import Lab
 from lab.metal3.settings import Times
+from lab.patience import PATIENCE
 
 DEAD, OTHER = "node-3", "node-1"
 KEY = "reboot.metal3.io/holdfast-failover"
@@ -36,7 +37,7 @@ def failovers(world, ansible):
 
 @pytest.fixture
 def volumes(world, lab, tmp_path):
-    with member(world, lab, DEAD), member(world, lab, OTHER), driver(world, lab, tmp_path, DEAD, OTHER) as found:
+    with member(world, lab, DEAD), driver(world, lab, tmp_path, DEAD, OTHER) as found:
         yield found
 
 
@@ -48,9 +49,8 @@ class Loss:
         self.victim = Victim(world, DEAD)
         self.boot_id = boot_id(lab, DEAD)
         volumes.statefulset("db", 2, terminationGracePeriodSeconds=2)
-        self.pods = [name for name, pod in world.pods().items() if pod["spec"]["nodeName"] == DEAD]
-        assert self.pods, "no pod to move"
-        assert volumes.attachments(DEAD)
+        self.pods = list(world.pods(DEAD))
+        assert len(self.pods) == len(volumes.attachments(DEAD)) == 2
 
     def cut(self) -> None:
         self.lab.power_off(DEAD)
@@ -78,7 +78,10 @@ class Loss:
 
 @pytest.fixture
 def loss(world, lab, volumes):
-    return Loss(world, lab, volumes)
+    # All pods are on the one node before there is another.
+    found = Loss(world, lab, volumes)
+    with member(world, lab, OTHER):
+        yield found
 
 
 @pytest.fixture(params=["redfish", "command"])
@@ -108,7 +111,7 @@ def test_there_and_back(loss, failovers, way):
         (moved,) = failovers.run(DEAD, **way).good().report["nodes"]
         loss.check_moved(moved)
     finally:
-        back = failovers.recover(DEAD, ready_timeout=180, **way)
+        back = failovers.recover(DEAD, ready_timeout=PATIENCE, **way)
     (entry,) = back.good().report["nodes"]
     loss.check_back(entry)
     print(f"\nseconds: {moved['seconds']}, and back: {entry['seconds']}")
@@ -133,7 +136,7 @@ def test_metal3_hears_of_it_by_our_key(loss, host, failovers):
         # There was nothing to switch off.
         assert host.commands == []
     finally:
-        back = failovers.recover(DEAD, ready_timeout=180)
+        back = failovers.recover(DEAD, ready_timeout=PATIENCE)
     (entry,) = back.good().report["nodes"]
     loss.check_back(entry)
     assert host.commands == ["on"]
@@ -160,7 +163,7 @@ def test_metal3_knew_it_before(loss, host, failovers, lab, tmp_path):
         assert KEY in host.annotations, "it stays until the recovery"
     finally:
         host.faults(refused=False)
-        back = failovers.recover(DEAD, ready_timeout=180)
+        back = failovers.recover(DEAD, ready_timeout=PATIENCE)
     (entry,) = back.good().report["nodes"]
     loss.check_back(entry)
     assert list(host.annotations) == ["somebody"]

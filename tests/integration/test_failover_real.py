@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from integration.support.failovers import Failovers, Victim
 from integration.support.group import until
@@ -12,6 +14,7 @@ from integration.support.metal3 import bound
 from integration.support.realnodes import boot_id, member
 
 from lab.metal3.settings import Times
+from lab.patience import PATIENCE
 
 DEAD, OTHER = "node-3", "node-1"
 
@@ -26,12 +29,15 @@ def hosts(world, lab, tmp_path):
 @pytest.mark.nodes
 def test_a_real_node_hangs_and_comes_back(world, ansible, lab, hosts):
     failovers = Failovers(world, ansible)
-    with member(world, lab, DEAD), member(world, lab, OTHER):
+    with contextlib.ExitStack() as members:
+        members.enter_context(member(world, lab, DEAD))
         host = hosts.add(DEAD, times=Times.quick())
         hosts.start()
+        # All pods are on it before there is another.
         world.workload("statefulsets", "db", 2, terminationGracePeriodSeconds=2)
-        on_it = [name for name, pod in world.pods().items() if pod["spec"]["nodeName"] == DEAD]
-        assert on_it, "no pod to move"
+        on_it = list(world.pods(DEAD))
+        assert len(on_it) == 2
+        members.enter_context(member(world, lab, OTHER))
         before = boot_id(lab, DEAD)
         victim = Victim(world, DEAD)
         # Its containers run on, which is what makes it dangerous.
@@ -51,7 +57,7 @@ def test_a_real_node_hangs_and_comes_back(world, ansible, lab, hosts):
             )
             assert all(pod["spec"]["nodeName"] == OTHER for pod in world.pods().values())
         finally:
-            back = failovers.recover(DEAD, ready_timeout=180)
+            back = failovers.recover(DEAD, ready_timeout=PATIENCE)
             # Where it was not switched off.
             lab.ssh(DEAD, "systemctl kill --signal=CONT kubelet")
             failovers.close()

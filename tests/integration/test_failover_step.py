@@ -201,6 +201,7 @@ def test_it_is_confirmed_again_after_a_failure(failover):
     failover.fenced()
     failover.victim.wake()
     failover.victim.hang()
+    # The condition does not say since when.
     begun = failover.step(confirm_seconds=3)
     assert begun["step"] == "fence", begun
-    assert begun["waited"] > 1
+    assert begun["waited"] >= 3

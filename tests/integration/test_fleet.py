@@ -12,7 +12,7 @@ import pytest
 from integration.support.history import History
 from integration.support.playbooks import Rolling
 
-PATIENCE = 300
+from lab.patience import PATIENCE
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from integration.support.world import IMAGE
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _grace_periods as grace
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _kubelet_files as kubelet_files
+from lab.patience import PATIENCE
 
 pytestmark = pytest.mark.nodes
 
@@ -33,7 +34,7 @@ OBJECT = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.
 
 SHELL = rf"""
 set -eu
-until_() {{ for _try in $(seq 200); do if "$@"; then return; fi; sleep 0.2; done; echo "in vain: $*" >&2; exit 1; }}
+until_() {{ for _try in $(seq 1000); do if "$@"; then return; fi; sleep 0.2; done; echo "in vain: $*" >&2; exit 1; }}
 limited() {{ [ "$(busctl get-property {OBJECT} InhibitDelayMaxUSec)" = "t ${{1}}000000" ]; }}
 reload() {{ systemctl kill --signal=HUP systemd-logind; until_ limited "$1"; }}
 pid() {{ systemctl show --property=MainPID --value kubelet; }}
@@ -184,7 +185,11 @@ def test_a_shutdown_that_did_not_finish_is_found(node, world):
                 "command": ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"],
             }
         ],
+        terminationGracePeriodSeconds=200,
     )
+    # So long that it is seen under way on a busy machine, too.
+    node.configure(shutdownGracePeriod="200s", shutdownGracePeriodCriticalPods="4s")
+    node.ssh(f"{SHELL}\nrestart")
     node.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 & sleep 0.1")
     until(lambda: "0001-01-01" in node.ssh(f"cat {STATE} 2>/dev/null || true"))
     node.lab.power_off(node.name)
@@ -229,10 +234,10 @@ import base64, json, subprocess
 for text in json.loads(base64.b64decode("{packed}")):
     open("{KEPT}.yaml", "w").write(text)
     said = subprocess.run(["/opt/k8s/kubelet", "--config={KEPT}.yaml", "--kubeconfig=/nonexistent",
-        "--root-dir={KEPT}"], capture_output=True, text=True, timeout=60).stderr
+        "--root-dir={KEPT}"], capture_output=True, text=True).stderr
     print("passes" if "invalid kubeconfig" in said else "refuses")
 """
-    answers = lab.ssh(name, f"python3 - <<'END'\n{script}\nEND\nrm -rf {KEPT}.yaml {KEPT}").split()
+    answers = lab.node(name).ssh(f"python3 - <<'END'\n{script}\nEND\nrm -rf {KEPT}.yaml {KEPT}", 4 * PATIENCE).split()
 
     ours = []
     for text in texts:

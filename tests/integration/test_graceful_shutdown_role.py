@@ -18,8 +18,10 @@ import pytest
 import yaml
 from integration.support.agent import until
 from integration.support.playbooks import Done, Run
+from integration.support.turns import node_turns
 
 from lab import Lab
+from lab.patience import PATIENCE
 
 pytestmark = [pytest.mark.nodes, pytest.mark.slow]
 
@@ -32,7 +34,6 @@ DROP_INS = "/etc/kubernetes/kubelet.conf.d"
 UNIT = "/etc/systemd/system/kubelet.service.d"
 LOGIND = "/etc/systemd/logind.conf.d"
 MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
-PATIENCE = 600.0
 BY_PRIORITY = [{"priority": 0, "seconds": 12}, {"priority": 1000, "seconds": 7}, {"priority": 2000000000, "seconds": 3}]
 # Of two holders, the fewest locks that each had at any time, and how often it was looked.
 COUNT = """
@@ -155,10 +156,11 @@ def bare(stage: Any, name: str) -> Node:
     """A node as it is without the role."""
     _world, ansible = stage()
     found = Node(name, ansible.lab, ansible)
-    found.lab.wait_ready([name])
-    found.play(state="absent").good()
-    found.ssh("rm -f /run/holdfast-graceful-shutdown.json")
-    found.bare = found.snapshot()
+    # Each test has a turn of its own, and leaves the node as it found it.
+    with node_turns(found.lab, [name]):
+        found.play(state="absent").good()
+        found.ssh("rm -f /run/holdfast-graceful-shutdown.json")
+        found.bare = found.snapshot()
     return found
 
 
@@ -166,8 +168,9 @@ def bare(stage: Any, name: str) -> Node:
 def node(request, stage) -> Iterator[Node]:
     found = bare(stage, request.param)
     yield found
-    found.play(state="absent").good()
-    found.lab.wait_ready([found.name])
+    with node_turns(found.lab, [found.name]):
+        found.play(state="absent").good()
+        found.lab.wait_ready([found.name])
 
 
 @pytest.fixture(scope="module")
@@ -350,7 +353,7 @@ def test_a_kubelet_that_does_not_come_back_gets_its_old_configuration_back(old):
         assert old.ssh("systemctl is-active kubelet") == "active"
         before = old.snapshot()
 
-        done = old.play(total=20, critical=5, ready_timeout=15)
+        done = old.play(total=20, critical=5, ready_timeout=40)
 
         said = failed(done, OLD)
         assert f"The kubelet of Node {OLD} did not come back" in said

@@ -21,8 +21,7 @@ from integration.support.history import History
 from integration.support.leases import Leases
 from integration.support.playbooks import CLAIM, CORDON, OPERATION, Rolling, Run
 
-# A run counts as dead after 90 s, and all points are tried at once.
-PATIENCE = 300
+from lab.patience import PATIENCE
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from integration.support.history import History
 from integration.support.leases import Leases
 from integration.support.playbooks import Rolling, Run
 from integration.support.realnodes import boot_id, member
-
-PATIENCE = 300
+from integration.support.turns import node_turns
+from integration.support.world import ready
 
 
 def play(stage: Any, point: str, name: str) -> None:
@@ -30,16 +30,18 @@ def play(stage: Any, point: str, name: str) -> None:
     def start() -> Run:
         return rolling.start({name: variables}, holder=rolling.group, **hooks)
 
-    def reached() -> Any:
+    def reached(before: str) -> Any:
         if point == "before-uncordon":
             return halt.reached
         phase = rolling.record(name).get("phase")
         if point == "during-drain":
             return phase == "drain"
-        return phase == "reboot" and name not in lab.ready()
+        # Down, or back already while the run still waits for it.
+        node = world.node(name)
+        return phase == "reboot" and (not ready(node) or node["status"]["nodeInfo"]["bootID"] != before)
 
     try:
-        with member(world, lab, name) as variables:
+        with node_turns(lab, [name]), member(world, lab, name) as variables:
             if point == "during-drain":
                 world.owned("web", name)
                 world.budget("web", "web", lambda status: status["currentHealthy"] == 1, minAvailable=1)
@@ -47,7 +49,7 @@ def play(stage: Any, point: str, name: str) -> None:
             assert boot_id(lab, name) == before
             with History(world.kubeconfig, group=rolling.group, selector=rolling.selector) as history:
                 run = start()
-                run.until(reached, point, PATIENCE)
+                run.until(lambda: reached(before), point)
                 if point == "during-drain":
                     # Time for the eviction to be asked for, and refused.
                     time.sleep(1)
@@ -56,7 +58,7 @@ def play(stage: Any, point: str, name: str) -> None:
                 assert name in rolling.slots()
                 if point == "during-drain":
                     world.delete("poddisruptionbudgets", "web")
-                done = start().done(PATIENCE).good()
+                done = start().done().good()
             assert done.results == {name: "rebooted"}
             assert history.boot_ids == {name: [before, boot_id(lab, name)]}
             assert rolling.record(name)["boot_id_before"] == before

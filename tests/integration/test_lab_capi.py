@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import pytest
-from integration.support.machines_capi import PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
+from lab.patience import PATIENCE
 
 # What stands in for others in the lab does not change with the product.
 pytestmark = pytest.mark.long

@@ -14,6 +14,8 @@ from integration.support.bmcs import redfish
 from integration.support.metal3 import wait
 from integration.support.realnodes import boot_id
 
+from lab.patience import PATIENCE
+
 pytest.importorskip("sushy_tools")
 
 
@@ -83,7 +85,7 @@ def test_only_its_user_is_let_in(bmc):
     context = ssl.create_default_context(cafile=str(bmc.ca))
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     with pytest.raises(urllib.error.HTTPError) as error:
-        opener.open(f"{bmc.url}/redfish/v1/Systems", timeout=10)
+        opener.open(f"{bmc.url}/redfish/v1/Systems", timeout=PATIENCE)
     assert error.value.code == 401
 
 

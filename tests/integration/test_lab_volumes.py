@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from integration.support.volumes import PATIENCE, attached, driver
+from integration.support.volumes import attached, driver
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
 from lab.metal3.switches import SimulatedSwitch
+from lab.patience import PATIENCE
 
 # As unreachable nodes are left at once, and not after five minutes.
 AT_ONCE = [
@@ -83,11 +84,14 @@ def test_attaching_takes_its_time(volumes, world, nodes):
 
 @pytest.mark.slow
 def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, nodes):
-    dead, other = nodes(2)
+    # All pods are on it before there is another.
+    (dead,) = nodes()
     volumes.statefulset("db", 4, tolerations=AT_ONCE)
+    (other,) = nodes()
+    volumes.adopt()
     on_dead = {item["metadata"]["name"] for item in volumes.attachments(dead)}
     stuck = die(world, dead)
-    assert len(on_dead) == len(stuck) > 0
+    assert len(on_dead) == len(stuck) == 4
     time.sleep(3)
     assert set(world.pods(dead)) == stuck, "nobody is there to end them"
     assert {item["metadata"]["name"] for item in volumes.attachments(dead)} == on_dead
@@ -101,8 +105,10 @@ def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, no
 
 @pytest.mark.slow
 def test_a_driver_that_never_detaches(volumes, world, nodes):
-    dead, other = nodes(2)
+    (dead,) = nodes()
     volumes.statefulset("db", 2, tolerations=AT_ONCE)
+    (other,) = nodes()
+    volumes.adopt()
     before = {item["metadata"]["name"] for item in volumes.attachments(dead)}
     die(world, dead)
     volumes.delays(detach=None)

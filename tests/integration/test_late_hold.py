@@ -36,7 +36,7 @@ def test_ends_in_a_node_that_is_put_back_and_a_later_try(lab, cluster, world, ro
             assert rolling.slots() == {}
             assert "node is shutting down" not in agent.journal("kubelet")
             agent.let_go(world.namespace)
-            done = run.done(300).good()
+            done = run.done().good()
 
         assert done.results == {name: "rebooted"}
         assert (done.entry(name)["boot_id_before"], done.entry(name)["boot_id_after"]) == (before, boot_id(lab, name))

@@ -13,12 +13,13 @@ import time
 import pytest
 from integration.support.guards import HOOK, OWNER, Guarding, points
 from integration.support.halts import Halt
-from integration.support.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
 from ansible_collections.holdfast.kubernetes.plugins.modules import doctor
+from lab.patience import PATIENCE
 
 AWAY = {
     "name": "Ask a host that is down",
@@ -128,7 +129,7 @@ def test_ten_at_once(guarding, fleet, world):
         guarding.hooked(name)
     for name in names:
         fleet.delete(name)
-    done = run.done(600).good()
+    done = run.done().good()
     for name in names:
         fleet.until_gone(name)
     assert sorted(guarding.log) == sorted(f"all pre-drain {name}" for name in names)

@@ -20,9 +20,8 @@ from integration.support.halts import Halt
 from integration.support.machines_capi import Fleet, controlled
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.patience import PATIENCE
 
-# A run counts as dead after 90 s, and several points are tried at once.
-PATIENCE = 500
 AT_ONCE = 4
 BOTH, END = ("pre-drain", "pre-terminate"), ("pre-terminate",)
 

@@ -12,7 +12,7 @@ import uuid
 import pytest
 from integration.support.failovers import Victim
 from integration.support.guards import RECORD
-from integration.support.machines_capi import NAME, PATIENCE, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
+from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -25,6 +25,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     machine_guard_wait,
     node_claim,
 )
+from lab.patience import PATIENCE
 
 HOOKS = {f"{PRE_DRAIN}/backup": "team", f"{PRE_TERMINATE}/backup": "team"}
 
@@ -330,7 +331,7 @@ class TestWaits:
         one, two = fleet.until_running("pool", 2)
         fleet.annotate(one, HOOKS)
         fleet.delete(one)
-        told = work.wait("replacement", machine=one)
+        told = work.wait("replacement", machine=one, wait_timeout=PATIENCE)
         assert (told["wanted"], told["ready"]) == (1, [two]), "another is made only when it is gone"
 
         world.set_condition(two, "Ready", "False", "ATest")

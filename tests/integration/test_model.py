@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 
+from examples import share
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from model.fleet import Fleet
@@ -20,7 +21,7 @@ from model.memory import Memory
 from model.mirror import Mirror
 from model.server import Server
 
-HISTORIES = 5
+HISTORIES = max(5, share(0.01))
 # The same histories each time. Among them are runs that are killed, that wake and have lost their claims, that begin
 # afresh, and nodes that fail.
 SEED = int(os.environ.get("HOLDFAST_MODEL_SEED", "4"))
@@ -49,7 +50,6 @@ def test_histories_on_a_real_server(world):
         database=None,
         # What fails is not made shorter, which would take many more.
         phases=[Phase.generate],
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     run_state_machine_as_test(seed(SEED)(OnAServer), settings=how)

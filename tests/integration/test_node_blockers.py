@@ -17,9 +17,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import 
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_blockers
 from lab import prometheus as lab_prometheus
 from lab.paths import Paths
+from lab.patience import PATIENCE
 from lab.prometheus import Prometheus
 
-LONG = 60
 BACKUP = [{"selector": "app=backup"}]
 
 
@@ -100,7 +100,7 @@ def alert_names(result):
 
 
 def test_without_anything_to_look_for_nothing_blocks(world, node):
-    result = world.run(node_blockers, name=node, wait_timeout=LONG)
+    result = world.run(node_blockers, name=node, wait_timeout=PATIENCE)
 
     assert (result["changed"], result["blockers"]) == (False, [])
 
@@ -174,36 +174,36 @@ class TestPods:
 class TestWaitingForPods:
     def test_ends_when_the_pod_is_gone(self, world, node, watched):
         world.pod("job", node, "backup")
-        waiting = world.start(node_blockers, name=node, pods=BACKUP, wait_timeout=LONG)
+        waiting = world.start(node_blockers, name=node, pods=BACKUP, wait_timeout=PATIENCE)
 
-        assert watched.acquire(timeout=LONG)
+        assert watched.acquire(timeout=PATIENCE)
         assert not waiting.done()
         world.delete("pods", "job")
 
-        result = waiting.result(LONG)
+        result = waiting.result(PATIENCE)
         assert (result.get("failed"), result["blockers"]) == (None, [])
-        assert 0 < result["waited"] < LONG
+        assert 0 < result["waited"] < PATIENCE
 
     def test_ends_when_the_pod_has_ended(self, world, node, watched):
         world.pod("job", node, "backup")
-        waiting = world.start(node_blockers, name=node, pods=BACKUP, wait_timeout=LONG)
+        waiting = world.start(node_blockers, name=node, pods=BACKUP, wait_timeout=PATIENCE)
 
-        assert watched.acquire(timeout=LONG)
+        assert watched.acquire(timeout=PATIENCE)
         world.set_pod("job", phase="Succeeded")
 
-        assert waiting.result(LONG)["blockers"] == []
+        assert waiting.result(PATIENCE)["blockers"] == []
 
     def test_is_for_every_selector(self, world, node, watched):
         world.pod("job", node, "backup")
         world.pod("web", node)
         both = [*BACKUP, {"selector": "app=web", "namespace": world.namespace}]
-        waiting = world.start(node_blockers, name=node, pods=both, wait_timeout=LONG)
+        waiting = world.start(node_blockers, name=node, pods=both, wait_timeout=PATIENCE)
 
-        assert watched.acquire(timeout=LONG)
+        assert watched.acquire(timeout=PATIENCE)
         world.delete("pods", "job")
         # The list of the first, its news, and the list of the second.
         for _news in range(2):
-            assert watched.acquire(timeout=LONG)
+            assert watched.acquire(timeout=PATIENCE)
         world.pod("job-2", node, "backup")
         assert not waiting.done()
         world.delete("pods", "web")
@@ -211,7 +211,7 @@ class TestWaitingForPods:
         assert not waiting.done(), "the first selector has a pod again"
         world.delete("pods", "job-2")
 
-        assert waiting.result(LONG)["blockers"] == []
+        assert waiting.result(PATIENCE)["blockers"] == []
 
     def test_in_vain(self, world, node):
         world.pod("job", node, "backup")
@@ -228,14 +228,14 @@ class TestWaitingForPods:
         world.pod("job", node, "backup")
         run = f"run-{world.namespace}"
         seen = world.record(paths.leases("holdfast"), field_selector=f"metadata.name={_run.lease_name(run)}")
-        waiting = world.start(node_blockers, name=node, pods=BACKUP, wait_timeout=LONG, run=run, holder="me@here")
+        waiting = world.start(node_blockers, name=node, pods=BACKUP, wait_timeout=PATIENCE, run=run, holder="me@here")
 
-        assert watched.acquire(timeout=LONG)
+        assert watched.acquire(timeout=PATIENCE)
         seen.until(lambda changes: len({change.object["spec"]["renewTime"] for change in changes}) > 2)
         assert seen.changes[0].object["spec"]["holderIdentity"] == "me@here"
         world.delete("pods", "job")
 
-        assert waiting.result(LONG)["blockers"] == []
+        assert waiting.result(PATIENCE)["blockers"] == []
         _run.end(world.cluster, run)
 
     def test_check_mode_looks_and_does_not_wait(self, world, node):
@@ -320,17 +320,17 @@ class TestAlerts:
 class TestWaitingForAlerts:
     def start(self, world, node, prometheus, **options):
         return world.start(
-            node_blockers, name=node, alerts={"url": prometheus.url}, wait_timeout=LONG, interval=1, **options
+            node_blockers, name=node, alerts={"url": prometheus.url}, wait_timeout=PATIENCE, interval=1, **options
         )
 
     def test_ends_when_they_stop(self, world, node, prometheus, asked):
         prometheus.alerts(fires(), pends("Pends"))
         waiting = self.start(world, node, prometheus)
 
-        assert asked.acquire(timeout=LONG)
+        assert asked.acquire(timeout=PATIENCE)
         prometheus.alerts({"alert": "DiskFull", "expr": "vector(1) > 1"}, {"alert": "Pends", "expr": "vector(1) > 1"})
 
-        assert waiting.result(LONG)["blockers"] == []
+        assert waiting.result(PATIENCE)["blockers"] == []
 
     def test_in_vain(self, world, node, prometheus):
         prometheus.alerts(fires())
@@ -349,40 +349,40 @@ class TestWaitingForAlerts:
         waiting = self.start(world, node, prometheus)
 
         for _look in range(2):
-            assert asked.acquire(timeout=LONG)
+            assert asked.acquire(timeout=PATIENCE)
         assert not waiting.done()
         prometheus.start()
 
-        result = waiting.result(LONG)
+        result = waiting.result(PATIENCE)
         assert (result.get("failed"), result["blockers"]) == (None, [])
 
     def test_one_that_comes_back_with_the_alert_does_not(self, world, node, prometheus, asked):
         prometheus.alerts(fires())
         prometheus.stop()
         waiting = self.start(world, node, prometheus)
-        assert asked.acquire(timeout=LONG)
+        assert asked.acquire(timeout=PATIENCE)
 
         prometheus.start()
         for _look in range(3):
-            assert asked.acquire(timeout=LONG)
+            assert asked.acquire(timeout=PATIENCE)
         assert not waiting.done()
         prometheus.alerts()
 
-        assert waiting.result(LONG)["blockers"] == []
+        assert waiting.result(PATIENCE)["blockers"] == []
 
     def test_an_alert_that_comes_while_pods_are_waited_for_counts(self, world, node, prometheus, watched, asked):
         world.pod("job", node, "backup")
         waiting = self.start(world, node, prometheus, pods=BACKUP)
-        assert watched.acquire(timeout=LONG)
+        assert watched.acquire(timeout=PATIENCE)
 
         prometheus.alerts(fires())
         world.delete("pods", "job")
         # Once when the pod is gone; and again, because the alert is waited for.
         for _look in range(2):
-            assert asked.acquire(timeout=LONG)
+            assert asked.acquire(timeout=PATIENCE)
         prometheus.alerts()
 
-        assert waiting.result(LONG)["blockers"] == []
+        assert waiting.result(PATIENCE)["blockers"] == []
 
 
 def test_in_a_play_secrets_are_masked(ansible, world, node, prometheus, kubeconfig):

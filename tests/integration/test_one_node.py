@@ -16,9 +16,9 @@ from integration.support.world import Made, World, make_namespace
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from lab import Lab
 from lab.paths import CHECKOUT, Paths
+from lab.patience import PATIENCE
 
 NODE = "node-1"
-PATIENCE = 300
 # The node and its API server go, and the API server is the last to come back.
 REBOOT = f"""
 import sys, time

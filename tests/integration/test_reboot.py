@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.patience import PATIENCE
 
 pytestmark = pytest.mark.nodes
 
@@ -94,7 +95,7 @@ def test_a_block_lock_is_waited_for(old):
 
         release = threading.Timer(6, old.unlock)
         release.start()
-        rebooted = old.reboot(node=old.name, inhibitor_timeout=60)
+        rebooted = old.reboot(node=old.name, inhibitor_timeout=PATIENCE)
         release.join()
     after = old.boot_id
     assert not rebooted.get("failed"), rebooted["msg"]
@@ -129,11 +130,13 @@ def test_check_mode_looks_and_leaves_the_node(old):
     assert old.boot_id == before
 
 
-def test_another_machine_s_name_is_refused_by_the_boot_id(old):
+def test_another_machine_s_name_is_refused_by_the_boot_id(old, nodes):
+    # A simulated one, which no other test works on.
+    (another,) = nodes()
     before = old.boot_id
-    refused = old.reboot(node=NEW)
+    refused = old.reboot(node=another)
     assert (refused["failed"], refused["error"]) == (True, "refused")
-    assert f"Node {NEW} reports" in refused["msg"]
+    assert f"Node {another} reports" in refused["msg"]
     assert before in refused["msg"]
     assert old.boot_id == before
 

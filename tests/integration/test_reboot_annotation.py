@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from integration.support.metal3 import BASE, Fenced, bound, machines
@@ -17,10 +18,14 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     node_claim,
     reboot_annotation,
 )
+from lab.metal3.settings import Times
+from lab.patience import PATIENCE
 
 RECORDS = "holdfast.dev/reboot-keys"
 OURS, OTHER = f"{BASE}/ours", f"{BASE}/other"
 HARD = '{"mode": "hard"}'
+# Seconds of a wait in vain; what is to happen meanwhile takes less of them, on a busy machine, too.
+MEANWHILE = 15
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
 
 
@@ -95,7 +100,7 @@ def test_rebooted_once(fenced):
 
 
 def test_the_annotation_gone_is_no_reboot(fenced):
-    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=4, wait=True)
+    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=MEANWHILE, wait=True)
     fenced.host.until(lambda host: BASE in (host["metadata"].get("annotations") or {}))
     fenced.host.annotate({BASE: None})
     failed = pending.result()
@@ -106,7 +111,7 @@ def test_the_annotation_gone_is_no_reboot(fenced):
 
 
 def test_off_and_not_back_is_no_reboot(fenced):
-    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=4)
+    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=MEANWHILE)
     fenced.host.until(lambda host: BASE in (host["metadata"].get("annotations") or {}))
     fenced.host.tell(poweredOn=False)
     fenced.host.annotate({BASE: None})
@@ -117,7 +122,7 @@ def test_off_and_not_back_is_no_reboot(fenced):
 
 
 def test_a_new_boot_id_is_a_reboot(fenced):
-    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=60)
+    pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=PATIENCE)
     fenced.host.until(lambda host: BASE in (host["metadata"].get("annotations") or {}))
     status = {"status": {"nodeInfo": {"bootID": "another"}}}
     fenced.world.cluster.merge(f"{paths.node(fenced.node)}/status", status)
@@ -127,7 +132,9 @@ def test_a_new_boot_id_is_a_reboot(fenced):
     assert not pending.result().get("failed"), pending.result()["msg"]
 
 
-def test_soft_is_made_hard(fenced):
+def test_soft_is_made_hard(world, hosts):
+    # Longer than our first wait takes, on a busy machine, too.
+    fenced = Fenced(world, hosts, times=replace(Times.quick(), soft_timeout=20.0))
     fenced.hosts.start()
     fenced.host.faults(soft_ignored=True)
     failed = fenced.run(wait_timeout=2)
@@ -171,7 +178,7 @@ def test_what_happens_meanwhile_ends_the_wait(fenced):
         ({OURS: None}, "not on it"),
         ({"baremetalhost.metal3.io/paused": "by somebody"}, "paused"),
     ):
-        pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", wait_timeout=60)
+        pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", wait_timeout=PATIENCE)
         fenced.host.until(lambda host: OURS in (host["metadata"].get("annotations") or {}))
         fenced.host.annotate(meanwhile)
         failed = pending.result()

@@ -279,7 +279,7 @@ def test_a_drain_that_fails_is_counted_and_the_node_given_back(rolling, nodes, w
     world.budget("web", "web", lambda status: status["currentHealthy"] == 1, minAvailable=1)
     before = rolling.boot_ids(names)
 
-    done = rolling.run(names, "--forks=1", operation="drains", max_failed=allowed, drain_timeout=2)
+    done = rolling.run(names, "--forks=1", operation="drains", max_failed=allowed, drain_timeout=10)
 
     assert done.code != 0
     assert rolling.boot_id(stuck) == before[stuck]

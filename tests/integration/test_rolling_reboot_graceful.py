@@ -15,6 +15,7 @@ from integration.support.realnodes import boot_id, member
 from integration.support.world import IMAGE
 
 from lab.errors import LabError
+from lab.patience import PATIENCE
 
 pytestmark = pytest.mark.nodes
 
@@ -76,7 +77,9 @@ def test_required_the_node_is_refused_untouched_and_otherwise_warned_of_once(lab
         before, record = boot_id(lab, name), rolling.record(name)
         spec = world.node(name)["spec"]
 
-        done = rolling.run({name: variables}, operation="one", graceful_shutdown="require")
+        # The record of an operation stays on a real node.
+        one, two = (f"{which}-{rolling.group}" for which in ("one", "two"))
+        done = rolling.run({name: variables}, operation=one, graceful_shutdown="require")
 
         assert done.code != 0
         assert done.results == {name: "stopped"}
@@ -86,15 +89,15 @@ def test_required_the_node_is_refused_untouched_and_otherwise_warned_of_once(lab
         assert world.node(name)["spec"] == spec
         assert rolling.record(name) == record
         # It is no failure: whoever comes next goes on.
-        assert (rolling.slots(), rolling.failures("one")) == ({}, {})
+        assert (rolling.slots(), rolling.failures(one)) == ({}, {})
         rolling.assert_nothing_left([name])
 
         # Held, so that it goes through two passes.
         rolling.hold(name)
-        run = rolling.start({name: variables}, operation="two", reboot_timeout=120)
+        run = rolling.start({name: variables}, operation=two, reboot_timeout=PATIENCE)
         run.until(lambda: rolling.record(name).get("phase") == "hold", "the last pass")
         rolling.release(name)
-        done = run.done(300).good()
+        done = run.done().good()
 
         assert done.results == {name: "rebooted"}
         assert boot_id(lab, name) != before
@@ -185,7 +188,7 @@ def test_the_report_names_what_the_shutdown_left(lab, world, rolling, tmp_path, 
     ]
     manifest = tmp_path / "pods.json"
     manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    wait = f"wait pod --namespace {world.namespace} --all --for=condition=Ready --timeout=60s"
+    wait = f"wait pod --namespace {world.namespace} --all --for=condition=Ready --timeout={PATIENCE}s"
     # After the drain, so that they meet the shutdown.
     late = {
         "name": "Start pods that stay",
@@ -194,7 +197,7 @@ def test_the_report_names_what_the_shutdown_left(lab, world, rolling, tmp_path, 
     }
     with member(world, lab, name) as variables:
         run = rolling.start({name: variables}, sweep=sweep, before_reboot_tasks=rolling.tasks("late", late))
-        done = run.done(400).good()
+        done = run.done().good()
 
         found = {item["name"].split("-")[0]: item for item in done.entry(name)["leftovers"]}
         assert {key: (item["phase"], item["removed"]) for key, item in found.items()} == {

@@ -16,8 +16,12 @@ from integration.support.group import Group, group_of, perform
 from integration.support.history import History
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _ledger_store, _reboot_slot
+from lab.patience import PATIENCE
 
 NODES = 6
+# Seconds that a request would wait, where it has to be refused without waiting. It is less than the grace time after
+# which one that waits is refused, too.
+AT_ONCE = 120
 
 
 @pytest.fixture(scope="module")
@@ -94,13 +98,17 @@ def test_a_slot_passes_from_a_dead_run_to_the_next_of_the_operation(group, begun
 
 def test_sixteen_race_for_three(lab):
     with group_of(lab, 16, "race") as group, History(lab.kubeconfig, group.name, group.selector) as history:
-        start = threading.Barrier(16)
+        start, full = threading.Barrier(16), threading.Event()
 
         def work(node):
             start.wait()
-            took = group.slot(node, operation=f"operation-{node}", max_unavailable="3", wait_timeout=120)
+            took = group.slot(node, operation=f"operation-{node}", max_unavailable="3", wait_timeout=PATIENCE)
             if took.get("failed"):
                 return took["msg"]
+            # Nobody gives a slot back before the budget was used up once.
+            if len(took["in_flight"]) == 3:
+                full.set()
+            assert full.wait(PATIENCE)
             lab.kubectl("cordon", node)
             lab.kubectl("uncordon", node)
             gave = group.slot(node, operation=f"operation-{node}", max_unavailable="3", state="absent")
@@ -164,12 +172,12 @@ class TestWaiting:
 
             def wait():
                 waiting.set()
-                return group.slot(second, operation="firmware", wait_timeout=120)
+                return group.slot(second, operation="firmware", wait_timeout=PATIENCE)
 
             result = pool.submit(wait)
             waiting.wait()
             group.taken(first, state="absent")
-            taken = result.result(60)
+            taken = result.result(PATIENCE)
 
         assert taken["changed"] is True
         assert list(group.slots()) == [second]
@@ -193,17 +201,17 @@ class TestWaiting:
         group.taken(first, operation="firmware")
         group.taken(third, state="failed", reason="drain timed out")
 
-        result = group.slot(second, wait_timeout=120)
+        result = group.slot(second, wait_timeout=AT_ONCE)
 
         assert result["error"] == "refused"
         assert f"1 node failed in this operation and max_failed is 0: {third} (drain timed out)" in result["msg"]
-        assert result["waited"] < 60
+        assert result["waited"] < AT_ONCE
 
     def test_is_not_begun_in_check_mode(self, group):
         first, second = group.nodes[:2]
         group.taken(first)
 
-        result = group.slot(second, operation="firmware", wait_timeout=120, check_mode=True)
+        result = group.slot(second, operation="firmware", wait_timeout=AT_ONCE, check_mode=True)
 
         assert result["error"] == "refused"
         assert f"would have to wait for a slot of group {group.name}: 1 of 1 allowed are unavailable" in result["msg"]
@@ -215,7 +223,7 @@ class TestRefused:
         group.report(down, ready=False)
         lab.kubectl("cordon", cordoned)
 
-        result = group.slot(wanted, max_unavailable="2", wait_timeout=120)
+        result = group.slot(wanted, max_unavailable="2", wait_timeout=AT_ONCE)
 
         assert result["failed"]
         assert result["error"] == "refused"
@@ -232,7 +240,7 @@ class TestRefused:
         assert group.taken(group.nodes[1], count_others=False)["changed"]
 
     def test_zero_is_a_pause(self, group):
-        result = group.slot(group.nodes[0], max_unavailable="0", wait_timeout=120)
+        result = group.slot(group.nodes[0], max_unavailable="0", wait_timeout=AT_ONCE)
 
         assert result["error"] == "refused"
         assert "the group is paused" in result["msg"]
@@ -252,7 +260,7 @@ class TestRefused:
         first, second = group.nodes[:2]
         group.taken(first)
 
-        result = group.slot(second, max_unavailable="2", wait_timeout=120)
+        result = group.slot(second, max_unavailable="2", wait_timeout=AT_ONCE)
 
         assert result["error"] == "refused"
         assert "the group has another policy (max_unavailable differ) while slots are taken" in result["msg"]
@@ -377,12 +385,12 @@ class TestFailed:
         assert failed["slot"]["reason"] == "it did not come back"
         assert group.taken(node, state="failed", reason="it did not come back")["changed"] is False
 
-        refused = group.slot(other, operation="firmware", wait_timeout=120)
+        refused = group.slot(other, operation="firmware", wait_timeout=AT_ONCE)
         assert refused["error"] == "refused"
         assert f"{node} failed: it did not come back" in refused["msg"]
 
         group.report(node, ready=True)
-        assert group.slot(other, operation="firmware", wait_timeout=120)["error"] == "refused"
+        assert group.slot(other, operation="firmware", wait_timeout=AT_ONCE)["error"] == "refused"
 
         group.report(node, ready=True, boot_id=f"{node}-next")
         assert group.taken(other, operation="firmware")["in_flight"] == [other]
@@ -405,7 +413,7 @@ class TestFailed:
             group.taken(node, max_failed=1)
             group.taken(node, state="failed", reason="drain timed out")
 
-        refused = group.slot(third, max_failed=1, wait_timeout=120)
+        refused = group.slot(third, max_failed=1, wait_timeout=AT_ONCE)
 
         assert refused["error"] == "refused"
         assert "2 nodes failed in this operation and max_failed is 1" in refused["msg"]
@@ -470,7 +478,7 @@ class TestNamespace:
 
         def work(node):
             start.wait()
-            return group.slot(node, operation=f"operation-{node}", max_unavailable="100%", wait_timeout=60)
+            return group.slot(node, operation=f"operation-{node}", max_unavailable="100%", wait_timeout=PATIENCE)
 
         with ThreadPoolExecutor(NODES) as pool:
             results = list(pool.map(work, group.nodes))

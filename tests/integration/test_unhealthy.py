@@ -13,9 +13,10 @@ from integration.support.playbooks import CORDON, Rolling
 from integration.support.realnodes import NEVER, member, noted_reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from lab.patience import PATIENCE
 
-# Of a node that does not come back, a run only knows that it waits in vain.
-PATIENCE = 200
+# Of who is told in time that nobody gets another slot.
+SLOT_TIMEOUT = PATIENCE // 2
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_wai
     hosts = {deaf: {"rolling_reboot_before_drain_tasks": rolling.tasks("ask", away)}, other: {}}
     before = rolling.boot_ids(names)
 
-    done = rolling.start(hosts, "--forks=1", operation="deaf", slot_timeout=20).done(PATIENCE)
+    done = rolling.start(hosts, "--forks=1", operation="deaf", slot_timeout=SLOT_TIMEOUT).done()
 
     assert done.code != 0
     assert rolling.boot_ids(names) == before
@@ -114,7 +115,7 @@ def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_wai
     assert list(rolling.failures("deaf")) == [deaf]
     assert deaf in done.detail(other)
     # It is told of the failure, and does not merely run out of time.
-    assert "within 20 s" not in done.detail(other)
+    assert f"within {SLOT_TIMEOUT} s" not in done.detail(other)
     rolling.assert_nothing_left(names)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from .errors import LabError
+from .patience import PATIENCE
 
 MOUNTS = Path("/sys/fs/cgroup")
 # A group is served like one process, whatever is in it, so under a busy machine's many processes a control plane would
@@ -60,7 +61,7 @@ class Cgroup:
         """All processes in it and below."""
         return {pid for path in self.paths for pid in _processes(path)}
 
-    def kill(self, timeout: float = 20.0) -> None:
+    def kill(self, timeout: float = PATIENCE) -> None:
         """End everything in it at once, as when the power goes."""
         deadline = time.monotonic() + timeout
         while pids := self.processes():

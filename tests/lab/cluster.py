@@ -22,6 +22,7 @@ from .errors import LabError
 from .network import Network
 from .node import Node, existing
 from .paths import Paths
+from .patience import PATIENCE
 from .progress import say, step
 
 
@@ -96,7 +97,7 @@ class Lab:
         with self._lock():
             self._control_plane().stop_apiserver()
 
-    def simulate(self, names: Sequence[str], labels: Mapping[str, str] | None = None, timeout: float = 120.0) -> None:
+    def simulate(self, names: Sequence[str], labels: Mapping[str, str] | None = None) -> None:
         """Make simulated nodes of these names, and wait until they are Ready."""
         if not names:
             return
@@ -104,7 +105,7 @@ class Lab:
         for start in range(0, len(missing), 500):
             batch = missing[start : start + 500]
             self.kubectl("create", "-f", "-", stdin=kwok.manifest(batch, labels or {}))
-        self.wait_ready(names, timeout)
+        self.wait_ready(names)
         self.write_inventory()
 
     def unsimulate(self, names: Iterable[str] | None = None, prefix: str | None = None) -> None:
@@ -132,7 +133,7 @@ class Lab:
             if (condition["type"], condition["status"]) == ("Ready", "True")
         }
 
-    def wait_ready(self, names: Iterable[str], timeout: float = 120.0) -> None:
+    def wait_ready(self, names: Iterable[str], timeout: float = PATIENCE) -> None:
         """Until all of them are Ready; real ones in their present boot, because an earlier one's report may stand."""
         wanted = set(names)
         real = [node for node in existing(self.paths, self.network) if node.name in wanted]
@@ -249,7 +250,7 @@ class Lab:
         # Without it the first pods would be refused.
         _wait(
             lambda: bool(self.kubectl("get", "serviceaccount", "default", "--ignore-not-found", "-o", "name")),
-            30,
+            PATIENCE,
             lambda: "the controller manager makes no service account",
         )
         return plane

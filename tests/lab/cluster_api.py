@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-import socket
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +24,8 @@ from .cluster import Lab
 from .commands import direct_environment, run
 from .control_plane import ControlPlane
 from .errors import LabError
+from .patience import PATIENCE
+from .ports import free_port
 from .processes import Process
 from .progress import step
 
@@ -33,7 +34,6 @@ INFRASTRUCTURE = f"infrastructure.{GROUP}"
 MACHINE_KIND, TEMPLATE_KIND = "LabMachine", "LabMachineTemplate"
 NAME = "cluster-api"
 CONTROL_PLANE = f"{GROUP}/control-plane"
-PATIENCE = 120.0
 _MODULE = "sigs.k8s.io/cluster-api"
 # The kubeadm control plane is a kind alone here: its controller is another program.
 _KINDS = (
@@ -66,7 +66,7 @@ class ClusterApi:
             return
         kinds = self._build()
         with step("Cluster API"):
-            port = _free_port()
+            port = free_port()
             serving = self._identities()
             self._install(kinds, port)
             self._start(port, serving)
@@ -86,7 +86,7 @@ class ClusterApi:
                 patch = '{"metadata": {"finalizers": null}}'
                 self._lab.kubectl("patch", kind, *where, name, "--type=merge", f"--patch={patch}")
         if installed:
-            self._lab.kubectl("delete", "crd", *installed, "--wait=true", f"--timeout={PATIENCE:.0f}s")
+            self._lab.kubectl("delete", "crd", *installed, "--wait=true", f"--timeout={PATIENCE}s")
 
     def tail(self) -> str:
         """The end of its log."""
@@ -141,7 +141,7 @@ class ClusterApi:
         self._lab.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=manifest)
         names = [definition["metadata"]["name"] for definition in definitions]
         established = "--for=condition=Established"
-        self._lab.kubectl("wait", established, f"--timeout={PATIENCE:.0f}s", "crd", *names)
+        self._lab.kubectl("wait", established, f"--timeout={PATIENCE}s", "crd", *names)
 
     def _start(self, port: int, serving: Path) -> None:
         self.process.log.unlink(missing_ok=True)
@@ -174,7 +174,7 @@ class ClusterApi:
             if not self.is_up:
                 raise LabError(f"Cluster API's controller ended, the last of its log is:\n{self.tail()}")
             if time.monotonic() > deadline:
-                raise LabError(f"Cluster API: after {PATIENCE:.0f} s not yet: {what}; see {self.process.log}")
+                raise LabError(f"Cluster API: after {PATIENCE} s not yet: {what}; see {self.process.log}")
             time.sleep(0.2)
 
 
@@ -216,9 +216,3 @@ def _keep_kinds(folder: Path) -> None:
         for path in Path(found["Dir"]).glob(pattern):
             (temporary / path.name).write_bytes(path.read_bytes())
     temporary.rename(folder)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])

@@ -18,6 +18,7 @@ from .commands import direct_environment
 from .errors import LabError
 from .network import Network
 from .paths import PACKAGE, Paths
+from .patience import PATIENCE
 from .processes import Process
 
 API_PORT = 6443
@@ -94,7 +95,7 @@ class ControlPlane:
     def _kubeconfig(self, name: str) -> Path:
         return self.paths.pki / f"{name}.kubeconfig"
 
-    def _wait_ready(self, timeout: float = 90.0) -> None:
+    def _wait_ready(self, timeout: float = PATIENCE) -> None:
         context = ssl.create_default_context(cafile=str(self.paths.pki / "ca.crt"))
         opener = urllib.request.build_opener(
             # The machine's proxy, if it has one, cannot reach the lab.

@@ -17,6 +17,7 @@ from .commands import run
 from .errors import LabError
 from .network import Network
 from .paths import PACKAGE, Paths
+from .patience import PATIENCE
 from .processes import Process
 
 NAME = "node-{}"
@@ -120,16 +121,16 @@ class Node:
             *("-o", "ServerAliveCountMax=3"),
         ]
 
-    def ssh(self, command: str, timeout: float = 60.0) -> str:
-        argv = ["ssh", *self.ssh_arguments(), "-o", "ConnectTimeout=5", "-o", "BatchMode=yes"]
+    def ssh(self, command: str, timeout: float = PATIENCE) -> str:
+        argv = ["ssh", *self.ssh_arguments(), "-o", "ConnectTimeout=60", "-o", "BatchMode=yes"]
         return run([*argv, f"root@{self.address}", command], timeout=timeout)
 
-    def wait_boot_id(self, timeout: float = 60.0) -> str:
+    def wait_boot_id(self, timeout: float = PATIENCE) -> str:
         """Until one can log in; the id of the boot that is met then."""
         deadline = time.monotonic() + timeout
         while True:
             try:
-                return self.ssh("cat /proc/sys/kernel/random/boot_id", timeout=10).strip()
+                return self.ssh("cat /proc/sys/kernel/random/boot_id", timeout=20).strip()
             except LabError as error:
                 if self.supervisor.pid() is None:
                     raise LabError(f"{self.name} went off; its console says:\n{self.supervisor.tail()}") from error

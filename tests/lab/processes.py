@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import LabError
+from .patience import PATIENCE
 
 
 def start_time(pid: int) -> str | None:
@@ -88,7 +89,7 @@ class Process:
         pid = self.pid()
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + PATIENCE
             while self.pid() is not None:
                 if time.monotonic() > deadline:
                     raise LabError(f"{self.name} (pid {pid}) does not end")

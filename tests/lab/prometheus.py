@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -19,10 +18,11 @@ from typing import Any
 
 from .commands import direct_environment, run
 from .errors import LabError
+from .patience import PATIENCE
+from .ports import free_port
 from .progress import step
 
 PACKAGE = "prometheus"
-PATIENCE = 60.0
 # Short, because a test waits for it; the usual one is a minute.
 EVALUATED_EVERY = "200ms"
 
@@ -72,9 +72,7 @@ class Prometheus:
         self._binary = binary
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._address = f"127.0.0.1:{free.getsockname()[1]}"
+        self._address = f"127.0.0.1:{free_port()}"
         self.url = f"http://{self._address}{self.PATH}"
         # The machine's proxy, if it has one, can't reach it.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -124,7 +122,7 @@ class Prometheus:
         self._write([dict(rule) for rule in rules], every)
         if not self._process:
             return
-        with self._opener.open(urllib.request.Request(f"{self.url}/-/reload", method="POST"), timeout=10):
+        with self._opener.open(urllib.request.Request(f"{self.url}/-/reload", method="POST"), timeout=PATIENCE):
             pass
         if every == EVALUATED_EVERY:
             self._until("its rules are evaluated", lambda: self._evaluated([rule["alert"] for rule in rules]))
@@ -134,11 +132,11 @@ class Prometheus:
         (self._folder / "rules.yml").write_text(json.dumps({"groups": groups}))
 
     def _ready(self) -> bool:
-        with self._opener.open(f"{self.url}/-/ready", timeout=5):
+        with self._opener.open(f"{self.url}/-/ready", timeout=PATIENCE):
             return True
 
     def _evaluated(self, names: list[str]) -> bool:
-        with self._opener.open(f"{self.url}/api/v1/rules", timeout=5) as answer:
+        with self._opener.open(f"{self.url}/api/v1/rules", timeout=PATIENCE) as answer:
             groups = json.load(answer)["data"]["groups"]
         rules = [rule for group in groups for rule in group["rules"]]
         return sorted(rule["name"] for rule in rules) == sorted(names) and all(rule["health"] == "ok" for rule in rules)
@@ -154,5 +152,5 @@ class Prometheus:
                     log = (self._folder / "log").read_text(errors="replace")[-2000:]
                     raise LabError(f"Prometheus ended, the last of its log is:\n{log}") from error
             if time.monotonic() > deadline:
-                raise LabError(f"Prometheus: after {PATIENCE:.0f} s not yet: {what}")
+                raise LabError(f"Prometheus: after {PATIENCE} s not yet: {what}")
             time.sleep(0.05)

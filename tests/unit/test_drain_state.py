@@ -9,6 +9,7 @@ import itertools
 from dataclasses import replace
 
 import pytest
+from examples import share
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -302,8 +303,8 @@ class AFreeingBudget(RuleBasedStateMachine):
                 self.state.refused(item.uid, self.now, "full", retry_after=None, by_budget=True)
 
 
-AnyCourse.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
-AFreeingBudget.TestCase.settings = settings(max_examples=100, stateful_step_count=15, deadline=None)
+AnyCourse.TestCase.settings = settings(max_examples=share(2), stateful_step_count=40)
+AFreeingBudget.TestCase.settings = settings(stateful_step_count=15)
 TestAnyCourse = AnyCourse.TestCase
 TestAFreeingBudget = AFreeingBudget.TestCase
 

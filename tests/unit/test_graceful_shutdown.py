@@ -390,10 +390,15 @@ def test_ansibles_own_numbers_take_no_longer_than_others(node):
     class Tagged(int):
         """As a number of a playbook is, which knows where it stands."""
 
-    started = time.monotonic()
+        compared = 0
+        __hash__ = int.__hash__
+
+        def __eq__(self, other):
+            Tagged.compared += 1
+            assert Tagged.compared < 10_000, "searched number by number"
+            return int(self) == other
 
     assert node.run(by_priority=[{"priority": Tagged(7), "seconds": Tagged(5)}])["needed"] == 5
-    assert time.monotonic() - started < 30
 
 
 def test_a_kubelet_without_any_file_is_refused(node):

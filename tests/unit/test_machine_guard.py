@@ -499,5 +499,5 @@ class Runs(RuleBasedStateMachine):
                     rules.check_ours(self.item, "backup", other)
 
 
-Runs.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+Runs.TestCase.settings = settings(stateful_step_count=30)
 TestRuns = Runs.TestCase

@@ -18,7 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._teller import
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Changed, Listed
 
 # Long enough for a busy machine; a test that gets there has failed.
-PATIENCE = 30
+PATIENCE = 600
 
 
 class Server:

@@ -33,7 +33,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import 
 
 THINGS = "/api/v1/things"
 # Long enough for a busy machine; a test that gets there has failed.
-PATIENCE = 30
+PATIENCE = 600
 
 
 def thing(name: str, version: int, **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import InvalidInput
@@ -227,7 +227,6 @@ def minute_by_minute(windows, zone, begin, minutes):
     return found
 
 
-@settings(deadline=None, max_examples=150)
 @given(
     windows=WINDOWS,
     jump=st.sampled_from(JUMPS),

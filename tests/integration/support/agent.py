@@ -17,6 +17,7 @@ from typing import Any, Callable
 
 import jinja2
 import yaml
+from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
@@ -26,6 +27,7 @@ from lab import Lab
 from lab.commands import run
 from lab.errors import LabError
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
 
 ROLE = CHECKOUT / "roles/node_agent"
 PROGRAM = "/usr/local/lib/holdfast-agent"
@@ -34,8 +36,6 @@ TEXTFILE = "/var/lib/node_exporter/holdfast.prom"
 RBAC = CHECKOUT / "docs/node_agent_rbac.yml"
 TARGETS = ("reboot", "poweroff", "halt", "kexec", "soft-reboot")
 UNITS = {name for target in TARGETS for name in (f"{target}.target", f"systemd-{target}.service")}
-# A busy machine is no failure.
-PATIENCE = 60
 
 
 class Agent:
@@ -46,14 +46,14 @@ class Agent:
 
     # -- the node
 
-    def ssh(self, command: str, *, timeout: float = 120) -> str:
+    def ssh(self, command: str, *, timeout: float = PATIENCE) -> str:
         return self.lab.node(self.name).ssh(command, timeout)
 
     def send(self, content: str, command: str) -> None:
         """Run a command with this on its standard input."""
         node = self.lab.node(self.name)
         argv = ["ssh", *node.ssh_arguments(), "-o", "BatchMode=yes", f"root@{node.address}", command]
-        run(argv, stdin=content, timeout=60)
+        run(argv, stdin=content, timeout=PATIENCE)
 
     @property
     def boot_id(self) -> str:
@@ -223,16 +223,18 @@ def until(look: Callable[[], Any], told: Callable[[], Any] = lambda: "", seconds
 @contextlib.contextmanager
 def agents_on(lab: Lab, cluster: Cluster, names: tuple[str, ...]) -> Iterator[dict[str, Agent]]:
     """The agent on these nodes, for a while."""
-    apply_rbac(lab)
     found = {name: Agent(lab, cluster, name) for name in names}
-    lab.wait_ready(names)
-    try:
-        for agent in found.values():
-            agent.install()
-        yield found
-    finally:
-        for agent in found.values():
-            agent.remove()
+    # Where the role is tested, the rights of all agents come and go.
+    with turn(lab, "agents", shared=True):
+        apply_rbac(lab)
+        lab.wait_ready(names)
+        try:
+            for agent in found.values():
+                agent.install()
+            yield found
+        finally:
+            for agent in found.values():
+                agent.remove()
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ import yaml
 
 from lab import Lab
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
 
 
 class Ansible:
@@ -35,6 +36,8 @@ class Ansible:
             "ANSIBLE_LOCALHOST_WARNING": "False",
             "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
             "ANSIBLE_RETRY_FILES_ENABLED": "False",
+            # For a connection; a busy node may not let one in at once.
+            "ANSIBLE_TIMEOUT": "60",
             "ANSIBLE_HOME": str(self.folder / "home"),
             **more,
         }
@@ -48,7 +51,7 @@ class Ansible:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=PATIENCE,
         )
 
     def tasks(

@@ -10,7 +10,6 @@ import contextlib
 import importlib
 import json
 import os
-import socket
 import ssl
 import subprocess
 import sys
@@ -29,8 +28,9 @@ from lab.metal3.redfish import system_id
 from lab.metal3.settings import Settings
 from lab.metal3.switches import Switch, switch
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
+from lab.ports import free_port
 
-PATIENCE = 60
 _PEERS = Path(sys.prefix).parent / "venv-peers"
 _GENERAL = "lib/python3*/site-packages/ansible_collections/community/general"
 
@@ -82,9 +82,7 @@ class Bmcs:
         self._machines = {node: switch(lab, world.cluster, node) for node in nodes}
         for node in nodes:
             self.faults(node)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         self.url = f"https://127.0.0.1:{self._port}"
         self.ca = lab.paths.pki / "ca.crt"
         Authority(lab.paths.pki).server("bmc", [], ["127.0.0.1"]).write(self._folder, "tls")
@@ -154,7 +152,7 @@ class Bmcs:
     def get(self, node: str) -> dict[str, Any]:
         """A node's system, as the service describes it."""
         request = urllib.request.Request(self._path(node), headers=self._headers)
-        with self._opener.open(request, timeout=10) as answer:
+        with self._opener.open(request, timeout=PATIENCE) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 
@@ -165,7 +163,7 @@ class Bmcs:
             data=json.dumps({"ResetType": kind}).encode(),
             headers=self._headers,
         )
-        with self._opener.open(request, timeout=10):
+        with self._opener.open(request, timeout=PATIENCE):
             pass
 
     def _path(self, node: str) -> str:

@@ -21,11 +21,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster impor
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import retry_conflicts
 from lab import kwok
+from lab.patience import PATIENCE
 
 FAILOVER, RECOVER = "holdfast.kubernetes.failover", "holdfast.kubernetes.recover"
 OURS = "holdfast.dev/"
-# A run has twice the tasks of a reboot, and a busy machine is no failure.
-PATIENCE = 360
 TAINT = "node.kubernetes.io/out-of-service"
 AUDIT = paths.one(paths.config_maps("holdfast"), "failovers")
 _LEASES = paths.leases("kube-node-lease")
@@ -223,7 +222,7 @@ class Failovers:
         return self.start(*nodes, **more).done(PATIENCE)
 
     def recover(self, *nodes: str, **more: Any) -> Done:
-        return self.run(*nodes, playbook=RECOVER, **{"ready_timeout": 60, **more})
+        return self.run(*nodes, playbook=RECOVER, **{"ready_timeout": PATIENCE, **more})
 
     def until_ready(self, app: str, replicas: int) -> None:
         """All pods of a StatefulSet."""

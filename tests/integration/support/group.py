@@ -18,8 +18,8 @@ from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
 from lab import Lab
+from lab.patience import PATIENCE
 
-PATIENCE = 60.0
 _MODULES = "ansible_collections.holdfast.kubernetes.plugins.modules"
 
 
@@ -36,7 +36,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
     """What a condition gives as soon as it is true."""
     deadline = time.monotonic() + PATIENCE
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"after {PATIENCE:.0f} s: {what}"
+        assert time.monotonic() < deadline, f"after {PATIENCE} s: {what}"
         time.sleep(0.05)
     return found
 

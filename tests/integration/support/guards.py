@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from integration.support.machines_capi import PATIENCE, Fleet
+from integration.support.machines_capi import Fleet
 from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
+from lab.patience import PATIENCE
 
 GUARD = "holdfast.kubernetes.guard_machine"
 HOOK, OWNER = "machine-guard", "holdfast.kubernetes"

@@ -27,11 +27,13 @@ from typing import Any
 import urllib3
 from kubernetes import config
 
+from lab.patience import PATIENCE
+
 NODES = "/api/v1/nodes"
 CONFIG_MAPS = "/api/v1/namespaces/holdfast/configmaps"
 # How long one watch lasts. Before it ends, the server sends a bookmark.
 _WATCH = 240
-_CATCH_UP = 60
+_CATCH_UP = PATIENCE
 
 
 class Gap(Exception):
@@ -89,7 +91,7 @@ class _Stream:
         self._thread.start()
 
     def _get(self, query: dict[str, str]) -> Any:
-        return json.loads(self._request(query, timeout=30).data)
+        return json.loads(self._request(query, timeout=PATIENCE).data)
 
     def _request(self, query: dict[str, str], *, timeout: float, preload: bool = True) -> Any:
         configuration = self._api.configuration

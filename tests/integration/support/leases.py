@@ -43,5 +43,10 @@ class Leases:
         except NotFound:
             return ""
 
+    def last_sign(self, name: str) -> str:
+        """The last sign of life of a run that there was, also where its Lease is gone."""
+        told = (change.object for change in list(self._recorder.changes))
+        return max(item["spec"]["renewTime"] for item in told if item["metadata"]["name"] == name)
+
     def _is_ours(self, lease: dict[str, Any]) -> bool:
         return bool((lease.get("spec") or {}).get("holderIdentity") == self._holder)

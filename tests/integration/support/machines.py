@@ -12,11 +12,11 @@ from typing import Any
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
+from lab.patience import PATIENCE
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _GROUP = "cluster.x-k8s.io"
 _NAME = f"machines.{_GROUP}"
-_PATIENCE = 60
 
 
 @contextlib.contextmanager
@@ -26,13 +26,13 @@ def installed(cluster: Cluster) -> Iterator[None]:
         yield
         return
     cluster.create(_CRDS, _definition())
-    found = wait_for(cluster, _CRDS, _NAME, _established, Deadline(_PATIENCE))
+    found = wait_for(cluster, _CRDS, _NAME, _established, Deadline(PATIENCE))
     assert _established(found), found
     try:
         yield
     finally:
         cluster.delete(paths.one(_CRDS, _NAME))
-        assert wait_for(cluster, _CRDS, _NAME, lambda item: item is None, Deadline(_PATIENCE)) is None
+        assert wait_for(cluster, _CRDS, _NAME, lambda item: item is None, Deadline(PATIENCE)) is None
 
 
 class Machine:

@@ -18,9 +18,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Changed, Deadline, Follower, wait_for
 from lab import Lab, kwok, machines
 from lab.cluster_api import GROUP, INFRASTRUCTURE, ClusterApi
+from lab.patience import PATIENCE
 
-# A busy machine is no failure: what waits this long waits in vain.
-PATIENCE = 300
 NAME = "capi"
 PRE_DRAIN = f"pre-drain.delete.hook.machine.{GROUP}"
 PRE_TERMINATE = f"pre-terminate.delete.hook.machine.{GROUP}"

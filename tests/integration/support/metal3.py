@@ -30,9 +30,11 @@ from lab.metal3.settings import Settings, Times, path_of
 from lab.metal3.switches import Switch, switch
 from lab.metal3.webhook import configuration, serving
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
 
-PATIENCE = 60
 BASE = "reboot.metal3.io"
+# A busy machine takes its time to end, and is not switched off hard for that.
+PATIENT = replace(Times.quick(), soft_timeout=float(PATIENCE))
 _KINDS = CHECKOUT / "tests/lab/metal3/crds"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -165,22 +167,22 @@ class Host:
 
         retry_conflicts(attempt)
 
-    def until(self, condition: Callable[[Object], bool], seconds: float = PATIENCE) -> Object:
+    def until(self, condition: Callable[[Object], bool]) -> Object:
         """Wait for the object to be so."""
         found = wait_for(
             self.cluster,
             self.collection,
             self.name,
             lambda item: item is not None and condition(item),
-            Deadline(seconds),
+            Deadline(PATIENCE),
         )
         assert found is not None
         assert condition(found), found
         return found
 
-    def until_told(self, *, on: bool, seconds: float = PATIENCE) -> Object:
+    def until_told(self, *, on: bool) -> Object:
         """Wait until the status has this power."""
-        return self.until(lambda host: host["status"]["poweredOn"] is on, seconds)
+        return self.until(lambda host: host["status"]["poweredOn"] is on)
 
     def cut(self) -> None:
         """Pull the plug: neither metal3 nor the machine hears of it."""
@@ -244,14 +246,12 @@ class Hosts:
         """Make the host that a node is, as metal3 would have left it; faults come later, by ``Host.faults``.
 
         Args:
-            times: How long metal3 takes; by default little, but a real machine has a minute to end by itself.
+            times: How long metal3 takes; by default little, but a machine has all the time to end by itself.
             status: Instead of what the state and the machine's power say.
             spec: ``online``, ``disablePowerOff`` and so on.
         """
         name = name or f"host-{node}"
-        # A real machine takes its time to end, a busy one more of it.
-        quick = replace(Times.quick(), soft_timeout=60.0) if node in self.lab.nodes else Times.quick()
-        settings = Settings(node, times or quick)
+        settings = Settings(node, times or PATIENT)
         path = paths.one(hosts_path(self.namespace), name)
         host = Host(
             self.cluster,
@@ -378,7 +378,7 @@ class Fenced:
         world.cluster.merge(paths.node(self.node), {"spec": {"providerID": provider}})
 
     def run(self, state="present", *, key="ours", check_mode=False, **more):
-        options = {"wait_timeout": 60, **({"key": key} if key else {}), **more}
+        options = {"wait_timeout": PATIENCE, **({"key": key} if key else {}), **more}
         return self.world.run(reboot_annotation, check_mode=check_mode, node=self.node, state=state, **options)
 
     @property

@@ -21,11 +21,10 @@ import yaml
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from lab.inventory import PACKAGE
+from lab.patience import PATIENCE
 
 SIMULATED_REBOOT = PACKAGE / "simulated_reboot.yml"
 PLAYBOOK = "holdfast.kubernetes.rolling_reboot"
-# A busy machine is no failure: what waits this long waits in vain.
-PATIENCE = 180.0
 _LEDGERS = "/api/v1/namespaces/holdfast/configmaps"
 OURS = "holdfast.dev/"
 OPERATION, CORDON, CLAIM = f"{OURS}operation", f"{OURS}cordon", f"{OURS}claim"

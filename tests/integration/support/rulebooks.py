@@ -21,12 +21,11 @@ import yaml
 from integration.support.playbooks import Run
 
 from lab.paths import CHECKOUT
+from lab.patience import PATIENCE
 
 EDA = CHECKOUT / "extensions/eda"
 # Beside the one that runs the tests, wherever the tree lies that is tested.
 VENV = Path(sys.prefix).parent / "venv-eda"
-# A busy machine is no failure: what waits this long waits in vain.
-PATIENCE = 400.0
 _WAITS = "Waiting for events, ruleset"
 
 

@@ -7,24 +7,45 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import threading
 from collections.abc import Iterator, Sequence
+
+from integration.support.fitness import make_fit
 
 from lab import Lab
 
+_mine = threading.local()
+
 
 @contextlib.contextmanager
-def turn(lab: Lab, thing: str, *, shared: bool = False) -> Iterator[None]:
-    """Nobody else has the thing meanwhile; with ``shared`` only those who share it, too."""
-    with (lab.kubeconfig.parent / f"{thing}.lock").open("w") as file:
+def turn(lab: Lab, thing: str, *, shared: bool = False) -> Iterator[bool]:
+    """Nobody else has the thing meanwhile; with ``shared`` only those who share it, too.
+
+    A thread that has it already keeps it: a fixture of a module may have it for all tests of that module. Gives whether
+    it is new.
+    """
+    held: set[str] = vars(_mine).setdefault("held", set())
+    path = lab.kubeconfig.parent / f"{thing}.lock"
+    if str(path) in held:
+        yield False
+        return
+    with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-        yield
+        held.add(str(path))
+        try:
+            yield True
+        finally:
+            held.discard(str(path))
 
 
 @contextlib.contextmanager
 def node_turns(lab: Lab, names: Sequence[str]) -> Iterator[None]:
-    """Nobody else has these real nodes meanwhile."""
+    """Nobody else has these real nodes meanwhile, and they are fit for use: a test that was killed may have had them.
+
+    Who has one node for long takes no other one meanwhile, or two of them may wait for each other.
+    """
     with contextlib.ExitStack() as turns:
         # All in one order, so that nobody waits for one who waits for them.
-        for name in sorted(names):
-            turns.enter_context(turn(lab, name))
+        new = [name for name in sorted(names) if turns.enter_context(turn(lab, name))]
+        make_fit(lab, new)
         yield

@@ -21,8 +21,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import 
 from lab import Lab
 from lab.csi import Mounter
 from lab.metal3.attacher import Delays
+from lab.patience import PATIENCE
 
-PATIENCE = 90
 _VOLUMES = "/api/v1/persistentvolumes"
 _DRIVERS = "/apis/storage.k8s.io/v1/csinodes"
 
@@ -107,7 +107,7 @@ class Volumes:
         Args:
             template: More of the pods' specification, such as ``tolerations``.
         """
-        self._nodes()
+        self.adopt()
         for number in range(replicas):
             self._volume(f"data-{app}-{number}")
         spec = {"nodeSelector": self.world.pool, **template}
@@ -142,8 +142,8 @@ class Volumes:
             lambda item: item is not None and item["status"].get("readyReplicas", 0) == replicas,
         )
 
-    def _nodes(self) -> None:
-        """As a kubelet does: without it the controller leaves the volumes of the node alone."""
+    def adopt(self) -> None:
+        """Mark this world's nodes as a kubelet does: without it the controller leaves the volumes of a node alone."""
         managed = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
         pool = ",".join(f"{key}={value}" for key, value in self.world.pool.items())
         for node in self.world.cluster.items(paths.NODES, label_selector=pool):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import secrets
 import threading
 from collections.abc import Callable
@@ -29,10 +28,14 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import 
     wait_for,
 )
 from lab import kwok
+from lab.patience import PATIENCE
 
-# A busy machine is no failure: what waits this long waits in vain.
-PATIENCE = 60
 IMAGE = "localhost/lab/app:1"
+
+_VERSIONS = ("resourceVersion", "managedFields")
+_TTL = "node.alpha.kubernetes.io/ttl"
+# They follow a cordon and the conditions, each a little later.
+_CONTROLLERS_TAINTS = {f"node.kubernetes.io/{what}" for what in ("unschedulable", "not-ready", "unreachable")}
 
 
 class Made:
@@ -147,13 +150,13 @@ class World:
     def cordoned(self, name: str) -> bool:
         return bool(self.node(name)["spec"].get("unschedulable"))
 
-    def set_condition(self, name: str, kind: str, status: str, reason: str) -> None:
+    def set_condition(self, name: str, kind: str, status: str, reason: str, **more: str) -> None:
         """As the kubelet or an agent would."""
 
         def attempt() -> None:
             node = self.node(name)
             others = [item for item in node["status"].get("conditions") or [] if item["type"] != kind]
-            mine = {"type": kind, "status": status, "reason": reason, "message": "by a test"}
+            mine = {"type": kind, "status": status, "reason": reason, "message": "by a test", **more}
             self.cluster.merge(
                 f"{paths.node(name)}/status",
                 {
@@ -292,15 +295,21 @@ class World:
         return self._threads.submit(self.run, module, **options)
 
     def snapshot(self, *names: str) -> dict[str, Any]:
-        """Everything of this world with its resourceVersion, and these nodes without what changes by itself."""
+        """Everything of this world with its resourceVersion, and what is kept of these nodes."""
         found: dict[str, Any] = {}
         for resource in ("pods", "poddisruptionbudgets", "leases"):
             for item in self.cluster.items(self.path(resource)):
                 found[f"{resource}/{item['metadata']['name']}"] = item["metadata"]["resourceVersion"]
-        for name in names:
-            node = copy.deepcopy(self.node(name))
-            found[name] = {"metadata": node["metadata"], "spec": node["spec"]}
-        return found
+        return found | {name: self.kept(name) for name in names}
+
+    def kept(self, name: str) -> dict[str, Any]:
+        """A node without what changes by itself."""
+        node = self.node(name)
+        metadata = {key: value for key, value in node["metadata"].items() if key not in _VERSIONS}
+        # The controller manager changes it with the size of the cluster.
+        metadata["annotations"] = {key: value for key, value in metadata["annotations"].items() if key != _TTL}
+        taints = [item for item in node["spec"].get("taints") or [] if item["key"] not in _CONTROLLERS_TAINTS]
+        return {"metadata": metadata, "spec": {**node["spec"], "taints": taints}}
 
 
 def ready(item: Object) -> bool:
@@ -309,7 +318,7 @@ def ready(item: Object) -> bool:
 
 
 def settled(node: Object, *, closed: bool = False) -> bool:
-    known = "node.alpha.kubernetes.io/ttl" in node["metadata"].get("annotations", {})
+    known = _TTL in node["metadata"].get("annotations", {})
     return ready(node) and known and (closed or untainted(node))
 
 

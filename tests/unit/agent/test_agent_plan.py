@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from examples import share
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
@@ -210,7 +211,7 @@ class Node(RuleBasedStateMachine):
 
 
 def test_whatever_comes_and_whatever_fails():
-    run_state_machine_as_test(Node, settings=settings(max_examples=40, stateful_step_count=25, deadline=None))
+    run_state_machine_as_test(Node, settings=settings(max_examples=share(0.4), stateful_step_count=25))
 
 
 def facts(**more):

@@ -1,0 +1,22 @@
+# Copyright (c) 2026 holdfast contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+"""Ports of the loopback for servers that are told theirs before they start."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import socket
+
+# Below those that the kernel gives to connections: one of these would take a port before its server is up.
+_FIRST, _COUNT = 20000, 10000
+
+
+def free_port() -> int:
+    """One that nobody listens on."""
+    while True:
+        port = _FIRST + secrets.randbelow(_COUNT)
+        with socket.socket() as trial, contextlib.suppress(OSError):
+            trial.bind(("127.0.0.1", port))
+            return port
