@@ -14,7 +14,7 @@ from pathlib import Path
 from . import host, programs, rootfs
 from .progress import Step, say, step
 
-# Measured on two cores with empty caches.
+# On 2 cores with an empty build cache of Go, while the other lane is at work.
 SECONDS = {
     "packages": 15,
     "bookworm": 45,
@@ -67,8 +67,8 @@ def announcement(first: Sequence[Part], *lanes: Sequence[Part]) -> str:
     """How long it takes: the first parts, then the longest of the lanes."""
     seconds = _sum(first) + max(map(_sum, lanes), default=0)
     parts = len(first) + sum(map(len, lanes))
-    what = "1 part is missing and is" if parts == 1 else f"{parts} parts are missing and are"
-    return f"{what} made now, once: {_about(seconds)} on two cores, less where Go's cache is warm"
+    what = "1 part is missing and takes" if parts == 1 else f"{parts} parts are missing and take"
+    return f"{what} {_about(seconds)}, once (on 2 cores, with empty caches); later starts take seconds"
 
 
 def make(first: Sequence[Part], *lanes: Sequence[Part]) -> None:

@@ -55,7 +55,7 @@ def test_parts_are_made_in_order_and_counted(capsys: pytest.CaptureFixture[str])
     assert done[0] == "first"
     assert done.index("a") < done.index("b")
     said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("lab: 4 parts are missing and are made now, once: about 4 minutes on two cores")
+    assert said[0].startswith("lab: 4 parts are missing and take about 4 minutes, once")
     assert said[1] == "lab: 1 of 4: first ..."
     assert {line.partition(": done in ")[0] for line in said if ": done in " in line} == {
         "lab: 1 of 4: first",
@@ -77,7 +77,7 @@ def test_a_part_that_fails_is_named_and_its_error_comes_through(capsys: pytest.C
     with pytest.raises(LabError, match="no network"):
         parts.make([], [Part("fetch", 30, fail)], [])
     said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("lab: 1 part is missing and is made now, once: about 30 s")
+    assert said[0].startswith("lab: 1 part is missing and takes about 30 s, once")
     assert said[-1].startswith("lab: fetch: failed after ")
 
 
