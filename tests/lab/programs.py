@@ -111,12 +111,15 @@ def build(module: Module, cache: Path, step: Step) -> None:
     temporary.mkdir(parents=True)
     env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
     progress = Progress(step)
+
+    def go(*words: str) -> str:
+        return follow(["go", *words], progress.heard, env=env, cwd=module.directory)
+
     packages = programs.values()
-    # Stale is what Go's own cache does not have.
-    stale = ["go", "list", "-deps", *module.flags(), "-f", "{{if .Stale}}{{.ImportPath}}{{end}}", *packages]
-    progress.total = len(follow(stale, progress.heard, env=env, cwd=module.directory).split())
-    command = ["go", "build", "-v", *module.flags(), "-o", f"{temporary}/", *packages]
-    follow(command, progress.heard, env=env, cwd=module.directory)
+    # Stale is what Go's own cache does not have. A program itself always is.
+    stale = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
+    progress.compile(len(go("list", "-deps", *module.flags(), "-f", stale, *packages).split()))
+    go("build", "-v", *module.flags(), "-o", f"{temporary}/", *packages)
     for name, package in programs.items():
         (temporary / executable(package)).rename(made / name)
     temporary.rmdir()
@@ -143,7 +146,12 @@ class Progress:
         self._step = step
         self._fetched = 0
         self._compiled = 0
-        self.total = 0
+        self._total = 0
+
+    def compile(self, total: int) -> None:
+        """From now on packages are compiled, so many and then the programs themselves."""
+        self._total = total
+        self._say()
 
     def heard(self, line: str) -> bool:
         """Take one line in; whether it is progress and no complaint."""
@@ -151,11 +159,16 @@ class Progress:
             self._fetched += 1
             self._step.detail = f"download of Go module {self._fetched}"
             return True
-        if not re.fullmatch(r"[\w.~/-]+", line):
+        # The import path of a package.
+        if not re.fullmatch(r"[\w.~+/-]+", line):
             return False
         self._compiled += 1
-        self._step.detail = f"{self._compiled:,} of {self.total:,} packages"
+        self._say()
         return True
+
+    def _say(self) -> None:
+        left = self._compiled < self._total
+        self._step.detail = f"{self._compiled:,} of {self._total:,} packages" if left else "linking"
 
 
 def _made(module: Module, cache: Path) -> Path:

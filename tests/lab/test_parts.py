@@ -106,10 +106,13 @@ def test_progress_is_what_go_prints() -> None:
     progress = programs.Progress(made)
     assert progress.heard("go: downloading k8s.io/api v0.36.3")
     assert made.line(20.4) == "lab: build Kubernetes and etcd: download of Go module 1, 20 s"
-    progress.total = 1940
+    progress.compile(1940)
+    assert made.line(50) == "lab: build Kubernetes and etcd: 0 of 1,940 packages, 50 s"
     for number in range(1200):
         assert progress.heard(f"k8s.io/api/core/v{number}")
     assert made.line(95) == "lab: build Kubernetes and etcd: 1,200 of 1,940 packages, 95 s"
+    progress.compile(1200)
+    assert made.line(95) == "lab: build Kubernetes and etcd: linking, 95 s"
     assert not progress.heard("# k8s.io/api/core/v1")
     assert not progress.heard("./main.go:3:1: undefined: x")
     assert not progress.heard("go: go.mod requires go >= 1.99")
