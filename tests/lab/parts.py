@@ -14,12 +14,12 @@ from pathlib import Path
 from . import host, programs, rootfs
 from .progress import Step, say, step
 
-# On 2 cores with an empty build cache of Go, while the other lane is at work.
+# On 2 cores with empty caches, downloads included, while the other lane is at work.
 SECONDS = {
     "packages": 15,
     "bookworm": 45,
     "trixie": 40,
-    "kubernetes": 300,
+    "kubernetes": 420,
     "kwok": 75,
     "cluster-api": 110,
     "csi": 30,
