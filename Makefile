@@ -67,8 +67,8 @@ measure: venv ## Write the tables of docs/testing.md from what the last run of t
 lab: venv ## Start the lab: make lab NODES=3 SIMULATED=0
 	@$(LAB) up --nodes $(NODES) --simulated $(SIMULATED)
 
-lab-setup: venv ## Build what the lab is made of, without starting it
-	@$(LAB) setup
+lab-setup: venv ## Build what such a lab is made of, without starting it
+	@$(LAB) setup --nodes $(NODES) --simulated $(SIMULATED)
 
 lab-down: venv ## Remove the lab
 	@$(LAB) down

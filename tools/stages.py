@@ -373,8 +373,9 @@ class Lab:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
             # The checks in the foreground go first; they are what somebody waits for.
+            nice = ["nice"] if shutil.which("nice") else []
             self._setup = subprocess.Popen(
-                [*(["nice"] if shutil.which("nice") else []), sys.executable, "-m", "lab", "setup"],
+                [*nice, sys.executable, "-m", "lab", "setup", f"--nodes={NODES}", f"--simulated={SIMULATED}"],
                 cwd=CHECKOUT,
                 env=environment(PYTHONPATH=str(CHECKOUT / "tests")),
                 stdin=subprocess.DEVNULL,

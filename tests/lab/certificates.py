@@ -44,7 +44,24 @@ def _name(common_name: str, groups: Sequence[str] = ()) -> x509.Name:
     return x509.Name([*organisations, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _usage(*, authority: bool) -> x509.KeyUsage:
+    """What a key is for. Python 3.13 refuses an authority that does not say that it signs certificates."""
+    return x509.KeyUsage(
+        digital_signature=not authority,
+        key_cert_sign=authority,
+        crl_sign=authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, *, authority: bool = False
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.timezone.utc)
     return (
         x509.CertificateBuilder()
@@ -55,6 +72,8 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivate
         # A day back, because a test may turn a clock.
         .not_valid_before(now - DAY)
         .not_valid_after(now + 3650 * DAY)
+        .add_extension(_usage(authority=authority), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
 
 
@@ -90,9 +109,8 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name("holdfast-lab")
         certificate = (
-            _builder(name, name, key)
+            _builder(name, name, key, authority=True)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
             .sign(key, hashes.SHA256())
         )
         return Pair(certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key))

@@ -26,10 +26,11 @@ PARTS = ("metal3", "attacher", "redfish")
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="lab", description="A real Kubernetes cluster on one machine.")
     commands = top.add_subparsers(dest="command", required=True)
-    commands.add_parser("setup", help="install and build everything that is needed")
+    setup = commands.add_parser("setup", help="install and build what a lab with so many nodes needs")
     up = commands.add_parser("up", help="start the lab, or adjust the one that runs")
-    up.add_argument("--nodes", type=_count, default=3, help="real nodes (default: 3)")
-    up.add_argument("--simulated", type=_count, default=0, help="simulated nodes (default: 0)")
+    for command in (setup, up):
+        command.add_argument("--nodes", type=_count, default=3, help="real nodes (default: 3)")
+        command.add_argument("--simulated", type=_count, default=0, help="simulated nodes (default: 0)")
     commands.add_parser("down", help="take everything away, also after a crash")
     commands.add_parser("status", help="what runs")
     power = commands.add_parser("power", help="switch a real node, hard")
@@ -88,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     lab = Lab.default()
     if options.command == "setup":
-        lab.setup()
+        lab.setup(options.nodes, options.simulated)
     elif options.command == "up":
         lab.up(options.nodes, options.simulated)
         print(usage(lab))
@@ -114,6 +115,7 @@ def _run(options: argparse.Namespace) -> int:
         else:
             cluster_api.down()
     elif options.command == "simulate":
+        lab.start_kwok()
         with step(f"{options.count} simulated nodes"):
             lab.simulate(kwok.names(options.count, options.prefix), dict(options.label))
     elif options.command == "unsimulate":

@@ -10,11 +10,10 @@ import fcntl
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from . import host, image, inventory, kwok, network, programs, rootfs, trees
+from . import host, image, inventory, kwok, network, parts, programs, rootfs, trees
 from .cgroups import Cgroup
 from .commands import direct_environment, run
 from .control_plane import ControlPlane
@@ -101,6 +100,10 @@ class Lab:
         """Make simulated nodes of these names, and wait until they are Ready."""
         if not names:
             return
+        self.start_kwok()
+        present = set(names) & set(self.simulated)
+        # kwok writes a node's status once. One that is no longer Ready stays so.
+        self._delete_simulated(sorted(present - set(self.ready())))
         missing = sorted(set(names) - set(self.simulated))
         for start in range(0, len(missing), 500):
             batch = missing[start : start + 500]
@@ -114,10 +117,16 @@ class Lab:
         wanted = found if names is None else sorted(set(names) & set(found))
         if prefix is not None:
             wanted = [name for name in wanted if kwok.belongs(name, prefix)]
-        for start in range(0, len(wanted), 200):
-            # One request for many: node by node, kubectl takes a fifth of a second for each.
-            self.kubectl("delete", "--raw", kwok.collection(wanted[start : start + 200]))
+        self._delete_simulated(wanted)
         self.write_inventory()
+
+    def start_kwok(self) -> None:
+        """Start what plays the kubelets of simulated nodes; it is built when it is first asked for."""
+        if self._control_plane().process("kwok").pid() is not None:
+            return
+        with self._lock():
+            self.provide([programs.KWOK])
+            self._control_plane().start_kwok()
 
     def boot_id(self, name: str) -> str:
         """The bootID that the cluster knows."""
@@ -158,17 +167,17 @@ class Lab:
     def is_up(self) -> bool:
         return bool(network.owned(self.paths.root)) and self.paths.kubeconfig.exists()
 
-    def setup(self) -> None:
-        """Install and build what is missing."""
+    def setup(self, nodes: int, simulated: int) -> None:
+        """Install and build what is missing for a lab with so many nodes."""
         host.check()
         with self._lock():
-            self._setup()
+            self._setup(nodes, simulated)
 
     def up(self, nodes: int, simulated: int) -> None:
         """Start what does not run, and adjust the number of nodes."""
         host.check()
         with self._lock():
-            self._setup()
+            self._setup(nodes, simulated)
             begin = time.monotonic()
             with step("control plane"):
                 plane = self._start()
@@ -178,6 +187,8 @@ class Lab:
         with step(f"{simulated} simulated nodes", quiet_below=0.5):
             wanted = kwok.names(simulated)
             self.unsimulate([name for name in self.simulated if kwok.belongs(name, kwok.PREFIX) and name not in wanted])
+            if self.simulated:
+                self.start_kwok()
             self.simulate(wanted)
         self.write_inventory()
         say(f"lab: up after {time.monotonic() - begin:.1f} s")
@@ -210,23 +221,22 @@ class Lab:
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
-        """Nobody else builds meanwhile: several labs may share a cache."""
+        """No other lab builds meanwhile: several may share a cache."""
         with _locked(self.paths.cache / "lab.lock"):
             yield
 
-    def _setup(self) -> None:
+    def provide(self, modules: Sequence[programs.Module], nodes: int = 0) -> None:
+        """Have the programs of these modules in ``bin``, and the root file systems of so many nodes."""
+        cache = self.paths.cache
         with self.building():
-            self._build()
+            # What cannot be helped comes first, before minutes of work.
+            programs.check(cache, modules)
+            parts.make(parts.packages(), parts.trees(cache, rootfs.suites(nodes)), parts.modules(cache, modules))
+            self.paths.make()
+            programs.install(modules, cache, self.bin)
 
-    def _build(self) -> None:
-        # What cannot be helped comes first, before minutes of work.
-        programs.check(self.paths.cache)
-        host.install()
-        self.paths.make()
-        with ThreadPoolExecutor() as pool:
-            trees = pool.submit(rootfs.make, self.paths.cache)
-            programs.build(self.paths.cache, self.bin)
-            trees.result()
+    def _setup(self, nodes: int, simulated: int) -> None:
+        self.provide([programs.KUBERNETES, *([programs.KWOK] if simulated else [])], nodes)
         image.make(self.paths.node_bin / "app.tar")
         programs.place(self.bin / "kubelet", self.paths.node_bin / "kubelet")
         if not self.paths.ssh_key.exists():
@@ -270,6 +280,11 @@ class Lab:
                 node.make(authority, plane.url)
                 node.power_on()
             self.wait_ready(node.name for node in nodes)
+
+    def _delete_simulated(self, names: Sequence[str]) -> None:
+        for start in range(0, len(names), 200):
+            # One request for many: node by node, kubectl takes a fifth of a second for each.
+            self.kubectl("delete", "--raw", kwok.collection(names[start : start + 200]))
 
     def _control_plane(self) -> ControlPlane:
         return ControlPlane(self.paths, self.network)

@@ -100,9 +100,8 @@ class ClusterApi:
     def _build(self) -> list[Path]:
         """The program, and the definitions of its kinds out of the same Go module."""
         cache = self._paths.cache
-        programs.check(cache, [programs.CLUSTER_API])
+        self._lab.provide([programs.CLUSTER_API])
         with self._lab.building():
-            programs.build(cache, self._paths.bin, [programs.CLUSTER_API])
             folder = cache / "programs" / programs.CLUSTER_API.key() / "kinds"
             if not folder.exists():
                 _keep_kinds(folder)

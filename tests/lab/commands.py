@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .errors import LabError
@@ -44,6 +45,41 @@ def run(
         raise LabError(f"{words[0]} is missing") from error
     except subprocess.TimeoutExpired as error:
         raise LabError(f"{' '.join(words[:4])}: no end after {timeout} s") from error
-    if done.returncode != 0:
-        raise LabError(f"{' '.join(words[:6])}: exit status {done.returncode}\n{done.stderr.strip()[-3000:]}")
+    _check(words, done.returncode, done.stderr)
     return done.stdout
+
+
+def follow(
+    argv: Sequence[str | Path],
+    heard: Callable[[str], bool],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> str:
+    """Run a program that reports progress on standard error, and return what it printed.
+
+    ``heard`` gets each line of standard error. It returns True for progress, which is left out of the error.
+    """
+    words = [str(word) for word in argv]
+    with (
+        tempfile.TemporaryFile("w+") as printed,
+        subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=None if env is None else dict(env),
+            cwd=cwd,
+        ) as process,
+    ):
+        assert process.stderr
+        complaints = [line for line in process.stderr if not heard(line.rstrip())]
+        _check(words, process.wait(), "".join(complaints))
+        printed.seek(0)
+        return printed.read()
+
+
+def _check(words: Sequence[str], status: int, complaints: str) -> None:
+    if status != 0:
+        raise LabError(f"{' '.join(words[:6])}: exit status {status}\n{complaints.strip()[-3000:]}")

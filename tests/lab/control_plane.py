@@ -48,7 +48,8 @@ class ControlPlane:
 
     @property
     def names(self) -> list[str]:
-        return ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"]
+        always = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+        return [*always, "kwok"] if self.process("kwok").record.exists() else always
 
     def identities(self) -> Authority:
         """Make what is missing of keys, certificates and kubeconfigs."""
@@ -74,12 +75,14 @@ class ControlPlane:
         return authority
 
     def start(self) -> None:
-        """Start what does not run, and wait until the API answers."""
+        """Start what does not run, and wait until the API answers. Simulated nodes need kwok as well."""
         self.cgroup.make()
         self._start("etcd", self._etcd())
         self.start_apiserver()
         self._start("kube-controller-manager", self._controller_manager())
         self._start("kube-scheduler", self._scheduler())
+
+    def start_kwok(self) -> None:
         self._start("kwok", self._kwok())
 
     def start_apiserver(self) -> None:

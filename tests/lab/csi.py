@@ -38,10 +38,8 @@ class Mounter:
 
     def install(self, nodes: Iterable[str]) -> None:
         """Start it on these nodes; their kubelets hear of it a moment later."""
-        cache = self._lab.paths.cache
-        programs.check(cache, [programs.CSI])
+        self._lab.provide([programs.CSI])
         with self._lab.building():
-            programs.build(cache, self._lab.bin, [programs.CSI])
             programs.place(self._lab.bin / _PROGRAM, self._lab.paths.node_bin / _PROGRAM)
         for node in nodes:
             unit = _UNIT.format(driver=self._driver, programs=PROGRAMS, program=_PROGRAM, node=node)

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from .commands import run
 from .errors import LabError
-from .progress import say, step
+from .progress import say
 
 PACKAGES = (
     "busybox-static",
@@ -35,17 +36,18 @@ def check() -> None:
         raise LabError("the lab needs root: it boots machines, makes a bridge and mounts file systems")
 
 
-def install() -> None:
-    """Install the Debian packages that are missing, and only those."""
-    missing = [name for name in PACKAGES if not _installed(name)]
-    if not missing:
-        return
+def missing() -> list[str]:
+    """The Debian packages that are not installed."""
+    return [name for name in PACKAGES if not _installed(name)]
+
+
+def install(packages: Sequence[str]) -> None:
+    """Install Debian packages."""
     if not shutil.which("apt-get"):
-        raise LabError(f"the lab needs what Debian calls {' '.join(missing)}; install it")
-    with step(f"install {' '.join(missing)}"):
-        env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        run(["apt-get", "update", "-q"], env=env)
-        run(["apt-get", "install", "-qy", "--no-install-recommends", *missing], env=env)
+        raise LabError(f"the lab needs what Debian calls {' '.join(packages)}; install it")
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    run(["apt-get", "update", "-q"], env=env)
+    run(["apt-get", "install", "-qy", "--no-install-recommends", *packages], env=env)
 
 
 def raise_limits() -> None:

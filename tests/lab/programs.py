@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Kubernetes, etcd, kwok, Cluster API and a driver of ours, built from pinned Go modules and kept by what they are."""
+"""Kubernetes, etcd, kwok, Cluster API and the lab's own driver: built from pinned Go modules, kept by what they are."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .commands import run
+from .commands import follow, run
 from .errors import LabError
 from .paths import PACKAGE
-from .progress import step
+from .progress import Step
 
 MODULES = PACKAGE / "programs"
 
 
 @dataclass(frozen=True)
 class Module:
-    """A go.mod of ours and the programs that it pins: name to package."""
+    """One of the lab's go.mod files and the programs that it pins: name to package."""
 
     name: str
+    title: str
     programs: dict[str, str]
     # The module whose version the programs report as their own.
     versioned: str = ""
@@ -53,6 +54,7 @@ class Module:
 
 KUBERNETES = Module(
     "kubernetes",
+    "Kubernetes and etcd",
     {
         "etcd": "go.etcd.io/etcd/server/v3",
         **{
@@ -62,11 +64,10 @@ KUBERNETES = Module(
     },
     versioned="k8s.io/kubernetes",
 )
-KWOK = Module("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
-ALL = (KUBERNETES, KWOK)
-# Built where it is asked for: who needs no Machines is not to wait for it.
-CLUSTER_API = Module("cluster-api", {"cluster-api": "sigs.k8s.io/cluster-api/core"})
-CSI = Module("csi", {"lab-csi": "."})
+# Each is built when it is first asked for: no one waits for what they do not use.
+KWOK = Module("kwok", "kwok, for simulated nodes", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
+CLUSTER_API = Module("cluster-api", "Cluster API", {"cluster-api": "sigs.k8s.io/cluster-api/core"})
+CSI = Module("csi", "the lab's CSI driver", {"lab-csi": "holdfast.dev/lab/csi"})
 
 
 def version(go_mod: Path, module: str) -> tuple[str, str, str]:
@@ -85,30 +86,93 @@ def go_needed(go_mod: Path) -> str:
     return found[1]
 
 
-def check(cache: Path, modules: Sequence[Module] = ALL) -> None:
+def check(cache: Path, modules: Sequence[Module]) -> None:
     """Refuse a machine on which something must be built and can't be."""
     for module in modules:
-        if _missing(module, cache):
+        if missing(module, cache):
             _check_go(module)
 
 
-def build(cache: Path, destination: Path, modules: Sequence[Module] = ALL) -> None:
-    """Put all programs into the destination, building those that are neither cached nor supplied."""
-    for module in modules:
-        supplied = _supplied(module.programs)
-        made = cache / "programs" / module.key()
-        _build(module, made, _missing(module, cache))
-        for name in module.programs:
-            place(supplied.get(name, made / name), destination / name)
-
-
-def _missing(module: Module, cache: Path) -> dict[str, str]:
+def missing(module: Module, cache: Path) -> dict[str, str]:
     """What must be built: neither supplied nor built before."""
-    made = cache / "programs" / module.key()
+    made = _made(module, cache)
     have = _supplied(module.programs)
     return {
         name: package for name, package in module.programs.items() if name not in have and not (made / name).exists()
     }
+
+
+def build(module: Module, cache: Path, step: Step) -> None:
+    """Build what is missing, with one command: the packages that programs share are loaded and compiled once."""
+    programs = missing(module, cache)
+    made = _made(module, cache)
+    temporary = made / ".new"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
+    progress = Progress(step)
+
+    def go(*words: str) -> str:
+        return follow(["go", *words], progress.heard, env=env, cwd=module.directory)
+
+    packages = programs.values()
+    # Stale is what Go's own cache does not have. A program itself always is.
+    stale = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
+    progress.compile(len(go("list", "-deps", *module.flags(), "-f", stale, *packages).split()))
+    go("build", "-v", *module.flags(), "-o", f"{temporary}/", *packages)
+    for name, package in programs.items():
+        (temporary / executable(package)).rename(made / name)
+    temporary.rmdir()
+
+
+def install(modules: Sequence[Module], cache: Path, destination: Path) -> None:
+    """Put the programs, which are built, into the destination."""
+    for module in modules:
+        supplied = _supplied(module.programs)
+        for name in module.programs:
+            place(supplied.get(name, _made(module, cache) / name), destination / name)
+
+
+def executable(package: str) -> str:
+    """The name that Go gives a program: the last part of its import path that is no major version."""
+    *_, parent, last = package.split("/")
+    return parent if re.fullmatch(r"v\d+", last) else last
+
+
+class Progress:
+    """How far Go is, from what it prints."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+        self._fetched = 0
+        self._compiled = 0
+        self._total = 0
+
+    def compile(self, total: int) -> None:
+        """From now on packages are compiled, so many and then the programs themselves."""
+        self._total = total
+        self._say()
+
+    def heard(self, line: str) -> bool:
+        """Take one line in; whether it is progress and no complaint."""
+        if line.startswith("go: downloading "):
+            self._fetched += 1
+            self._step.detail = f"download of Go module {self._fetched}"
+            return True
+        # The import path of a package.
+        if not re.fullmatch(r"[\w.~+/-]+", line):
+            return False
+        self._compiled += 1
+        self._say()
+        return True
+
+    def _say(self) -> None:
+        left = self._compiled < self._total
+        self._step.detail = f"{self._compiled:,} of {self._total:,} packages" if left else "linking"
+
+
+def _made(module: Module, cache: Path) -> Path:
+    return cache / "programs" / module.key()
 
 
 def place(source: Path, destination: Path) -> None:
@@ -134,16 +198,6 @@ def _supplied(names: dict[str, str]) -> dict[str, Path]:
         return {}
     paths = {name: Path(directory, name).resolve() for name in names}
     return {name: path for name, path in paths.items() if path.is_file() and os.access(path, os.X_OK)}
-
-
-def _build(module: Module, made: Path, programs: dict[str, str]) -> None:
-    made.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOWORK": "off"}
-    for name, package in programs.items():
-        with step(f"build {name} (minutes when Go's cache is cold)"):
-            temporary = made / f".{name}"
-            run(["go", "build", *module.flags(), "-o", temporary, package], env=env, cwd=module.directory)
-            temporary.rename(made / name)
 
 
 def _check_go(module: Module) -> None:

@@ -10,8 +10,21 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 TICK = 20.0
+
+
+@dataclass
+class Step:
+    """One step of the work, and how far it is."""
+
+    text: str
+    detail: str = ""
+
+    def line(self, seconds: float) -> str:
+        """The sign of life after some seconds."""
+        return f"lab: {self.text}{f': {self.detail},' if self.detail else ' ...'} {seconds:.0f} s"
 
 
 def say(text: str) -> None:
@@ -20,15 +33,16 @@ def say(text: str) -> None:
 
 
 @contextlib.contextmanager
-def step(text: str, *, quiet_below: float = 0.0) -> Iterator[None]:
+def step(text: str, *, quiet_below: float = 0.0) -> Iterator[Step]:
     """Announce a step, give a sign of life while it lasts, and say how long it took."""
     start = time.monotonic()
     if not quiet_below:
         say(f"lab: {text} ...")
+    made = Step(text)
     done = threading.Event()
-    threading.Thread(target=_tick, args=(text, start, done), daemon=True).start()
+    threading.Thread(target=_tick, args=(made, start, done), daemon=True).start()
     try:
-        yield
+        yield made
     except BaseException:
         done.set()
         say(f"lab: {text}: failed after {time.monotonic() - start:.1f} s")
@@ -36,9 +50,9 @@ def step(text: str, *, quiet_below: float = 0.0) -> Iterator[None]:
     done.set()
     seconds = time.monotonic() - start
     if seconds >= quiet_below:
-        say(f"lab: {text}: {seconds:.1f} s")
+        say(f"lab: {text}: done in {seconds:.1f} s")
 
 
-def _tick(text: str, start: float, done: threading.Event) -> None:
+def _tick(made: Step, start: float, done: threading.Event) -> None:
     while not done.wait(TICK):
-        say(f"lab: {text} ... {time.monotonic() - start:.0f} s")
+        say(made.line(time.monotonic() - start))

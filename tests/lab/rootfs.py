@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from . import trees
 from .commands import run
-from .progress import step
 
 # What a node needs: systemd with logind, ssh and Python for Ansible, a container runtime for the kubelet,
 # and the distribution's own Python libraries, because nothing is installed on nodes by pip.
@@ -44,8 +42,8 @@ SUITES: dict[str, tuple[str, ...]] = {
 }
 
 
-# mmdebstrap mounts the machine's own /dev into the tree. Seen by nobody else, such mounts harm nobody who removes the
-# tree; and they end with it, as it ends with us.
+# mmdebstrap mounts the machine's own /dev into the tree. In a namespace of its own such a mount can't harm a removal of
+# the tree. The mounts end with mmdebstrap, which ends with this process.
 CONTAINED = (
     *("setpriv", "--pdeathsig=KILL", "--"),
     *("unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
@@ -63,19 +61,20 @@ def tree(cache: Path, suite: str) -> Path:
     return cache / "rootfs" / f"{suite}-{digest}"
 
 
-def make(cache: Path, suites: Sequence[str] = tuple(SUITES)) -> None:
-    """Make the trees that are missing, and remove what was left half made."""
-    for stale in (cache / "rootfs").glob(".*"):
+def suites(nodes: int) -> list[str]:
+    """The releases that so many nodes run."""
+    return sorted({suite_of(number) for number in range(1, nodes + 1)})
+
+
+def make(cache: Path, suite: str) -> None:
+    """Make the tree of a release, and remove what was left half made."""
+    made = tree(cache, suite)
+    for stale in made.parent.glob(f".{suite}-*"):
         trees.remove(stale)
-    for suite in suites:
-        made = tree(cache, suite)
-        if made.exists():
-            continue
-        made.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{suite}-", dir=made.parent))
-        with step(f"make a root file system of Debian {suite}"):
-            include = ",".join(sorted(SUITES[suite]))
-            argv = [*CONTAINED, "mmdebstrap", "--variant=minbase", "--format=directory", f"--include={include}"]
-            run([*argv, suite, str(temporary)], cwd=Path("/"))
-            temporary.chmod(0o755)
-            temporary.rename(made)
+    made.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{suite}-", dir=made.parent))
+    include = ",".join(sorted(SUITES[suite]))
+    argv = [*CONTAINED, "mmdebstrap", "--variant=minbase", "--format=directory", f"--include={include}"]
+    run([*argv, suite, str(temporary)], cwd=Path("/"))
+    temporary.chmod(0o755)
+    temporary.rename(made)

@@ -11,12 +11,13 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 
-from lab import certificates, cgroups, inventory, kwok, node_files, programs, rootfs, trees
+from lab import Lab, certificates, cgroups, inventory, kwok, node_files, programs, rootfs, trees
 from lab.network import Network
 from lab.node import Node
 from lab.paths import Paths
@@ -90,6 +91,54 @@ def test_the_topmost_control_group_gets_its_share(tmp_path: Path, name: str) -> 
 )
 def test_simulated_nodes_belong_to_their_very_prefix(name: str, prefix: str, expected: bool) -> None:
     assert kwok.belongs(name, prefix) is expected
+
+
+class _Recorded(Lab):
+    """A lab whose cluster is a dictionary: the name of a simulated node, and whether it is Ready."""
+
+    def __init__(self, nodes: dict[str, bool]) -> None:
+        super().__init__(Paths(Path("/lab"), Path("/cache")))
+        self.cluster = nodes
+        self.started = False
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        assert self.started, "kwok comes first"
+        if stdin:
+            for item in json.loads(stdin)["items"]:
+                assert item["metadata"]["name"] not in self.cluster
+                self.cluster[item["metadata"]["name"]] = True
+        elif arguments[0] == "delete":
+            for name in re.findall(r"kwok-\d+", arguments[-1]):
+                del self.cluster[name]
+        return ""
+
+    @property
+    def simulated(self) -> list[str]:
+        return list(self.cluster)
+
+    def ready(self) -> dict[str, str]:
+        return {name: "boot" for name, ready in self.cluster.items() if ready}
+
+    def start_kwok(self) -> None:
+        self.started = True
+
+    def wait_ready(self, names: Iterable[str], timeout: float = 120.0) -> None:
+        assert set(names) <= set(self.ready())
+
+    def write_inventory(self) -> None:
+        """It has no machines."""
+
+
+def test_simulated_nodes_that_are_not_ready_are_made_again() -> None:
+    lab = _Recorded({"kwok-1": False, "kwok-2": True, "other-1": False})
+    lab.simulate(kwok.names(3))
+    assert lab.cluster == {"kwok-1": True, "kwok-2": True, "kwok-3": True, "other-1": False}
+
+
+def test_a_lab_without_simulated_nodes_needs_no_kwok() -> None:
+    lab = _Recorded({})
+    lab.simulate([])
+    assert not lab.started
 
 
 def test_nodes_take_turns() -> None:
