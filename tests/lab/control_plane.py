@@ -196,7 +196,7 @@ class ControlPlane:
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
             f"--manage-nodes-with-label-selector={kwok.POWER} notin ({kwok.OFF},{kwok.HUNG})",
             # Renewed each quarter of this time, which must stay well below the grace period.
-            f"--node-lease-duration-seconds={2 * NODE_GRACE}",
+            f"--node-lease-duration-seconds={NODE_GRACE}",
             "--cidr=10.215.0.0/16",
             f"--server-address={self.network.loopback}:10247",
         ]
