@@ -375,7 +375,7 @@ class Lab:
             # The checks in the foreground go first; they are what somebody waits for.
             nice = ["nice"] if shutil.which("nice") else []
             self._setup = subprocess.Popen(
-                [*nice, sys.executable, "-m", "lab", "setup", f"--nodes={NODES}", f"--simulated={SIMULATED}"],
+                [*nice, sys.executable, "-m", "lab", "setup", "--all", f"--nodes={NODES}", f"--simulated={SIMULATED}"],
                 cwd=CHECKOUT,
                 env=environment(PYTHONPATH=str(CHECKOUT / "tests")),
                 stdin=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from . import kwok, network, supervisor
+from . import kwok, network, programs, supervisor
 from .cluster import Lab
 from .cluster_api import ClusterApi
 from .control_plane import ControlPlane
@@ -28,6 +28,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True)
     setup = commands.add_parser("setup", help="install and build what a lab with so many nodes needs")
     up = commands.add_parser("up", help="start the lab, or adjust the one that runs")
+    setup.add_argument("--all", action="store_true", help="also what only some tests start, such as Cluster API")
     for command in (setup, up):
         command.add_argument("--nodes", type=_count, default=3, help="real nodes (default: 3)")
         command.add_argument("--simulated", type=_count, default=0, help="simulated nodes (default: 0)")
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     lab = Lab.default()
     if options.command == "setup":
-        lab.setup(options.nodes, options.simulated)
+        lab.setup(options.nodes, options.simulated, [programs.CLUSTER_API, programs.CSI] if options.all else [])
     elif options.command == "up":
         lab.up(options.nodes, options.simulated)
         print(usage(lab))

@@ -167,11 +167,11 @@ class Lab:
     def is_up(self) -> bool:
         return bool(network.owned(self.paths.root)) and self.paths.kubeconfig.exists()
 
-    def setup(self, nodes: int, simulated: int) -> None:
-        """Install and build what is missing for a lab with so many nodes."""
+    def setup(self, nodes: int, simulated: int, more: Sequence[programs.Module] = ()) -> None:
+        """Install and build what is missing for a lab with so many nodes, and more programs that it may start later."""
         host.check()
         with self._lock():
-            self._setup(nodes, simulated)
+            self._setup(nodes, simulated, more)
 
     def up(self, nodes: int, simulated: int) -> None:
         """Start what does not run, and adjust the number of nodes."""
@@ -235,8 +235,8 @@ class Lab:
             self.paths.make()
             programs.install(modules, cache, self.bin)
 
-    def _setup(self, nodes: int, simulated: int) -> None:
-        self.provide([programs.KUBERNETES, *([programs.KWOK] if simulated else [])], nodes)
+    def _setup(self, nodes: int, simulated: int, more: Sequence[programs.Module] = ()) -> None:
+        self.provide([programs.KUBERNETES, *([programs.KWOK] if simulated else []), *more], nodes)
         image.make(self.paths.node_bin / "app.tar")
         programs.place(self.bin / "kubelet", self.paths.node_bin / "kubelet")
         if not self.paths.ssh_key.exists():
