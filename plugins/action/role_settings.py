@@ -48,7 +48,7 @@ class ActionModule(ActionBase):
         problems += found.problems
         if problems:
             result.update(failed=True, error="invalid_input", problems=problems)
-            result["msg"] = f"Nothing was looked at or changed, because of the variables. {' '.join(problems)}"
+            result["msg"] = f"The variables do not fit, so nothing was done. {' '.join(problems)}"
             return result
         result.update(changed=False, settings=found.settings, who=self._who(variables))
         return result
