@@ -65,9 +65,7 @@ class ActionModule(ActionBase):
     def _load(self, path: Path) -> Any:
         return _settings.plain(self._loader.load_from_file(os.fspath(path)))["argument_specs"]
 
-    def _given(
-        self, options: dict[str, Any], variables: dict[str, Any], problems: list[str]
-    ) -> dict[str, Any]:
+    def _given(self, options: dict[str, Any], variables: dict[str, Any], problems: list[str]) -> dict[str, Any]:
         """The values that are not blank. A template is evaluated once, here."""
         role = self._task._role
         defaults = role.get_default_vars() if role else {}

@@ -38,8 +38,8 @@ class Answer:
     """What a role is to use.
 
     Attributes:
-        settings: Typed values by name without the prefix. A variable that is not set and has no default is left out, and
-            so is a secret.
+        settings: Typed values by name without the prefix. A variable that is not set and has no default is left out,
+            and so is a secret.
         problems: What is wrong, one sentence each. Empty where all fits.
     """
 

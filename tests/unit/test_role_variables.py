@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Roles use the answer of role_settings, never a variable as its user wrote it: the text "false" is true in a condition."""
+"""Roles use the answer of role_settings, never a variable as its user wrote it: the text "false" counts as true."""
 
 from __future__ import annotations
 
