@@ -9,8 +9,6 @@ import json
 
 import pytest
 from integration.support.failovers import Failovers
-from integration.support.guards import Guarding
-from integration.support.machines_capi import Fleet, controlled
 from integration.support.playbooks import Rolling
 from integration.support.variables import as_texts, blank, extra
 
@@ -36,21 +34,6 @@ def victim(failovers):
     found = failovers.victim()
     failovers.world.nodes(2)
     return found
-
-
-@pytest.fixture(scope="module")
-def capi(lab):
-    with controlled(lab) as found:
-        yield found
-
-
-@pytest.fixture
-def guarding(capi, world, ansible):
-    fleet = Fleet(world)
-    found = Guarding(fleet, ansible)
-    yield found
-    found.close()
-    fleet.close()
 
 
 def needed(rolling, folder):
@@ -262,60 +245,22 @@ def test_a_playbook_without_a_role_names_its_own_variables(ansible):
     assert "hold_namespace is not set" in missing.stdout + missing.stderr
 
 
-# -- machine_guard ----------------------------------------------------------------------------------------------------
+# -- graceful_shutdown ------------------------------------------------------------------------------------------------
 
 
-def test_guarding_with_texts_keeps_the_hook_of_a_held_node(guarding, world, ansible):
-    fleet = guarding.fleet
-    (node,) = world.nodes()
-    name = fleet.machine(node)
-    world.create("leases", node, {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}})
-    own = {
-        "namespace": fleet.namespace,
-        "machines": name,
-        "stop": "idle",
-        "timeout": "180",
-        "parallel": "1",
-        "hold_timeout": "2",
-        "report": str(ansible.folder / "run-0/report.json"),
-    }
-    texts = as_texts("machine_guard", **own) | {"set_hooks": "true"}
-    run = guarding.start(name, **texts)
-    guarding.hooked(name)
-    fleet.delete(name)
+def test_graceful_shutdown_stops_after_a_host_that_could_not_be_reached(ansible, world):
+    deaf = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_ssh_retries": 0}
+    hosts = {"a-deaf": deaf, "b": {"ansible_connection": "local"}, "c": {"ansible_connection": "local"}}
+    (ansible.folder / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts}}))
 
-    done = run.done()
+    done = ansible.command(
+        "ansible-playbook",
+        *("-i", "inventory.json", "-e", "graceful_shutdown_serial=1"),
+        "holdfast.kubernetes.graceful_shutdown",
+        K8S_AUTH_KUBECONFIG=world.kubeconfig,
+    )
 
-    assert done.code != 0
-    assert done.report["summary"]["failed"] == [name], done.output
-    guarding.hooked(name)
-    world.delete("leases", node)
-
-
-@pytest.mark.long
-def test_guarding_with_blanks(guarding, world):
-    fleet = guarding.fleet
-    (node,) = world.nodes()
-    name = fleet.machine(node)
-    blanks = {
-        key: value for key, value in blank("machine_guard").items() if key not in ("machines", "namespace", "report")
-    }
-    run = guarding.start(name, **{**blanks, "stop": "idle"})
-    guarding.hooked(name)
-    fleet.delete(name)
-
-    run.done().good()
-
-    fleet.until_gone(name)
-
-
-def test_a_guard_that_nobody_could_serve_sets_no_hooks(guarding, world, inventory):
-    fleet = guarding.fleet
-    (node,) = world.nodes()
-    name = fleet.machine(node)
-
-    done = guarding.run(name, arguments=("-i", inventory, "--limit", "worker-1"))
-
-    assert done.code != 0
-    assert "leaves out localhost" in done.output
-    assert not [key for key in fleet.get(name)["metadata"].get("annotations") or {} if "delete.hook" in key]
+    assert done.returncode != 0
+    assert "a-deaf failed, or could not be reached. b was not begun." in done.stdout
+    assert "There is no Node b" not in done.stdout
+    assert not [line for line in done.stdout.splitlines() if line.startswith("c ")], "c had no turn"
