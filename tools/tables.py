@@ -177,7 +177,7 @@ def default_of(option: dict[str, Any]) -> str:
         return ""
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
-    return f"`{', '.join(default) if isinstance(default, list) else default}`"
+    return f"`{', '.join(map(str, default)) if isinstance(default, list) else default}`"
 
 
 def variable(name: str, option: dict[str, Any]) -> list[str]:

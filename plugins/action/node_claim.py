@@ -4,11 +4,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_claim
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _keeper
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._api_action import ApiActionModule
 
 
 class ActionModule(ApiActionModule):
-    """Runs M(holdfast.kubernetes.node_claim) in the controller's process."""
+    """Runs M(holdfast.kubernetes.node_claim) in the controller's process, and keeps the run alive if asked to."""
 
     module = node_claim
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        result = super().run(tmp, task_vars)
+        params = self.params
+        if params and params["keep"] and result.get("claim") and not result.get("failed") and not self._task.check_mode:
+            _keeper.start({name: params.get(name) for name in NAMES}, params["run"])
+        return result

@@ -32,5 +32,7 @@ SHUTDOWN_INHIBITED = "ShutdownInhibited"
 # Of the cluster autoscaler and of Cluster API: what they are asked to leave alone, and which Machine a Node is.
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SKIP_REMEDIATION = "cluster.x-k8s.io/skip-remediation"
+# A label of medik8s, on a Node: its NodeHealthCheck and its remediators leave the node.
+EXCLUDE_FROM_REMEDIATION = "remediation.medik8s.io/exclude-from-remediation"
 MACHINE = "cluster.x-k8s.io/machine"
 MACHINE_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"

@@ -25,6 +25,8 @@ def node_claim(context: Context, params: Params) -> Result:
             before, after = _claim.give_back(context.cluster, params["name"], run=params["run"])
         else:
             before, after = _take(context, params, deadline)
+    if params["state"] == "absent" and params["keep"] and not context.cluster.dry_run:
+        _run.end(context.cluster, params["run"])
     old = _node.record(before, CLAIM) if before else None
     new = _node.record(after, CLAIM) if after else None
     return {

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tell the cluster autoscaler and MachineHealthChecks to leave a node alone, and put back what was before."""
+"""Tell the autoscaler, MachineHealthChecks and medik8s to leave a node alone, and put back what was before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from ._cluster import Cluster, Object
 from ._errors import NotFound
 from ._face import Context, Params, Result
 from ._machine import Machine
-from ._names import MACHINE, MACHINE_NAMESPACE, OPT_OUTS, SCALE_DOWN_DISABLED, SKIP_REMEDIATION
+from ._names import (
+    EXCLUDE_FROM_REMEDIATION,
+    MACHINE,
+    MACHINE_NAMESPACE,
+    OPT_OUTS,
+    SCALE_DOWN_DISABLED,
+    SKIP_REMEDIATION,
+)
 from ._opt_outs import MachineBefore, NodeBefore, OptOuts
 from ._read_node import read_node
 from ._watch import retry_conflicts
@@ -33,6 +40,7 @@ class _State:
     def facts(self) -> dict[str, Any]:
         return {
             SCALE_DOWN_DISABLED: _opt_outs.on_node(self.node),
+            EXCLUDE_FROM_REMEDIATION: _opt_outs.label_on_node(self.node),
             SKIP_REMEDIATION: _opt_outs.on_machine(self.machine) if self.machine else None,
             OPT_OUTS: _node.record(self.node, OPT_OUTS),
         }
@@ -50,8 +58,9 @@ def node_opt_outs(context: Context, params: Params) -> Result:
     return {
         "changed": before.facts != after.facts,
         "opt_outs": {
-            "autoscaler": bool(
-                record and record.autoscaler and _opt_outs.scale_down_disabled(_opt_outs.on_node(after.node))
+            "autoscaler": bool(record and record.autoscaler and _opt_outs.is_told(_opt_outs.on_node(after.node))),
+            "node_health_check": bool(
+                record and record.node_health_check and _opt_outs.is_told(_opt_outs.label_on_node(after.node))
             ),
             "machine": record.machine.full_name if spared and record and record.machine else None,
         },
@@ -84,7 +93,11 @@ def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
         marks: dict[str, str | None] = {OPT_OUTS: None}
         if record.autoscaler:
             marks[SCALE_DOWN_DISABLED] = _opt_outs.put_back_on_node(_opt_outs.on_node(node), record.autoscaler)
-        return _State(_write(context.cluster, paths.node(name), node, marks), spared, why_not)
+        labels: dict[str, str | None] = {}
+        if record.node_health_check:
+            label = _opt_outs.label_on_node(node)
+            labels[EXCLUDE_FROM_REMEDIATION] = _opt_outs.put_back_on_node(label, record.node_health_check)
+        return _State(_write(context.cluster, paths.node(name), node, marks, labels), spared, why_not)
 
     after: _State = retry_conflicts(attempt)
     return first[0], after
@@ -101,6 +114,8 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
         wanted = known
         if params["autoscaler"] and known.autoscaler is None:
             wanted = replace(wanted, autoscaler=NodeBefore(_opt_outs.on_node(node)))
+        if params["node_health_check"] and known.node_health_check is None:
+            wanted = replace(wanted, node_health_check=NodeBefore(_opt_outs.label_on_node(node)))
         machine, why_not = None, ""
         if params["machine_health_check"]:
             machine, why_not = _find(context, node, known)
@@ -110,11 +125,15 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
             wanted = replace(wanted, machine=MachineBefore(metadata["namespace"], metadata["name"], before))
         first.append(_State(node, machine.object if machine else None))
         marks: dict[str, str | None] = {}
-        if wanted.autoscaler or wanted.machine:
+        labels: dict[str, str | None] = {}
+        if wanted.autoscaler or wanted.machine or wanted.node_health_check:
             marks[OPT_OUTS] = wanted.to_text() if wanted != known else _node.annotations_of(node).get(OPT_OUTS)
         if wanted.autoscaler and params["autoscaler"]:
             marks[SCALE_DOWN_DISABLED] = _opt_outs.told_on_node(_opt_outs.on_node(node), wanted.autoscaler)
-        told = _write(context.cluster, paths.node(name), node, marks)
+        if wanted.node_health_check and params["node_health_check"]:
+            label = _opt_outs.label_on_node(node)
+            labels[EXCLUDE_FROM_REMEDIATION] = _opt_outs.told_on_node(label, wanted.node_health_check)
+        told = _write(context.cluster, paths.node(name), node, marks, labels)
         spared = None
         if machine and wanted.machine:
             value = _opt_outs.told_on_machine(_opt_outs.on_machine(machine.object), wanted.machine)
@@ -164,20 +183,38 @@ def _write_machine(context: Context, machine: Machine, value: str | None) -> Obj
         return None
 
 
-def _write(cluster: Cluster, path: str, present: Object, marks: dict[str, str | None]) -> Object:
-    """Set annotations by compare-and-swap; the object itself where they are so already."""
-    annotations = _node.annotations_of(present)
-    changes = {key: value for key, value in marks.items() if annotations.get(key) != value}
+def _write(
+    cluster: Cluster,
+    path: str,
+    present: Object,
+    marks: dict[str, str | None],
+    labels: dict[str, str | None] | None = None,
+) -> Object:
+    """Set annotations and labels by compare-and-swap; the object itself where they are so already."""
+    changes = {
+        "annotations": _changes(marks, _node.annotations_of(present)),
+        "labels": _changes(labels or {}, _node.labels_of(present)),
+    }
+    changes = {kind: values for kind, values in changes.items() if values}
     if not changes:
         return present
-    metadata = {"resourceVersion": present["metadata"]["resourceVersion"], "annotations": changes}
-    return cluster.merge(path, {"metadata": metadata})
+    version = {"resourceVersion": present["metadata"]["resourceVersion"]}
+    return cluster.merge(path, {"metadata": {**version, **changes}})
+
+
+def _changes(wanted: dict[str, str | None], present: dict[str, str]) -> dict[str, str | None]:
+    return {key: value for key, value in wanted.items() if present.get(key) != value}
 
 
 def _warn_of_others(context: Context, after: _State) -> None:
     """Tell of values that somebody changed while we work: they are theirs, and stay."""
     record = _opt_outs.record_of(after.node)
-    if record and record.autoscaler and not _opt_outs.scale_down_disabled(_opt_outs.on_node(after.node)):
+    if record and record.node_health_check and not _opt_outs.is_told(_opt_outs.label_on_node(after.node)):
+        context.warn(
+            f"Somebody has changed the label {EXCLUDE_FROM_REMEDIATION} of node {_node.name(after.node)} to "
+            f"{_opt_outs.label_on_node(after.node)!r} meanwhile. It stays so: a NodeHealthCheck may fence the node."
+        )
+    if record and record.autoscaler and not _opt_outs.is_told(_opt_outs.on_node(after.node)):
         context.warn(
             f"Somebody has changed {SCALE_DOWN_DISABLED} of node {_node.name(after.node)} to "
             f"{_opt_outs.on_node(after.node)!r} meanwhile. It stays so: the cluster autoscaler may remove the node."

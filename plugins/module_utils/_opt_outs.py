@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Opt-outs: what the cluster autoscaler and MachineHealthChecks are told while we work on a node. Rules only.
+"""Opt-outs: what the autoscaler, MachineHealthChecks and medik8s are told while we work on a node. Rules only.
 
 What stood there before is recorded on the Node before anything else is touched, so that whoever comes next can put it
 back. Each value is changed only from what was before to ours, and back; any other value is somebody's own.
@@ -15,16 +15,16 @@ from typing import Any
 
 from . import _node
 from ._cluster import Object
-from ._names import OPT_OUTS, SCALE_DOWN_DISABLED, SKIP_REMEDIATION
+from ._names import EXCLUDE_FROM_REMEDIATION, OPT_OUTS, SCALE_DOWN_DISABLED, SKIP_REMEDIATION
 
-_DISABLED = "true"
+_TRUE = "true"
 # Cluster API looks whether the annotation is there; its value means nothing.
 _SKIP = ""
 
 
 @dataclass(frozen=True)
 class NodeBefore:
-    """What the Node's own annotation was; ``None`` where it was absent."""
+    """What the Node's own annotation or label was; ``None`` where it was absent."""
 
     before: str | None
 
@@ -51,12 +51,14 @@ class OptOuts:
         since: Since when.
         autoscaler: What was before on the Node; ``None`` where the autoscaler was told nothing.
         machine: What was before on the Machine; ``None`` where no Machine was touched.
+        node_health_check: What was before on the Node; ``None`` where medik8s was told nothing.
     """
 
     run: str
     since: str
     autoscaler: NodeBefore | None = None
     machine: MachineBefore | None = None
+    node_health_check: NodeBefore | None = None
 
     def to_text(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)
@@ -65,6 +67,7 @@ class OptOuts:
         told = [
             "the cluster autoscaler leaves it" if self.autoscaler else "",
             f"MachineHealthChecks leave Machine {self.machine.full_name}" if self.machine else "",
+            "NodeHealthChecks leave it" if self.node_health_check else "",
         ]
         return ", ".join(text for text in told if text) or "nobody was told anything"
 
@@ -74,7 +77,7 @@ def record_of(node: Object) -> OptOuts | None:
     data = _node.record(node, OPT_OUTS)
     if data is None:
         return None
-    autoscaler, machine = data.get("autoscaler"), data.get("machine")
+    autoscaler, machine, check = (data.get(key) for key in ("autoscaler", "machine", "node_health_check"))
     return OptOuts(
         run=str(data.get("run") or ""),
         since=str(data.get("since") or ""),
@@ -82,6 +85,7 @@ def record_of(node: Object) -> OptOuts | None:
         machine=MachineBefore(str(machine.get("namespace")), str(machine.get("name")), _text(machine))
         if isinstance(machine, dict)
         else None,
+        node_health_check=NodeBefore(_text(check)) if isinstance(check, dict) else None,
     )
 
 
@@ -90,23 +94,29 @@ def on_node(node: Object) -> str | None:
     return _node.annotations_of(node).get(SCALE_DOWN_DISABLED)
 
 
+def label_on_node(node: Object) -> str | None:
+    """What tells medik8s to leave the node."""
+    return _node.labels_of(node).get(EXCLUDE_FROM_REMEDIATION)
+
+
 def on_machine(machine: Object) -> str | None:
     """What tells MachineHealthChecks to leave the Machine."""
     return _node.annotations_of(machine).get(SKIP_REMEDIATION)
 
 
-def scale_down_disabled(value: str | None) -> bool:
-    return value == _DISABLED
+def is_told(value: str | None) -> bool:
+    """Whether the annotation or label of a Node says what we want."""
+    return value == _TRUE
 
 
 def told_on_node(value: str | None, known: NodeBefore) -> str | None:
-    """What the Node's annotation is to be while we work."""
-    return _told(value, known.before, _DISABLED)
+    """What the Node's annotation or label is to be while we work."""
+    return _told(value, known.before, _TRUE)
 
 
 def put_back_on_node(value: str | None, known: NodeBefore) -> str | None:
-    """What the Node's annotation is to be when we are done."""
-    return _put_back(value, known.before, _DISABLED)
+    """What the Node's annotation or label is to be when we are done."""
+    return _put_back(value, known.before, _TRUE)
 
 
 def told_on_machine(value: str | None, known: MachineBefore) -> str | None:

@@ -55,6 +55,12 @@ options:
       - Seconds to wait for a run that lives.
     type: int
     default: 0
+  keep:
+    description:
+      - With O(state=present), keeps the run's sign of life up until it ends or ansible-playbook does. With O(state=absent), ends
+        the run. For a run that has no operation of M(holdfast.kubernetes.reboot_operation).
+    type: bool
+    default: false
 seealso:
   - module: holdfast.kubernetes.reboot_operation
 author:
@@ -137,6 +143,7 @@ SPEC: dict[str, Any] = {
         "restart": {"type": "bool", "default": False},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "wait_timeout": {"type": "int", "default": 0},
+        "keep": {"type": "bool", "default": False},
         **auth_options(),
     },
     "supports_check_mode": True,

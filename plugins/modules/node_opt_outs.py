@@ -7,12 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_opt_outs
-short_description: Make the cluster autoscaler and MachineHealthChecks leave a node alone, and undo that
+short_description: Make the cluster autoscaler and health checks leave a node alone, and undo that
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
   - While a node is worked on, the cluster autoscaler must not remove it for being empty, and a MachineHealthCheck of Cluster
-    API must not replace its Machine for being down. Both have an annotation that tells them so.
+    API must not replace its Machine for being down. Both have an annotation that tells them so. A NodeHealthCheck of medik8s
+    must not fence it, and has a label for that.
   - What was there before is recorded on the Node, in the annotation C(holdfast.dev/opt-outs), in the same write and before the
     Machine is touched, so that whoever comes after a killed run can put it back.
   - O(state=absent) puts back exactly what was before, on the Machine first. A value that somebody changed meanwhile stays.
@@ -40,6 +41,12 @@ options:
         cluster. It is the one that the Node's annotations C(cluster.x-k8s.io/machine) and
         C(cluster.x-k8s.io/cluster-namespace) name.
       - Where there is no such Machine there is nothing to do, and RV(why_not) says so.
+    type: bool
+    default: true
+  node_health_check:
+    description:
+      - Whether NodeHealthChecks and remediators of medik8s are told, with the label
+        C(remediation.medik8s.io/exclude-from-remediation) on the Node.
     type: bool
     default: true
   run:
@@ -84,6 +91,9 @@ opt_outs:
     autoscaler:
       description: Whether the cluster autoscaler does.
       type: bool
+    node_health_check:
+      description: Whether NodeHealthChecks of medik8s do.
+      type: bool
     machine:
       description: The Machine that MachineHealthChecks leave, as C(namespace/name); null where there is none.
       type: str
@@ -119,6 +129,7 @@ SPEC: dict[str, Any] = {
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "autoscaler": {"type": "bool", "default": True},
         "machine_health_check": {"type": "bool", "default": True},
+        "node_health_check": {"type": "bool", "default": True},
         "run": {"type": "str"},
         **auth_options(),
         **management_option(),

@@ -19,7 +19,9 @@ import yaml
 from integration.support.agent import until
 from integration.support.playbooks import Done, Run
 from integration.support.turns import node_turns
+from integration.support.variables import as_texts, blank
 
+from ansible_collections.holdfast.kubernetes.plugins.modules import node_claim
 from lab import Lab
 from lab.patience import PATIENCE
 
@@ -177,6 +179,32 @@ def node(request, stage) -> Iterator[Node]:
 def old(stage) -> Node:
     """What has to do with the kubelet alone is tried on one of the two."""
     return bare(stage, OLD)
+
+
+@pytest.mark.long
+def test_texts_and_blanks(old):
+    """Every variable as a text, and every one blank, in check mode."""
+    own = {"total": 20, "critical": 5, "packages": []}
+    texts = old.play("--check", **as_texts("graceful_shutdown", **own)).good()
+
+    assert changed(texts, old.name) > 0
+    blanks = {name: value for name, value in blank("graceful_shutdown").items() if name != "node"}
+    old.play("--check", **blanks).good()
+    assert "graceful_shutdown_totl is unknown. Did you mean graceful_shutdown_total?" in old.play(totl=1).output
+    assert old.snapshot() == old.bare
+
+
+def test_a_claimed_node_is_left(old, stage):
+    world, _ansible = stage()
+    claim = {"name": old.name, "run": "another", "operation": "kernel"}
+    world.run(node_claim, **claim)
+    try:
+        refused = old.play(total=20, critical=5, claim_timeout="0")
+    finally:
+        world.run(node_claim, **claim, state="absent", keep=True)
+
+    assert f"Node {old.name} is claimed by" in failed(refused, old.name)
+    assert old.snapshot() == old.bare
 
 
 @pytest.mark.long_on("node-3")

@@ -18,6 +18,7 @@ import pytest
 import yaml
 from integration.support.playbooks import Done, Run
 from integration.support.turns import node_turns, turn
+from integration.support.variables import as_texts, blank
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node, _rbac
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
@@ -155,6 +156,16 @@ def failed(done: Done, host: str) -> str:
 
 
 @pytest.mark.long
+def test_texts_and_blanks(agent):
+    """Every variable as a text, and every one blank, in check mode."""
+    own = {"textfile": "/run/metrics/holdfast_agent.prom", "node_name": NODE}
+    for variables in (as_texts("node_agent", **own), blank("node_agent", node_name=NODE)):
+        agent.play("--check", **{f"node_agent_{name}": value for name, value in variables.items()}).good()
+
+    mistyped = agent.play("--check", node_agent_enforcment="observe")
+    assert "node_agent_enforcment is unknown. Did you mean node_agent_enforcement?" in mistyped.output
+
+
 def test_check_mode_says_what_it_would_do_and_does_nothing(agent):
     done = agent.play("--check", "--diff").good()
 

@@ -76,7 +76,7 @@ def test_there_and_back(spared):
     told = spared.run()
 
     assert told["changed"]
-    assert told["opt_outs"] == {"autoscaler": True, "machine": spared.machine.full_name}
+    assert told["opt_outs"] == {"autoscaler": True, "machine": spared.machine.full_name, "node_health_check": True}
     assert spared.values == ("true", "")
     assert spared.record["machine"]["before"] is None
     assert spared.run()["changed"] is False
@@ -159,7 +159,7 @@ def test_a_machine_that_is_gone(spared):
 def test_no_machine(installed, world):
     (name,) = world.nodes()
     result = world.run(node_opt_outs, name=name)
-    assert result["opt_outs"] == {"autoscaler": True, "machine": None}
+    assert result["opt_outs"] == {"autoscaler": True, "machine": None, "node_health_check": True}
     assert "Cluster API did not make it" in result["why_not"]
 
     world.run(node_opt_outs, name=name, state="absent")
@@ -197,7 +197,7 @@ def test_in_a_play_with_a_management_cluster(spared, ansible):
         [{name: options}, {name: {**options, "management": NOWHERE}}, {name: {**options, "state": "absent"}}]
     )[0]
 
-    assert told["opt_outs"] == {"autoscaler": True, "machine": spared.machine.full_name}
+    assert told["opt_outs"] == {"autoscaler": True, "machine": spared.machine.full_name, "node_health_check": True}
     assert nowhere["error"] == "api_unreachable"
     assert back["changed"]
     assert spared.state == spared.start

@@ -22,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_opt_outs
 NODE = "/api/v1/nodes/n"
 GROUP = "/apis/cluster.x-k8s.io"
 MACHINE = GROUP + "/{}/namespaces/metal/machines/m"
+EXCLUDED = "remediation.medik8s.io/exclude-from-remediation"
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SKIP = "cluster.x-k8s.io/skip-remediation"
 RECORD = "holdfast.dev/opt-outs"
@@ -60,30 +61,41 @@ class Server:
         if patch["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             raise ApiFailure("somebody was faster", status=409)
         assert set(patch) == {"metadata"}
-        assert set(patch["metadata"]) == {"resourceVersion", "annotations"}
-        self.annotate(path, patch["metadata"]["annotations"])
+        assert set(patch["metadata"]) <= {"resourceVersion", "annotations", "labels"}
+        self.annotate(path, patch["metadata"].get("annotations", {}))
+        self.label(path, patch["metadata"].get("labels", {}))
         self.writes.append(path)
         if self.kill_after is not None and len(self.writes) >= self.kill_after:
             raise KilledError
         return copy.deepcopy(self.objects[path])
 
     def annotate(self, path, changes):
+        self._change(path, "annotations", changes)
+
+    def label(self, path, changes):
+        self._change(path, "labels", changes)
+
+    def _change(self, path, kind, changes):
         metadata = self.objects[path]["metadata"]
         metadata["resourceVersion"] += "1"
+        values = metadata.setdefault(kind, {})
         for key, value in changes.items():
-            metadata["annotations"].pop(key, None)
+            values.pop(key, None)
             if value is not None:
-                metadata["annotations"][key] = value
+                values[key] = value
 
 
 class World:
     """One Node, and in the management cluster its Machine."""
 
-    def __init__(self, on_node=None, on_machine=None, *, machine=True, version="v1beta2", served=None, marks=None):
+    def __init__(
+        self, on_node=None, on_machine=None, label=None, *, machine=True, version="v1beta2", served=None, marks=None
+    ):
         self.server = Server()
         self.path = MACHINE.format(version)
         self.warnings = []
         self._add(NODE, {"name": "n"}, {DISABLED: on_node, **(IS_MACHINE if marks is None else marks)})
+        self.server.label(NODE, {EXCLUDED: label})
         if machine:
             self._add(self.path, {"name": "m", "namespace": "metal"}, {SKIP: on_machine})
         versions = [version] if served is None else served
@@ -98,7 +110,8 @@ class World:
     def run(self, state="present", *, check_mode=False, **options):
         context = Context({}, check_mode, self.warnings.append)
         context.__dict__.update(cluster=self.server, management=self.server)
-        params = {"name": "n", "state": state, "autoscaler": True, "machine_health_check": True, "run": None, **options}
+        params = {"name": "n", "state": state, "autoscaler": True, "run": None, **options}
+        params = {"machine_health_check": True, "node_health_check": True, **params}
         return node_opt_outs(context, params)
 
     def killed(self, state, after):
@@ -116,14 +129,19 @@ class World:
 
     @property
     def state(self):
-        """Annotations of the Node and of the Machine."""
+        """Annotations of the Node and of the Machine, and the labels of the Node."""
         objects = (self.server.objects.get(path) for path in (NODE, self.path))
-        return tuple(dict(item["metadata"]["annotations"]) if item else None for item in objects)
+        annotations = (dict(item["metadata"]["annotations"]) if item else None for item in objects)
+        return (*annotations, dict(self.server.objects[NODE]["metadata"]["labels"]))
 
     @property
     def values(self):
-        node, machine = self.state
+        node, machine, _labels = self.state
         return node.get(DISABLED), machine.get(SKIP) if machine else None
+
+    @property
+    def label(self):
+        return self.state[2].get(EXCLUDED)
 
     @property
     def record(self):
@@ -135,22 +153,24 @@ def test_there_and_back_leaves_nothing():
     told = world.run(run="")
 
     assert told["changed"]
-    assert told["opt_outs"] == {"autoscaler": True, "machine": "metal/m"}
+    assert told["opt_outs"] == {"autoscaler": True, "machine": "metal/m", "node_health_check": True}
     assert told["why_not"] == ""
     assert world.values == ("true", "")
+    assert world.label == "true"
     assert world.record == {
         "run": "",
         "since": "2026-05-04T00:00:00.000000Z",
         "autoscaler": {"before": None},
         "machine": {"namespace": "metal", "name": "m", "before": None},
+        "node_health_check": {"before": None},
     }
-    assert told["diff"]["before"] == {DISABLED: None, SKIP: None, RECORD: None}
-    assert told["diff"]["after"] == {DISABLED: "true", SKIP: "", RECORD: world.record}
+    assert told["diff"]["before"] == {DISABLED: None, EXCLUDED: None, SKIP: None, RECORD: None}
+    assert told["diff"]["after"] == {DISABLED: "true", EXCLUDED: "true", SKIP: "", RECORD: world.record}
     assert world.run()["changed"] is False
 
     back = world.run("absent")
     assert back["changed"]
-    assert back["opt_outs"] == {"autoscaler": False, "machine": None}
+    assert back["opt_outs"] == {"autoscaler": False, "machine": None, "node_health_check": False}
     assert world.state == world.start
     assert world.run("absent")["changed"] is False
     assert world.warnings == []
@@ -174,16 +194,16 @@ def test_the_machine_comes_first_on_the_way_back():
     assert world.record == record
 
 
-VALUES = {"node": [None, "true", "false", ""], "machine": [None, "", "by somebody"]}
-STARTS = list(itertools.product(VALUES["node"], VALUES["machine"]))
+VALUES = {"node": [None, "true", "false", ""], "machine": [None, "", "by somebody"], "label": [None, "true", "false"]}
+STARTS = list(itertools.product(*VALUES.values()))
 
 
-@pytest.mark.parametrize(("on_node", "on_machine"), STARTS)
+@pytest.mark.parametrize(("on_node", "on_machine", "label"), STARTS)
 @pytest.mark.parametrize(("state", "writes"), [("present", 0), ("present", 1), ("present", 2), ("absent", 1)])
-def test_killed_after_any_write_the_next_ends_where_an_undisturbed_one_would(on_node, on_machine, state, writes):
-    undisturbed = World(on_node, on_machine)
+def test_killed_after_any_write_the_next_ends_where_an_undisturbed_one_would(on_node, on_machine, label, state, writes):
+    undisturbed = World(on_node, on_machine, label)
     undisturbed.run()
-    worlds = [World(on_node, on_machine) for _next in range(2)]
+    worlds = [World(on_node, on_machine, label) for _next in range(2)]
     for world in worlds:
         if state == "absent":
             world.run()
@@ -216,6 +236,7 @@ def test_killed_as_often_as_you_like_nothing_is_lost(start, killed):
             st.tuples(st.sampled_from(["present", "absent"]), st.integers(0, 3)),
             st.tuples(st.just("node"), st.sampled_from(["false", "mine", ""])),
             st.tuples(st.just("machine"), st.sampled_from(["other", "mine"])),
+            st.tuples(st.just("label"), st.sampled_from(["false", "mine", ""])),
         ),
         max_size=10,
     ),
@@ -226,13 +247,16 @@ def test_what_somebody_changes_meanwhile_stays(start, steps):
     for what, how in steps:
         if what in ("present", "absent"):
             world.killed(what, how)
+        elif what == "label":
+            world.server.label(NODE, {EXCLUDED: how})
+            expected[2] = how
         else:
             index, key = (0, DISABLED) if what == "node" else (1, SKIP)
             world.server.annotate((NODE, world.path)[index], {key: how})
             expected[index] = how
     world.run("absent")
 
-    assert world.values == tuple(expected)
+    assert (*world.values, world.label) == tuple(expected)
     assert world.record is None
 
 
@@ -244,7 +268,7 @@ def test_present_again_does_not_undo_somebodys_change():
     again = world.run()
 
     assert again["changed"] is False
-    assert again["opt_outs"] == {"autoscaler": False, "machine": "metal/m"}
+    assert again["opt_outs"] == {"autoscaler": False, "machine": "metal/m", "node_health_check": True}
     assert world.record == record
     assert "'false'" in world.warnings[0]
 
@@ -272,8 +296,8 @@ def test_a_machine_that_was_left_alone_before_is_not_written():
 
 def test_what_is_asked_for_later_is_added_to_the_record():
     world = World("false")
-    world.run(machine_health_check=False)
-    assert "machine" not in {key for key, value in world.record.items() if value}
+    world.run(machine_health_check=False, node_health_check=False)
+    assert {"machine", "node_health_check"}.isdisjoint({key for key, value in world.record.items() if value})
     assert world.values == ("true", None)
     world.run(autoscaler=False, run="")
 
@@ -287,7 +311,7 @@ def test_what_is_asked_for_later_is_added_to_the_record():
 def test_nothing_asked_for_is_nothing_done():
     world = World()
 
-    assert world.run(autoscaler=False, machine_health_check=False)["changed"] is False
+    assert world.run(autoscaler=False, machine_health_check=False, node_health_check=False)["changed"] is False
     assert world.state == world.start
 
 
@@ -306,7 +330,7 @@ def test_without_a_machine_there_is_nothing_to_do_with_it(how, why):
     told = world.run()
 
     assert told["changed"]
-    assert told["opt_outs"] == {"autoscaler": True, "machine": None}
+    assert told["opt_outs"] == {"autoscaler": True, "machine": None, "node_health_check": True}
     assert why in told["why_not"]
     assert world.record["machine"] is None
     assert world.run("absent")["changed"]
@@ -341,7 +365,7 @@ def test_a_machine_that_goes_at_the_last_moment_is_fine_too():
     world.server.before_write = lambda path: world.server.objects.pop(world.path, None)
     world.run("absent")
 
-    assert world.state == (world.start[0], None)
+    assert world.state == (world.start[0], None, world.start[2])
 
 
 def test_a_cluster_without_machines_is_not_the_one_that_was_told():
@@ -361,7 +385,7 @@ def test_management_away_fails_and_the_record_stays():
     away.away = True
     context = Context({})
     context.__dict__.update(cluster=there, management=away)
-    params = {"name": "n", "autoscaler": True, "machine_health_check": True, "run": ""}
+    params = {"name": "n", "autoscaler": True, "machine_health_check": True, "node_health_check": True, "run": ""}
     with pytest.raises(Unreachable):
         node_opt_outs(context, {**params, "state": "present"})
     assert world.state == world.start, "nothing was begun"
@@ -429,4 +453,30 @@ def test_a_record_that_somebody_broke_breaks_nothing(text):
     world.run()
     world.run("absent")
 
+    assert world.state == world.start
+
+
+def test_medik8s_is_told_with_the_record_and_somebody_s_change_stays():
+    world = World(label="false")
+    world.killed("present", 1)
+    assert (world.label, world.record["node_health_check"]) == ("true", {"before": "false"})
+
+    world.server.label(NODE, {EXCLUDED: "by somebody"})
+    again = world.run()
+
+    assert again["opt_outs"]["node_health_check"] is False
+    assert "may fence" in world.warnings[0]
+    world.run("absent")
+    assert world.label == "by somebody"
+
+
+def test_a_record_of_an_older_version_knows_nothing_of_the_label():
+    world = World()
+    world.run(node_health_check=False)
+    record = {key: value for key, value in world.record.items() if key != "node_health_check"}
+    world.server.annotate(NODE, {RECORD: json.dumps(record)})
+    world.run()
+
+    assert world.record["node_health_check"] == {"before": None}
+    world.run("absent")
     assert world.state == world.start
