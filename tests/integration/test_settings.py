@@ -78,6 +78,8 @@ def test_blank_answers_of_a_survey_are_unset(rolling, nodes, ansible):
     (name,) = nodes(1)
     before = rolling.boot_id(name)
     blanks = blank("rolling_reboot", **needed(rolling, ansible.folder))
+    # The user's own tasks read it, and nothing outranks an extra variable.
+    del blanks["node_name"]
 
     done = rolling.run([name], *extra(ansible.folder, "rolling_reboot", blanks)).good()
 
@@ -234,7 +236,7 @@ def test_doctor_hold_and_release_work_under_a_limit(world, nodes, ansible, inven
 
     released = ansible.command("ansible-playbook", *arguments, *about, "holdfast.kubernetes.release", **known)
     assert released.returncode == 0, released.stdout + released.stderr
-    assert not world.get("leases", name)["spec"].get("holderIdentity")
+    assert world.cluster.find(paths.one(world.path("leases"), name)) is None
 
 
 def test_a_playbook_without_a_role_names_its_own_variables(ansible):

@@ -126,3 +126,16 @@ def test_the_check_sees_every_place():
     task = {"when": ["a_b and x.a_c"], "m": {"o": "{{ a_d | default('a_e') }}", "l": ["text a_f", "{{ __a_g }}"]}}
 
     assert used(task) == {"a_b", "x", "a_d", "__a_g"}
+
+
+@pytest.mark.parametrize("path", sorted((CHECKOUT / "playbooks").glob("*.yml")), ids=lambda path: path.stem)
+def test_a_limit_that_leaves_localhost_out_does_not_leave_a_playbook_out(path):
+    """Ansible skips a play that has no hosts, and ends green."""
+    assert load(path)[0]["hosts"] != "localhost"
+
+
+@pytest.mark.parametrize("folder", ["roles", "playbooks"])
+def test_no_program_of_the_controller_is_needed(folder):
+    """A minimal image has no `hostname`; and a lookup in a default runs even where it is not used."""
+    for path in (CHECKOUT / folder).rglob("*.yml"):
+        assert "pipe'" not in path.read_text(), path
