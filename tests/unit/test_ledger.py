@@ -178,6 +178,14 @@ class TestDecide:
             "alfa has a slot of operation kernel, run run-1, since 2026-11-21T08:00:00.000000Z"
         )
         assert decision.ledger.policy == old
+        assert decision.unavailable == ("alfa",)
+
+    @pytest.mark.parametrize(("operation", "outcome"), [("kernel", WAIT), ("firmware", REFUSED)])
+    def test_a_dead_runs_slot_is_waited_for_where_it_will_pass(self, operation, outcome):
+        group = [node("alfa", marked=True), node("bravo")]
+        request = ask("bravo", operation, run="run-2", live={"run-2"}, passing=frozenset({"run-1"}))
+
+        assert decide(ledger_of(slot("alfa")), Policy(), group, request).outcome == outcome
 
     def test_another_policy_replaces_the_old_one_otherwise(self):
         decision = decide(ledger_of(), Policy(max_unavailable="3"), nodes(), ask("bravo"))
@@ -348,6 +356,7 @@ class TestFail:
         assert unhealthy.failures("kernel") == {"alfa": "no boot"}
         kept = unhealthy.slots["alfa"]
         assert (kept.state, kept.operation, kept.reason) == (FAILED, "kernel", "no boot")
+        assert kept.run == ("run-2" if operation == "kernel" else "run-1")
 
 
 class TestGiveBack:
@@ -489,6 +498,13 @@ class TestAtAGlance:
         assert at_a_glance(taken, Policy(), ask("bravo")) is None
         assert at_a_glance(taken, Policy(max_unavailable="2"), ask("bravo", max_failed=1)) is None
         assert at_a_glance(taken, Policy(), ask("bravo", max_failed=1)) is not None
+
+    def test_not_where_a_run_is_dead(self):
+        policy = Policy(max_unavailable="2")
+        taken = ledger_of(slot("alfa"), slot("charlie", run="run-2"), policy=policy)
+
+        assert at_a_glance(taken, policy, ask("bravo", live={"run-1", "run-2"})) is not None
+        assert at_a_glance(taken, policy, ask("bravo", live={"run-2"})) is None
 
 
 def test_a_member_is_read_from_a_node():
