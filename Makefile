@@ -22,10 +22,10 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint format tables sanity unit integration long molecule lab lab-setup lab-down demo test test-all measure mutants model bench bench-venv eda-venv build changelog clean
+.PHONY: help venv lint format tables sanity unit integration long molecule lab lab-setup lab-down demo test test-all measure mutants mutants-by-hand mutants-rules model bench bench-venv eda-venv build changelog clean
 
 help: ## Say what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 venv: ## build/venv: Ansible, the test tools, and the collection on their path
 	@tools/venv.sh $(VENV) requirements/test.txt --constraint requirements/constraints.txt
@@ -76,8 +76,13 @@ lab-down: venv ## Remove the lab
 demo: venv ## A rolling reboot of three real nodes; leaves build/demo/report.json
 	@$(PY) tests/demo/demo.py
 
-mutants: venv ## Break one rule at a time, and see that a test notices
+mutants: mutants-by-hand mutants-rules ## Break one rule at a time, and see that a test notices
+
+mutants-by-hand: venv ## The mutants that are made by hand (ARGS=--unit for those that need no lab)
 	@$(PY) tests/mutants/run.py $(ARGS)
+
+mutants-rules: venv ## mutmut on the pure rules (ARGS=_ledger for one module)
+	@$(PY) tests/mutants/rules.py $(ARGS)
 
 model: venv ## Histories of runs that die, race and revive, tried on the rules: make model HISTORIES=10000
 	@PYTHONPATH=tests:build/collections $(PY) -m model --histories $(HISTORIES) $(ARGS)

@@ -43,6 +43,16 @@ hypothesis.settings.register_profile(
     max_examples=5000,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
+# For a mutation library, which runs the same tests thousands of times and needs no smallest example.
+hypothesis.settings.register_profile(
+    "mutants",
+    deadline=None,
+    database=None,
+    derandomize=True,
+    max_examples=25,
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "default"))
 
 

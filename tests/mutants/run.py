@@ -3,88 +3,46 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Break one rule at a time, and see that the test which guards it turns red.
 
-tests/mutants/run.py [PART OF A NAME ...]
+tests/mutants/run.py [--unit] [PART OF A NAME ...]
 
-Each patch in this directory begins with lines that say what it is about:
+The mutants are in by_hand.py. All their tests must be green without them. Then each mutant is put into a copy of the
+working tree, and its test must fail there. An edit that does not fit, or a test that is not found, is a failure.
 
-    # test: tests/unit/test_budget.py::test_never_over_the_budget
-    # promise: 2
-    # breaks: A slot is granted without looking at those that are taken.
-
-All named tests must be green without any patch. Then each patch is put on a copy of the working tree, and its test
-must fail there: not to be found, or not to be collected, is no failure. Tests against the lab find it by
-HOLDFAST_LAB; it is started if need be, and then removed.
+Tests against the lab find it by HOLDFAST_LAB; it is started if need be, and then removed. With --unit, only those
+mutants run whose test needs no lab.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import re
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-CHECKOUT = HERE.parent.parent
-sys.path.insert(0, str(CHECKOUT / "tools"))
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(CHECKOUT / "tests"), str(CHECKOUT / "tools")]
 
 import stages  # noqa: E402
 import workingtree  # noqa: E402
+from mutants.by_hand import MUTANTS, Mutant  # noqa: E402
+from mutants.edit import EditError  # noqa: E402
 
 LOGS = CHECKOUT / "build/logs/mutants"
 # A test that a mutant makes hang has noticed, too.
 TIMEOUT = 600
 PYTEST_FAILED = 1
-
-
-class BadPatchError(Exception):
-    """A patch that is not what it should be."""
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A patch, and what its head says."""
-
-    path: Path
-    test: str
-    promise: str
-    breaks: str
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
-
-    @property
-    def on_the_lab(self) -> bool:
-        return not self.test.startswith("tests/unit/")
-
-
-def read(path: Path) -> Mutant:
-    head = path.read_text().split("\ndiff ", 1)[0].split("\n--- ", 1)[0]
-    said = dict(re.findall(r"^# (test|promise|breaks): *(.+?) *$", head, re.MULTILINE))
-    if missing := {"test", "promise", "breaks"} - set(said):
-        raise BadPatchError(f"{path.name} does not say its {', '.join(sorted(missing))}")
-    if not (CHECKOUT / said["test"].split("::")[0]).is_file():
-        raise BadPatchError(f"{path.name}: there is no {said['test'].split('::')[0]}")
-    return Mutant(path, said["test"], said["promise"], said["breaks"])
-
-
-def mutants(wanted: list[str]) -> list[Mutant]:
-    paths = sorted(HERE.glob("*.patch"))
-    return [read(path) for path in paths if not wanted or any(part in path.stem for part in wanted)]
+TIMED_OUT = 124
 
 
 class Copy:
     """A copy of the working tree, which Ansible and Python find before the checkout."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.root = workingtree.copy(folder, repository=True)
-        self._git("add", "--all", "--force", ".")
-        self.env = stages.environment(
+        self._env = stages.environment(
             PYTHONPATH=os.pathsep.join([str(folder), str(self.root / "tests")]),
             ANSIBLE_COLLECTIONS_PATH=str(folder),
             # Two versions of a file within one second look the same to Python's cache.
@@ -93,11 +51,8 @@ class Copy:
             # The same examples each time.
             HYPOTHESIS_PROFILE="ci",
         )
-        del self.env["PYTHONPYCACHEPREFIX"]
+        del self._env["PYTHONPYCACHEPREFIX"]
         self._check_imports()
-
-    def _git(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", *arguments], cwd=self.root, check=False, capture_output=True, text=True)
 
     def _check_imports(self) -> None:
         program = (
@@ -106,53 +61,40 @@ class Copy:
             "import ansible_collections.holdfast.kubernetes as m; print(list(m.__path__)[0])"
         )
         found = subprocess.run(
-            [sys.executable, "-c", program], cwd=self.root, env=self.env, check=True, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", program], cwd=self.root, env=self._env, check=True, stdout=subprocess.PIPE, text=True
         ).stdout.split()
         if not all(Path(path).resolve().is_relative_to(self.root.resolve()) for path in found):
-            raise SystemExit(f"The copy in {self.root} is not what is imported, but {found}.")
+            raise SystemExit(f"Python imports {found}, not the copy in {self.root}.")
 
-    def apply(self, mutant: Mutant) -> str:
-        """What is wrong with the patch, if anything."""
-        done = self._git("apply", "-C1", "--recount", "--whitespace=nowarn", str(mutant.path))
-        return done.stderr.strip() if done.returncode else ""
-
-    def restore(self) -> None:
-        for command in (["checkout", "--quiet", "--", "."], ["clean", "-fdxq"]):
-            done = self._git(*command)
-            if done.returncode:
-                raise SystemExit(done.stderr)
-
-    def test(self, log: str, *tests: str) -> int:
+    def test(self, log: str, *tests: str, limit: bool = True) -> int:
         """pytest's exit status; 124 after the time-out."""
         command = [sys.executable, "-m", "pytest", "--maxfail=1", *tests]
-        if not log.startswith("green"):
+        if limit:
             command = ["timeout", "--kill-after=30", str(TIMEOUT), *command]
-        return stages.run(command, LOGS / f"{log}.log", cwd=self.root, env=self.env)
+        return stages.run(command, LOGS / f"{log}.log", cwd=self.root, env=self._env)
 
 
 def try_one(copy: Copy, mutant: Mutant) -> tuple[bool, str]:
-    if complaint := copy.apply(mutant):
-        copy.restore()
-        return False, f"does not apply: {complaint}"
+    try:
+        path, text = mutant.edit.changed(copy.root)
+    except EditError as error:
+        return False, f"does not fit: {error}"
+    before = path.read_bytes()
+    path.write_text(text)
     try:
         status = copy.test(mutant.name, mutant.test)
     finally:
-        copy.restore()
-    if status == PYTEST_FAILED:
-        return True, "red"
-    if status == 124:
-        return True, "red (hangs)"
-    if status == 0:
-        return False, "STILL GREEN"
-    return False, f"pytest ended with {status}, see build/logs/mutants/{mutant.name}.log"
+        path.write_bytes(before)
+    results = {PYTEST_FAILED: (True, "red"), TIMED_OUT: (True, "red (hangs)"), 0: (False, "STILL GREEN")}
+    return results.get(status, (False, f"pytest ended with {status}, see build/logs/mutants/{mutant.name}.log"))
 
 
 def green_without(copy: Copy, chosen: list[Mutant]) -> dict[str, bool]:
     """Which of the tests pass on the tree as it is."""
     tests = sorted({mutant.test for mutant in chosen})
-    if copy.test("green", *tests) == 0:
+    if copy.test("green", *tests, limit=False) == 0:
         return dict.fromkeys(tests, True)
-    return {test: copy.test(f"green-{number}", test) == 0 for number, test in enumerate(tests)}
+    return {test: copy.test(f"green-{number}", test, limit=False) == 0 for number, test in enumerate(tests)}
 
 
 def work(chosen: list[Mutant]) -> int:
@@ -162,8 +104,8 @@ def work(chosen: list[Mutant]) -> int:
         copy = Copy(Path(folder))
         started = time.monotonic()
         green = green_without(copy, chosen)
-        print(f"{sum(green.values())} of {len(green)} tests are green as they are, {time.monotonic() - started:.1f} s")
-        print(f"\n{'mutant':<{width}}  promise  seconds  result", flush=True)
+        print(f"{sum(green.values())} of {len(green)} tests are green without mutants", end=", ")
+        print(f"{time.monotonic() - started:.1f} s\n\n{'mutant':<{width}}  promise  seconds  result", flush=True)
         for mutant in chosen:
             started = time.monotonic()
             if green[mutant.test]:
@@ -181,11 +123,16 @@ def work(chosen: list[Mutant]) -> int:
 
 
 def main() -> int:
-    try:
-        chosen = mutants(sys.argv[1:])
-    except BadPatchError as error:
-        print(f"{error}\n0 passed, 1 failed")
-        return 1
+    parser = argparse.ArgumentParser(description="Break one rule at a time, and see that a test notices.")
+    parser.add_argument("names", nargs="*", help="parts of the mutants' names; all of them by default")
+    parser.add_argument("--unit", action="store_true", help="only those whose test needs no lab")
+    options = parser.parse_args()
+    chosen = [
+        mutant
+        for mutant in MUTANTS
+        if (not options.names or any(part in mutant.name for part in options.names))
+        and not (options.unit and mutant.on_the_lab)
+    ]
     if not chosen:
         print("There is no such mutant.")
         return 2

@@ -88,6 +88,36 @@ class TestReadBudget:
 
         assert (budget.allowed, budget.current) == (0, False)
 
+    def test_all_that_the_api_says(self):
+        status = {"disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 4}
+        budget = read_budget(
+            {
+                "metadata": {"namespace": "shop", "name": "web", "generation": 7},
+                "spec": {"selector": {"matchLabels": {"app": "web"}}},
+                "status": {**status, "observedGeneration": 7},
+            }
+        )
+
+        assert budget == replace(BUDGET, expected=4)
+
+    @pytest.mark.parametrize(("seen", "current"), [(6, False), (7, True), (8, True)])
+    def test_current_when_the_controller_has_seen_it(self, seen, current):
+        metadata = {"namespace": "shop", "name": "web", "generation": 7}
+
+        assert read_budget({"metadata": metadata, "status": {"observedGeneration": seen}}).current is current
+
+    @pytest.mark.parametrize(
+        "condition",
+        [
+            {"type": "DisruptionAllowed", "reason": "SufficientPods", "message": "no"},
+            {"type": "Other", "reason": "SyncFailed", "message": "no"},
+        ],
+    )
+    def test_no_sync_failure(self, condition):
+        budget = read_budget({"metadata": {"namespace": "a", "name": "b"}, "status": {"conditions": [condition]}})
+
+        assert budget.sync_failure == ""
+
     def test_sync_failure(self):
         condition = {"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "no scale"}
         budget = read_budget({"metadata": {"namespace": "a", "name": "b"}, "status": {"conditions": [condition]}})

@@ -326,6 +326,14 @@ class TestAsking:
 
         assert uids(state.next_evictions(0.0)) == ["uid-1"]
 
+    def test_goes_when_a_new_list_of_budgets_is_without_its_own(self):
+        state = drain([pod(1), pod(2, app="db")], [budget(allowed=0, healthy=2), budget("db", allowed=0, healthy=2)])
+        assert state.next_evictions(0.0) == []
+
+        state.all_budgets([budget("db", allowed=0, healthy=2)])
+
+        assert uids(state.next_evictions(0.0)) == ["uid-1"]
+
     def test_goes_as_soon_as_the_budget_is_gone(self):
         state = drain([pod(1)], [budget(allowed=0, healthy=2)])
         assert state.next_evictions(0.0) == []

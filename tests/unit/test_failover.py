@@ -317,6 +317,7 @@ def test_quorum():
         with pytest.raises(Refused) as refused:
             rules.check_quorum("a", lost, asked_elsewhere=False)
         assert refused.value.fields["why"] == "quorum"
+        assert refused.value.fields.get("members", []) == list(lost.members)
 
 
 def test_shutting_down_by_itself_or_because_we_asked():

@@ -178,6 +178,21 @@ class TestDecide:
             "alfa has a slot of operation kernel, run run-1, since 2026-11-21T08:00:00.000000Z"
         )
         assert decision.ledger.policy == old
+        assert decision.unavailable == ("alfa",)
+
+    @pytest.mark.parametrize(("operation", "outcome"), [("kernel", WAIT), ("firmware", REFUSED)])
+    def test_a_dead_runs_slot_is_waited_for_where_it_will_pass(self, operation, outcome):
+        group = [node("alfa", marked=True), node("bravo")]
+        request = ask("bravo", operation, run="run-2", live={"run-2"}, passing=frozenset({"run-1"}))
+
+        assert decide(ledger_of(slot("alfa")), Policy(), group, request).outcome == outcome
+
+    @pytest.mark.parametrize(("marked", "outcome"), [(False, GRANTED), (True, REFUSED)])
+    def test_a_dead_runs_slot_on_an_untouched_node_is_dropped(self, marked, outcome):
+        group = [node("alfa", marked=marked), node("bravo")]
+        request = ask("bravo", "firmware", run="run-2", live={"run-2"})
+
+        assert decide(ledger_of(slot("alfa")), Policy(), group, request).outcome == outcome
 
     def test_another_policy_replaces_the_old_one_otherwise(self):
         decision = decide(ledger_of(), Policy(max_unavailable="3"), nodes(), ask("bravo"))
@@ -253,6 +268,16 @@ ZONES = (node("alfa", domain="a"), node("bravo", domain="a"), node("charlie", do
 
 
 class TestDomains:
+    def test_two_domains_at_once_where_two_may_be(self):
+        policy = Policy(max_unavailable="3", topology_key="zone", max_domains=2)
+        taken = ledger_of(slot("alfa", domain="a"), policy=policy)
+        group = [*ZONES, node("foxtrot", domain="c")]
+
+        far = decide(taken, policy, group, ask("charlie"))
+
+        assert far.outcome == GRANTED
+        assert decide(far.ledger, policy, group, ask("foxtrot")).outcome == WAIT
+
     def test_a_limit_for_each_domain(self):
         policy = Policy(max_unavailable="3", topology_key="zone", max_unavailable_per_domain=1)
         taken = ledger_of(slot("alfa", domain="a"), policy=policy)
@@ -348,6 +373,7 @@ class TestFail:
         assert unhealthy.failures("kernel") == {"alfa": "no boot"}
         kept = unhealthy.slots["alfa"]
         assert (kept.state, kept.operation, kept.reason) == (FAILED, "kernel", "no boot")
+        assert kept.run == ("run-2" if operation == "kernel" else "run-1")
 
 
 class TestGiveBack:
@@ -440,6 +466,24 @@ class TestOperations:
 
         assert [item["id"] for item in ledger.operations] == [f"operation-{number}" for number in range(5, 15)]
 
+    @pytest.mark.parametrize("at_work", ["operation-0", "operation-3", "operation-11"])
+    def test_one_that_has_a_slot_is_kept_once(self, at_work):
+        known = [{"id": f"operation-{number}", "failures": {}} for number in range(12)]
+        taken = ledger_of(slot("alfa", at_work), policy=Policy(max_unavailable="2"), operations=known)
+
+        ledger = decide(taken, taken.policy, nodes(), ask("bravo", "new")).ledger
+
+        ids = [item["id"] for item in ledger.operations]
+        young = [f"operation-{number}" for number in range(3, 12)]
+        assert ids == [*(name for name in [at_work] if name not in young), *young, "new"]
+
+    def test_a_slot_that_is_asked_for_again_changes_no_order(self):
+        known = [{"id": name, "failures": {}} for name in ("kernel", "firmware")]
+        taken = ledger_of(slot("alfa"), operations=known)
+
+        assert decide(taken, Policy(), nodes(), ask("alfa")).ledger == taken
+        assert decide(release(taken, "alfa"), Policy(), nodes(), ask("alfa")).ledger.operations == tuple(known[::-1])
+
     def test_one_that_has_a_slot_is_not_forgotten(self):
         policy = Policy(max_unavailable="2")
         ledger = decide(Ledger(), policy, nodes(), ask("alfa", "slow")).ledger
@@ -489,6 +533,13 @@ class TestAtAGlance:
         assert at_a_glance(taken, Policy(), ask("bravo")) is None
         assert at_a_glance(taken, Policy(max_unavailable="2"), ask("bravo", max_failed=1)) is None
         assert at_a_glance(taken, Policy(), ask("bravo", max_failed=1)) is not None
+
+    def test_not_where_a_run_is_dead(self):
+        policy = Policy(max_unavailable="2")
+        taken = ledger_of(slot("alfa"), slot("charlie", run="run-2"), policy=policy)
+
+        assert at_a_glance(taken, policy, ask("bravo", live={"run-1", "run-2"})) is not None
+        assert at_a_glance(taken, policy, ask("bravo", live={"run-2"})) is None
 
 
 def test_a_member_is_read_from_a_node():

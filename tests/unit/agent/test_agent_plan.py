@@ -281,6 +281,14 @@ def test_until_the_api_has_spoken_nothing_is_told_or_let_go():
     assert Course(left).run() == [Lock, Mask]
 
 
+def test_until_the_api_has_spoken_a_condition_that_fits_lets_nothing_go():
+    left = facts(synced=False, locks=frozenset({FIRST.key}))
+    left.published = wanted_condition(left)
+    assert next_act(left) is None
+    left.synced = True
+    assert next_act(left) == Unlock(frozenset({FIRST.key}))
+
+
 def test_what_can_not_be_told_is_not_let_go_unless_the_server_never_takes_it():
     left = facts(locks=frozenset({FIRST.key}), stored=(FIRST,), publish_waits=True)
     assert next_act(left) is None

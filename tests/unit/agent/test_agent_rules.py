@@ -76,6 +76,13 @@ def test_whatever_a_holder_is_called_dbus_takes_it(holder):
     assert unquote(why, errors="surrogatepass") == f"default/{holder}"
 
 
+def test_what_holds_without_a_lock_is_a_failure():
+    found = condition_for([ONE], [], ["no lock"])
+
+    assert (found.status, found.reason) == ("False", "InhibitorFailed")
+    assert "no lock" in found.message
+
+
 def test_no_hold_is_said_word_for_word():
     assert condition_for([], []) == ALLOWED
     assert Condition("False", "KubeletShutdownAllowed", "kubelet allows shutdown node shutdown") == ALLOWED

@@ -1,0 +1,574 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The mutants that are made by hand: for each safety promise, changes that break it, and the test that must notice.
+
+The promises:
+
+1. The slots of a group never exceed its budget.
+2. Nothing of this collection switches a held node off.
+3. A node that the collection cordoned and that is healthy is uncordoned; one that others cordoned never is.
+4. Live pods are removed by the eviction API only, unless the user asks otherwise.
+5. A node that does not come back counts against the failure budget.
+6. A run that was killed and started again ends where an undisturbed one ends, and reboots no node twice.
+7. No out-of-service taint without proof that the node is off, and none left on a recovered node.
+8. Annotations, hooks, keys, taints and labels of others stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mutants.edit import Code, Edit, Task
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change that breaks a promise."""
+
+    name: str
+    promise: int
+    breaks: str
+    edit: Edit
+    # The pytest node id of the test that must turn red.
+    test: str
+
+    @property
+    def on_the_lab(self) -> bool:
+        return not self.test.startswith("tests/unit/")
+
+
+MUTANTS = [
+    # -- 1: budget
+    Mutant(
+        "budget-plus-one",
+        1,
+        "One node more than the budget gets a slot.",
+        Code("_blockers", "len(busy) + 1 > limit", "len(busy) > limit"),
+        "tests/unit/test_ledger.py::TestDecide::test_never_over_the_budget",
+    ),
+    Mutant(
+        "budget-share-rounded-up",
+        1,
+        "A share of the nodes is rounded up.",
+        Code("amount", "max(1, total * percent // 100) if percent else 0", "-(-total * percent // 100)"),
+        "tests/unit/test_budget.py::TestAmount::test_examples",
+    ),
+    Mutant(
+        "budget-policy-replaced",
+        1,
+        "A request with a larger budget gets it, although slots are taken under the smaller one.",
+        Code("decide", "ledger.policy not in (None, policy) and ledger.slots", "False"),
+        "tests/unit/test_ledger.py::TestDecide::test_another_policy_while_slots_are_taken",
+    ),
+    Mutant(
+        "budget-ignores-unavailable-nodes",
+        1,
+        "Nodes that are not Ready, or that others cordoned, do not fill the budget.",
+        Code("_unavailable", "request.count_others", "False"),
+        "tests/unit/test_ledger.py::TestDecide::test_others_count",
+    ),
+    Mutant(
+        "budget-ledger-overwritten",
+        1,
+        "A run overwrites the ledger that another run stored meanwhile.",
+        Code(
+            "store",
+            "{**before, 'data': ledger.to_data()}",
+            "{**before, 'metadata': {key: value for key, value in before['metadata'].items()"
+            " if key != 'resourceVersion'}, 'data': ledger.to_data()}",
+        ),
+        "tests/integration/test_slots.py::test_one_instant_one_slot",
+    ),
+    Mutant(
+        "budget-forgets-a-cordoned-node",
+        1,
+        "The slot of a dead run is dropped, although its node is claimed or cordoned.",
+        Code("heal", "_left_behind(slot, live) and not node.marked", "_left_behind(slot, live)"),
+        "tests/unit/test_model.py::test_no_promise_is_broken",
+    ),
+    Mutant(
+        "budget-slot-given-back-too-early",
+        1,
+        "A node that a dead run left cordoned has no slot, so one node more than the budget can go down.",
+        Code("give_back", "ledger if cordoned else release(ledger, node)", "release(ledger, node)"),
+        "tests/unit/test_model_cases.py::test_a_slot_stays_on_a_node_that_a_killed_run_left_cordoned",
+    ),
+    Mutant(
+        "budget-node-in-two-groups",
+        1,
+        "Two groups give one node a slot at the same instant.",
+        Code("_Taking.run", "before is None and not self._check_mode", "False"),
+        "tests/integration/test_slots.py::test_two_groups_race_for_one_node",
+    ),
+    Mutant(
+        "quorum-counts-a-member-that-is-not-ready",
+        1,
+        "A member of etcd counts as left although its pod is not Ready.",
+        Code("_why_missing", "not any(pod.ready for pod in pods)", "False"),
+        "tests/unit/test_quorum.py::test_one_of_three_may_not_go_when_another_is_missing",
+    ),
+    Mutant(
+        "reboot-role-takes-no-slot",
+        1,
+        "The role reboots nodes without a slot.",
+        Task("rolling_reboot", "Take a slot"),
+        "tests/integration/test_rolling_reboot.py::test_every_node_is_done_once_and_nothing_is_left",
+    ),
+    # -- 2: holds, the gate, locks, the agent
+    Mutant(
+        "gate-ignores-leases",
+        2,
+        "The gate before a power-off does not count Leases.",
+        Code("look", "held or lingering", "lingering"),
+        "tests/integration/test_holds.py::TestGate::test_a_lease_alone_counts",
+    ),
+    Mutant(
+        "gate-ignores-the-condition",
+        2,
+        "The gate does not count what the node's condition ShutdownInhibited names.",
+        Code("look", "held or lingering", "held"),
+        "tests/integration/test_holds.py::TestGate::test_the_condition_alone_counts",
+    ),
+    Mutant(
+        "gate-not-passed-by-metal3",
+        2,
+        "A held node is switched off by its BareMetalHost.",
+        Code(
+            "Target.pass_gate",
+            "_gate.look(self._cluster, self.node, override_holds=override_holds, run=run)",
+            "_gate.look(self._cluster, self.node, override_holds=True, run=run)",
+        ),
+        "tests/unit/test_reboot_annotation.py::TestGate::test_held",
+    ),
+    Mutant(
+        "hold-of-another-holder-taken",
+        2,
+        "A holder takes over the Lease of another one.",
+        Code("_wanted", "other and other != params['holder']", "False"),
+        "tests/integration/test_holds.py::TestForeignLeases::test_are_never_taken_and_never_released",
+    ),
+    Mutant(
+        "agent-confirms-without-a-lock",
+        2,
+        "The condition names a hold that is on disk but not locked.",
+        Code("secured", "facts.locks & {hold.key for hold in facts.stored}", "{hold.key for hold in facts.stored}"),
+        "tests/unit/agent/test_agent_plan.py::test_what_is_not_locked_is_not_named",
+    ),
+    Mutant(
+        "agent-drops-the-old-lock-first",
+        2,
+        "The agent lets a lock go although it could not take another one for a hold that stands.",
+        Code("_let_go", "not wanted <= facts.locks", "False"),
+        "tests/unit/agent/test_agent_plan.py::test_an_old_lock_stays_while_the_new_one_can_not_be_taken",
+    ),
+    Mutant(
+        "agent-lets-a-hold-lapse",
+        2,
+        "A Lease that was not renewed does not hold.",
+        Code("hold_of", "holder and acquired", "holder and acquired and str(spec.get('renewTime')) > acquired"),
+        "tests/unit/agent/test_agent_rules.py::test_holder_and_time_make_a_hold_and_all_else_is_ignored",
+    ),
+    Mutant(
+        "agent-takes-silence-for-no-holds",
+        2,
+        "The agent takes an answer that is no list of Leases for an empty list.",
+        Code(
+            "Watcher._list",
+            "metadata = page['metadata']\nversion = str(metadata['resourceVersion'])",
+            "metadata = page.get('metadata') or {}\nversion = str(metadata.get('resourceVersion') or 0)",
+        ),
+        "tests/unit/agent/test_agent_watch.py::test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one",
+    ),
+    Mutant(
+        "agent-keeps-no-copy-of-its-locks",
+        2,
+        "systemd gets no copy of the locks, so they end with the agent's process.",
+        Code("Locks.take", "self._supervisor.keep(hold.key, descriptor)\n"),
+        "tests/integration/test_agent_gap.py::test_no_gap_while_the_agent_is_killed_restarted_upgraded_and_configured",
+    ),
+    Mutant(
+        "agent-removed-from-a-held-node",
+        2,
+        "The role removes the agent, and with it the locks, from a node that is held.",
+        Task("node_agent", "Refuse to let go what protects somebody", ("ansible.builtin.assert", "that"), "true"),
+        "tests/integration/test_node_agent_role.py::test_not_removed_while_the_node_is_held",
+    ),
+    Mutant(
+        "lock-old-one-goes-first",
+        2,
+        "The module lets the old lock go before it takes the new one.",
+        Code(
+            "_follow",
+            "if plan.start and lock: _start(bus, plan.start, lock)\nfor unit in plan.let_go: _stop(bus, unit)",
+            "for unit in plan.let_go: _stop(bus, unit)\nif plan.start and lock: _start(bus, plan.start, lock)",
+        ),
+        "tests/unit/test_inhibitor_lock.py::TestPresent::test_the_new_one_is_listed_before_the_old_one_goes",
+    ),
+    Mutant(
+        "alerts-nonsense-is-no-alerts",
+        2,
+        "An answer of Prometheus without a list of alerts counts as one with an empty list.",
+        Code(
+            "_list",
+            "if not isinstance(found, list): raise Nonsense(f'there is no list of {name} in its answer')",
+            "if not isinstance(found, list): return []",
+        ),
+        "tests/unit/test_blockers.py::TestAnswer::test_only_an_empty_list_of_alerts_is_no_alerts",
+    ),
+    Mutant(
+        "reboot-role-ignores-a-late-hold",
+        2,
+        "The role ignores a hold that comes after the drain.",
+        Task(
+            "rolling_reboot",
+            "Judge once more",
+            ("ansible.builtin.set_fact", "__rolling_reboot_refused_by_hold"),
+            False,
+        ),
+        "tests/integration/test_rolling_reboot.py::test_a_hold_that_comes_late_puts_the_node_back[before_reboot]",
+    ),
+    # -- 3: cordons
+    Mutant(
+        "cordon-before-not-recorded",
+        3,
+        "Nothing records that the node was cordoned before.",
+        Code(
+            "_record",
+            "_node.unschedulable(node) and bool(record is None or record.get('unschedulable_before'))",
+            "False",
+        ),
+        "tests/unit/test_cordon_rules.py::test_what_somebody_else_had_cordoned_stays_so",
+    ),
+    Mutant(
+        "cordon-of-others-undone",
+        3,
+        "A cordon that this collection did not make is undone.",
+        Code(
+            "give_back.attempt",
+            "if record is None or record.get('owner') != owner:\n    return node, node",
+            "if record is not None and record.get('owner') != owner:\n    return node, node\nrecord = record or {}",
+        ),
+        "tests/unit/test_cordon_rules.py::test_whatever_others_do_only_ours_is_undone",
+    ),
+    Mutant(
+        "doctor-undoes-cordons-of-others",
+        3,
+        "The doctor takes the cordon of another owner for one of a dead run.",
+        Code("_cordon", "not ours", "False"),
+        "tests/unit/test_doctor_rules.py::test_another_owners_cordon_is_theirs",
+    ),
+    Mutant(
+        "reboot-role-leaves-a-healthy-node-cordoned",
+        3,
+        "A node whose drain failed stays cordoned although it is healthy.",
+        Task("rolling_reboot", "Put back a healthy node", ("when",), False),
+        "tests/integration/test_rolling_reboot.py::test_a_drain_that_fails_is_counted_and_the_node_given_back[0]",
+    ),
+    # -- 4: drain
+    Mutant(
+        "drain-deletes-pods",
+        4,
+        "Pods are deleted, past the eviction API.",
+        Code("_Work._send", "self._params['disable_eviction']", "True"),
+        "tests/integration/test_drain.py::TestHow::test_needs_no_right_to_delete",
+    ),
+    Mutant(
+        "drain-evicts-without-the-uid",
+        4,
+        "The next pod of the same name is evicted in place of the last one.",
+        Code("_Work._send", "{'preconditions': {'uid': pod.uid}}", "{}"),
+        "tests/integration/test_drain.py::TestIdentity"
+        "::test_the_next_pod_of_a_name_is_not_evicted_in_the_last_one_s_place",
+    ),
+    Mutant(
+        "drain-evicts-daemonset-pods",
+        4,
+        "Pods of DaemonSets are evicted.",
+        Code("Drain.saw", "stays(pod)", "''"),
+        "tests/unit/test_drain_state.py::TestIdentity::test_a_left_pod_stays_left_when_it_finishes",
+    ),
+    Mutant(
+        "drain-evicts-pods-without-an-owner",
+        4,
+        "Pods that nothing makes again are evicted without force.",
+        Code("Drain.saw", "whys and not pod.terminating", "len(whys) > 1 and not pod.terminating"),
+        "tests/unit/test_drain_state.py::TestNever::test_a_pod_that_comes_and_is_forbidden_is_not_evicted",
+    ),
+    Mutant(
+        "drain-force-includes-emptydir",
+        4,
+        "The option force also allows the loss of emptyDir volumes.",
+        Code(
+            "forbidden",
+            "pod.empty_dir and not options.delete_emptydir",
+            "pod.empty_dir and not options.delete_emptydir and not options.force",
+        ),
+        "tests/unit/test_drain_rules.py::TestPlan::test_each_check_stands_for_itself",
+    ),
+    # -- 5: the failure budget
+    Mutant(
+        "failures-plus-one",
+        5,
+        "One node more than max_failed may fail before the others are stopped.",
+        Code("decide", "len(failures) > request.max_failed", "len(failures) > request.max_failed + 1"),
+        "tests/unit/test_ledger.py::TestDecide::test_past_max_failed_nobody_gets_a_slot",
+    ),
+    Mutant(
+        "failed-node-gives-its-slot-back",
+        5,
+        "The slot of a node that did not come back goes to the next one.",
+        Code("fail", "node.ready and slot.state == ACTIVE", "slot.state == ACTIVE"),
+        "tests/unit/test_ledger.py::TestFail::test_an_unhealthy_node_keeps_it_as_failed",
+    ),
+    Mutant(
+        "failed-node-forgotten-by-the-next-run",
+        5,
+        "The next run does not count the node that has not come back.",
+        Code("_still_failed", "name in kept or name not in nodes", "name not in nodes"),
+        "tests/unit/test_operation_book.py::TestBegin::test_a_failure_counts_on_while_its_slot_stands",
+    ),
+    Mutant(
+        "doctor-clears-a-node-that-is-down",
+        5,
+        "The doctor gives back the slot of a node that is down.",
+        Code("_left_alone", "not _node.ready(node)", "False"),
+        "tests/unit/test_doctor_rules.py::test_a_node_that_is_down_stays_as_it_is",
+    ),
+    Mutant(
+        "canary-that-is-not-ready-passes",
+        5,
+        "A canary that goes not Ready during the soak lets the others be rebooted.",
+        Code("_trouble", "not canary.ready", "False"),
+        "tests/unit/test_canary.py::TestCheck::test_one_that_is_not_ready_since",
+    ),
+    Mutant(
+        "reboot-role-does-not-count-failures",
+        5,
+        "A failed node does not count, so the next one begins.",
+        Task("rolling_reboot", "Count the failure", ("holdfast.kubernetes.reboot_slot", "state"), "absent"),
+        "tests/integration/test_rolling_reboot.py::test_a_drain_that_fails_is_counted_and_the_node_given_back[0]",
+    ),
+    Mutant(
+        "reboot-role-loses-an-unreachable-node",
+        5,
+        "An unreachable node drops out of the play and counts as no failure.",
+        Task("rolling_reboot", "Ask the distribution", ("ignore_unreachable",)),
+        "tests/integration/test_rolling_reboot.py::test_unreachable_hosts_are_failures_and_the_others_go_on",
+    ),
+    # -- 6: claims, operations, runs that die
+    Mutant(
+        "claim-of-a-live-run-passes",
+        6,
+        "A run takes the node of another run that is alive.",
+        Code(
+            "may_take",
+            "present.run not in live and (restart or present.operation == wanted.operation)",
+            "restart or present.operation == wanted.operation",
+        ),
+        "tests/unit/test_claim.py::test_only_a_dead_runs_claim_passes_and_to_its_own_operation",
+    ),
+    Mutant(
+        "claim-lost-and-ignored",
+        6,
+        "A run that was paused for too long continues with a node that another run has taken over.",
+        Code("check", "run and (present is None or present.run != run)", "run and present is None"),
+        "tests/unit/test_claim.py::test_a_run_that_lost_its_claim_stops",
+    ),
+    Mutant(
+        "operation-starts-beside-a-killed-run",
+        6,
+        "The same command, started after a crash, begins a new operation and reboots nodes twice.",
+        Code("_to_join", "bool(entry.get('runs')) or bool(entry.get('unfinished'))", "bool(entry.get('unfinished'))"),
+        "tests/unit/test_operation_book.py::TestBegin::test_one_that_is_under_way_is_joined",
+    ),
+    Mutant(
+        "operation-keeps-slots-of-a-dead-run",
+        6,
+        "The slot of a killed run does not pass to the next run.",
+        Code("_passing", "slot.run not in live", "slot.run in live"),
+        "tests/unit/test_operation_book.py::TestBegin::test_slots_of_a_dead_run_pass_for_the_nodes_of_this_one",
+    ),
+    Mutant(
+        "worker-outlives-its-controller",
+        6,
+        "A worker whose controller was killed before its task began works on.",
+        Code("controller", "maker.pid if maker and maker.pid else os.getppid()", "os.getppid()"),
+        "tests/unit/test_keeper.py::test_a_worker_whose_controller_went_before_its_task_began",
+    ),
+    Mutant(
+        "doctor-clears-what-a-live-run-has",
+        6,
+        "The doctor takes every run for dead, and clears its claim, slot and cordon.",
+        Code("Picture.alive", "run in self.runs and self.runs[run].alive(self.now)", "False"),
+        "tests/unit/test_doctor_rules.py::test_nothing_of_a_live_run_may_go",
+    ),
+    Mutant(
+        "guard-takes-a-machine-from-a-live-run",
+        6,
+        "Two runs run the user's tasks on one Machine at once.",
+        Code(
+            "may_take",
+            "guard.waits_at(machine) is None or claimed_by(machine, guard.hook) in live",
+            "guard.waits_at(machine) is None",
+        ),
+        "tests/unit/test_machine_guard.py::TestWhoWorks::test_a_live_run_keeps_it",
+    ),
+    Mutant(
+        "guard-repeats-tasks-that-are-done",
+        6,
+        "A run that resumes runs the user's tasks again.",
+        Code("begin", "known.get('done', {})", "{}"),
+        "tests/unit/test_machine_guard.py::TestRecord::test_done_stays_for_the_next_run_and_the_next_point",
+    ),
+    Mutant(
+        "guard-role-records-files-by-their-path",
+        6,
+        "The same playbook in another checkout runs the user's tasks again.",
+        Task(
+            "machine_guard",
+            "Write down that it was done",
+            ("holdfast.kubernetes.machine_guard_record", "done"),
+            "{{ __machine_guard_file.0 }}",
+        ),
+        "tests/integration/test_machine_guard.py::test_a_failed_task_keeps_the_hook",
+    ),
+    Mutant(
+        "event-sent-twice",
+        6,
+        "An event source forgets what it has seen, and sends it again.",
+        Code(
+            "Book.see",
+            "before.get(matter.key) or _Entry(_begun(matter, now, bool(before)) + self._after)",
+            "_Entry(_begun(matter, now, bool(before)) + self._after)",
+        ),
+        "tests/unit/test_teller.py::test_tells_once_whatever_the_watch_repeats",
+    ),
+    # -- 7: evidence and the taint
+    Mutant(
+        "evidence-of-another-boot",
+        7,
+        "A node that came back since it was switched off gets the taint.",
+        Code("check", "evidence.get('boot_id') and evidence['boot_id'] != boot_id", "False"),
+        "tests/integration/test_out_of_service.py::test_down_again_after_a_boot",
+    ),
+    Mutant(
+        "evidence-never-too-old",
+        7,
+        "Evidence never grows old.",
+        Code("_check_age", "age > FRESH", "False"),
+        "tests/unit/test_evidence.py::TestAll::test_old",
+    ),
+    Mutant(
+        "evidence-by-exit-status-alone",
+        7,
+        "A verify command that ends with 0 says off, whatever it prints.",
+        Code("off_by_command", "verdict is not None and _plain(verdict['subject'] or '')", "status == 0"),
+        "tests/unit/test_evidence.py::test_a_command_that_does_not",
+    ),
+    Mutant(
+        "evidence-older-than-the-last-sign-of-life",
+        7,
+        "A person's word counts although the kubelet was heard of later.",
+        Code("check_silent_since", "seconds_between(from_text(at), last_sign) <= BEHIND", "True"),
+        "tests/unit/test_evidence.py::test_a_word_that_is_older_than_the_last_sign_of_life",
+    ),
+    Mutant(
+        "evidence-of-a-host-that-was-off-before",
+        7,
+        "A host that was off before, at a time that nothing tells, counts as off.",
+        Code("off", "not written.powered_on and not _saved_since(host, written)", "False"),
+        "tests/unit/test_bare_metal_host.py::TestOff::test_never_without_all_of_it",
+    ),
+    Mutant(
+        "taint-without-a-second-look",
+        7,
+        "Nothing checks the evidence again before the taint.",
+        Code("_try_to_put_on", "_second_look.look(context.management, node, evidence)", "{}"),
+        "tests/integration/test_out_of_service.py::TestCommand::test_says_on",
+    ),
+    Mutant(
+        "taint-on-a-node-that-came-back",
+        7,
+        "The taint is written over whatever the Node is by then.",
+        Code(
+            "_write",
+            "{'resourceVersion': node['metadata']['resourceVersion'], 'annotations': {EVIDENCE: text}}",
+            "{'annotations': {EVIDENCE: text}}",
+        ),
+        "tests/integration/test_out_of_service.py::test_a_node_that_comes_back_between_the_look_and_the_taint",
+    ),
+    Mutant(
+        "taint-removed-without-a-new-boot",
+        7,
+        "The taint is removed from a node that never was off.",
+        Code("check_back", "_node.boot_id(node) in ('', record['boot_id'])", "False"),
+        "tests/unit/test_out_of_service_rules.py::TestBack::test_only_with_all_of_it",
+    ),
+    Mutant(
+        "failover-keeps-proof-of-an-earlier-boot",
+        7,
+        "A node that is fenced again counts as off by the proof of an earlier boot.",
+        Code("anew", "('evidence', 'pods', 'volume_attachments')", "('pods', 'volume_attachments')"),
+        "tests/unit/test_failover.py::test_what_was_of_a_boot_that_is_over_is_forgotten",
+    ),
+    Mutant(
+        "guard-lets-a-running-node-go",
+        7,
+        "The guard lets the volumes of a silent node go although it may still run.",
+        Code("check_fenced", "state != UNREACHABLE", "True"),
+        "tests/unit/test_machine_guard.py::TestLetGo::test_a_node_that_is_not_heard_of_keeps_its_machine",
+    ),
+    # -- 8: what belongs to others
+    Mutant(
+        "others-taints-removed",
+        8,
+        "The out-of-service taint replaces the taints of others.",
+        Code("with_taint", "without_taint(node)", "[]"),
+        "tests/unit/test_out_of_service_rules.py::TestTaint::test_those_of_others_stay_as_they_are",
+    ),
+    Mutant(
+        "others-reboot-keys-removed",
+        8,
+        "The reboot keys of others go with ours.",
+        Code(
+            "_Work._write",
+            "{_reboot_key.annotation(self._key): value, REBOOT_KEYS: rules.records_with(host, self._key, written)}",
+            "{**{found.annotation: None for found in rules.requests_of(host)},"
+            " _reboot_key.annotation(self._key): value, REBOOT_KEYS: rules.records_with(host, self._key, written)}",
+        ),
+        "tests/unit/test_reboot_annotation.py::test_what_others_write_stays_byte_for_byte",
+    ),
+    Mutant(
+        "others-deletion-hook-taken",
+        8,
+        "A deletion hook of the same name is taken over from its owner, or removed.",
+        Code("change", "value is not None and value != owner", "False"),
+        "tests/unit/test_deletion_hook_rules.py::TestChange::test_only_our_own_is_ever_written",
+    ),
+    Mutant(
+        "others-deletion-hook-removed-by-the-guard",
+        8,
+        "The guard removes a hook of the same name, whoever owns it.",
+        Code(
+            "Guard.has",
+            "_node.annotations_of(machine).get(self.key(point)) == self.owner",
+            "self.key(point) in _node.annotations_of(machine)",
+        ),
+        "tests/unit/test_machine_guard.py::TestLetGo::test_which_hooks_go",
+    ),
+    Mutant(
+        "others-opt-outs-overwritten",
+        8,
+        "An opt-out that someone changed meanwhile is overwritten.",
+        Code("_told", "ours if value == before else value", "ours"),
+        "tests/unit/test_opt_outs.py::test_what_somebody_changes_meanwhile_stays",
+    ),
+    Mutant(
+        "others-shutdown-file-taken",
+        8,
+        "A file of others that has our name is overwritten and removed.",
+        Code("is_ours", "bool(text) and str(text).startswith(MARK)", "bool(text)"),
+        "tests/unit/test_shutdown_plan.py::test_a_file_of_others_is_not_taken_for_ours",
+    ),
+]
