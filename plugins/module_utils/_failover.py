@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from . import _node
+from ._bounds import seconds_since
 from ._budget import amount, check_amount
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
@@ -389,10 +390,13 @@ def check_quorum(name: str, quorum: Quorum, *, asked_elsewhere: bool) -> None:
 
 
 def seconds_to_confirm(node: Object, confirm: float, now: datetime) -> float:
-    """How much longer a node has to be seen not Ready. A kubelet's clock may be off, so never longer than asked."""
-    since = (_node.condition(node, "Ready") or {}).get("lastTransitionTime")
-    known = seconds_between(from_text(since), now) if since else 0.0
-    return min(max(0.0, confirm - known), confirm)
+    """How much longer a node has to be seen not Ready.
+
+    Only a time that the control plane wrote counts, with the status Unknown: a kubelet's clock may be minutes off.
+    """
+    ready = _node.condition(node, "Ready") or {}
+    known = seconds_since(ready.get("lastTransitionTime"), now) if ready.get("status") == "Unknown" else 0.0
+    return max(0.0, confirm - known)
 
 
 def _some(names: Collection[str]) -> str:

@@ -332,8 +332,13 @@ def test_shutting_down_by_itself_or_because_we_asked():
 def test_how_long_a_node_has_to_be_away():
     assert rules.seconds_to_confirm(node(since=10), 30, NOW) == 20
     assert rules.seconds_to_confirm(node(since=60), 30, NOW) == 0
-    assert rules.seconds_to_confirm(node(since=-600), 30, NOW) == 30, "a kubelet whose clock is ahead"
+    assert rules.seconds_to_confirm(node(since=-600), 30, NOW) == 30, "a clock that is ahead"
     assert rules.seconds_to_confirm(node(), 30, NOW) == 30
+    behind = node(ready="False", since=600)
+    assert rules.seconds_to_confirm(behind, 30, NOW) == 30, "a kubelet whose clock is ten minutes behind"
+    odd = node()
+    odd["status"]["conditions"][0]["lastTransitionTime"] = "0000-01-01T00:00:00Z"
+    assert rules.seconds_to_confirm(odd, 30, NOW) == 30
 
 
 # -- the record -------------------------------------------------------------------------------------------------------
