@@ -153,12 +153,12 @@ class _Taking:
         group, params = self._counted_in, self._params
         if group == params["group"]:
             return
-        failures = store.ledger_of(store.load(self._cluster, group)).failures(params["operation"])
-        if len(failures) > params["max_failed"]:
+        ledger, operation = store.ledger_of(store.load(self._cluster, group)), params["operation"]
+        if ledger.failed(operation) > params["max_failed"]:
             raise Refused(
                 f"Node {params['name']} gets no slot of group {params['group']}: "
-                f"{_ledger.failed_words(failures, params['max_failed'])}. Mend them, and run it again.",
-                failures=failures,
+                f"{_ledger.failed_words(ledger, operation, params['max_failed'])}. Mend them, and run it again.",
+                failures=ledger.failures(operation),
             )
 
     def _check_that_it_stands(self, config_map: Object | None) -> None:

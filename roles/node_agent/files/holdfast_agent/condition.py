@@ -27,7 +27,8 @@ class Condition:
 # Word for word those of the proposal, which applications may look for.
 ALLOWED = Condition("False", "KubeletShutdownAllowed", "kubelet allows shutdown node shutdown")
 INHIBITED = "kubelet inhibited node shutdown"
-# The API sets no limit to a Node's condition but that of an object. Everything that watches Nodes gets each change of it.
+# Characters. The API sets no limit to a Node's condition but that of an object; but everything that watches Nodes gets
+# each change of it.
 ROOM = 32768
 
 
