@@ -11,8 +11,9 @@ Python's own library, and Python 3.9 is enough.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
 # As long as the longest name that Kubernetes allows.
 LONGEST = 253
@@ -39,6 +40,34 @@ def some(items: Collection[str], limit: int = 10, separator: str = ", ") -> str:
     shown = list(items)[:limit]
     left_out = len(items) - len(shown)
     return separator.join([*shown, *([f"and {left_out} more"] if left_out else [])])
+
+
+def bounded(data: Mapping[str, Any], items: int = 100, longest: int = 1000) -> dict[str, Any]:
+    """Plain data to be written: each text is cut, each list has a limit, and ``left_out`` says how many are missing."""
+    left_out: dict[str, int] = {}
+
+    def within(value: Any, name: str) -> Any:
+        if isinstance(value, str):
+            return cut(value, longest)
+        if isinstance(value, Mapping):
+            return {key: within(item, f"{name}.{key}" if name else str(key)) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            if len(value) > items:
+                left_out[name] = len(value) - items
+            return [within(item, name) for item in value[:items]]
+        return value
+
+    found: dict[str, Any] = within(data, "")
+    return {**found, "left_out": left_out} if left_out else found
+
+
+def merged(known: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known with what is new, which is bounded; and of both, how many are left out."""
+    fresh = bounded(news)
+    old = {name: count for name, count in (known.get("left_out") or {}).items() if name.partition(".")[0] not in news}
+    left_out = {**old, **fresh.pop("left_out", {})}
+    rest = {name: value for name, value in known.items() if name != "left_out"}
+    return {**rest, **fresh, **({"left_out": left_out} if left_out else {})}
 
 
 def moment(text: object) -> datetime | None:

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from . import _node
-from ._bounds import seconds_since
+from ._bounds import cut, merged, seconds_since
 from ._budget import amount, check_amount
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
@@ -139,8 +139,8 @@ def begin(
     return {
         "id": operation,
         "run": run,
-        "holder": holder,
-        "reason": reason,
+        "holder": cut(holder),
+        "reason": cut(reason),
         "started": moment,
         "since": moment,
         "phase": CLAIM,
@@ -177,9 +177,10 @@ def advance(record: Mapping[str, Any], change: Change, now: datetime) -> dict[st
     changed = {
         **record,
         "run": change.run,
-        "facts": {**record.get("facts", {}), **change.facts},
+        # A Node's annotations have 256 KiB together.
+        "facts": merged(record.get("facts", {}), change.facts),
         "result": change.result,
-        "detail": change.detail,
+        "detail": cut(change.detail, 1000),
     }
     if (phase, change.result) == (record["phase"], record["result"]):
         return changed

@@ -375,9 +375,7 @@ def with_entry(ledger: Ledger, entry: dict[str, Any]) -> Ledger:
     ]
     old, last = rest[: -(KEPT_OPERATIONS - 1)], rest[-(KEPT_OPERATIONS - 1) :]
     open_ = [item for item in old if item["id"] not in taken and item.get("runs")][-KEPT_OPEN:]
-    return replace(
-        ledger, operations=(*(item for item in old if item["id"] in taken or item in open_), *last, entry)
-    )
+    return replace(ledger, operations=(*(item for item in old if item["id"] in taken or item in open_), *last, entry))
 
 
 def _over(entry: dict[str, Any]) -> dict[str, Any]:

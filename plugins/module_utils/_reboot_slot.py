@@ -120,7 +120,7 @@ class _Taking:
         }
 
     def _watch(self, last: Decision) -> Decision:
-        """Follow the ledger until a slot is ours, a run that has one may be dead, or Nodes are to be looked at again."""
+        """Follow the ledger until a slot is ours, a run that has one may be dead, or the Nodes are to be read again."""
         until = _run.until_one_may_be_dead(self._cluster) if self._params.get("run") else float("inf")
         passes = bool(last.fills)
         if passes:

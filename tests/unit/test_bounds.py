@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import (
     LONGEST,
+    bounded,
     cut,
     forms,
     hold_entry,
+    merged,
     moment,
     oldest_first,
     reason_of,
@@ -56,6 +59,26 @@ def test_a_list_says_how_many_it_leaves_out():
     assert some(["a", "b"], 2) == "a, b"
     assert some(["a", "b", "c", "d"], 2) == "a, b, and 2 more"
     assert some([]) == ""
+
+
+def test_what_is_written_has_limits_and_says_what_is_missing():
+    pods = [{"namespace": "shop", "name": f"web-{number}", "reason": "x" * 5000} for number in range(1550)]
+    found = bounded({"pods": pods, "evidence": {"output": "y" * 5000, "lines": list("abc") * 50}, "seconds": 4.5})
+
+    assert [item["name"] for item in found["pods"]] == [f"web-{number}" for number in range(100)]
+    assert found["left_out"] == {"pods": 1450, "evidence.lines": 50}
+    assert len(json.dumps(found)) < 120_000
+    assert (bounded(found), found["seconds"]) == (found, 4.5)
+    assert bounded({"a": ["b"]}) == {"a": ["b"]}
+
+
+def test_what_is_left_out_is_that_of_the_last_word():
+    first = merged({}, {"pods": ["x"] * 150, "uri": "https://bmc"})
+    second = merged(first, {"pods": ["y"], "volumes": ["z"] * 101})
+
+    assert first["left_out"] == {"pods": 50}
+    assert second == {"pods": ["y"], "uri": "https://bmc", "volumes": ["z"] * 100, "left_out": {"volumes": 1}}
+    assert merged(second, {"volumes": []}) == {"pods": ["y"], "uri": "https://bmc", "volumes": []}
 
 
 @pytest.mark.parametrize(

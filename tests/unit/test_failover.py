@@ -513,3 +513,12 @@ def test_what_ends_after_its_node_was_deleted_keeps_all_that_was_known():
     assert (closed["result"], closed["ended"], closed["detail"], closed["by"]) == ("recovered", "then", "gone", "a")
     assert (closed["boot_id"], closed["runs"]) == (entry["boot_id"], ["r", "s"])
     assert [step["step"] for step in closed["steps"]] == ["moved", "recovered"]
+
+
+def test_a_record_stays_below_the_limit_of_a_node_s_annotations():
+    pods = [{"namespace": "shop", "name": f"web-{number}", "uid": "u" * 36} for number in range(1550)]
+    wanted = rules.advance(record("wait"), rules.Change("r", detail="no " * 10_000, facts={"pods": pods}), NOW)
+
+    assert len(json.dumps(wanted)) < 30_000
+    assert wanted["facts"]["left_out"] == {"pods": 1450}
+    assert rules.advance(wanted, rules.Change("r"), NOW)["facts"] == wanted["facts"]

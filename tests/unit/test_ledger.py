@@ -540,7 +540,7 @@ class TestBounds:
 class TestClaim:
     """A run was silent between its slot and its claim; another has read the Nodes before the claim."""
 
-    BEFORE = [node("alfa", marked=False), node("bravo", marked=False)]
+    BEFORE = (node("alfa", marked=False), node("bravo", marked=False))
 
     def test_a_slot_under_which_a_node_was_claimed_stays(self):
         claimed = claim(ledger_of(slot("alfa")), "alfa", "run-1", "kernel")

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _reboot_slot, _standing, _watch
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _ledger_store as store
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _reboot_slot, _standing, _watch
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, Refused, TimedOut
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context
