@@ -167,7 +167,7 @@ class _Taking:
     def _passes(self, decision: Decision) -> bool:
         """Whether what fills the budget may pass by itself: after an outage of the API many Nodes look down."""
         stood = self._standing.seconds(decision.fills, time.monotonic())
-        return stood < self._params["unhealthy_grace"]
+        return bool(stood < self._params["unhealthy_grace"])
 
     @property
     def _counted_in(self) -> str:
