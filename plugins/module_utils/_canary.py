@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from . import _node
+from ._bounds import cut, moment
 from ._clock import from_text
 from ._cluster import Object
 from ._errors import Refused
@@ -51,8 +52,8 @@ class Canary:
 
     @property
     def done(self) -> str:
-        """When its part of the operation ended well; empty where it has not."""
-        return self.since if self.result in _DONE else ""
+        """When its part of the operation ended well; empty where it has not, or where its record is broken."""
+        return self.since if self.result in _DONE and moment(self.since) else ""
 
     def to_data(self) -> dict[str, Any]:
         return {"name": self.name, "result": self.result, "done": self.done or None, "ready": self.ready}
@@ -117,6 +118,8 @@ def soaked_until(canaries: Collection[Canary], soak: int) -> datetime | None:
 def _trouble(canary: Canary) -> str:
     if canary.result == "failed":
         return f"failed in the phase {canary.phase}: {canary.detail or 'without a reason'}"
+    if canary.result in _DONE and not canary.done:
+        return f'has a broken record: "{cut(canary.since)}" is no time at which it can have been done'
     if not canary.done:
         return ""
     if not canary.ready:

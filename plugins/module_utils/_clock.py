@@ -13,12 +13,16 @@ import time
 from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 
+# Seconds by which the time of an answer may differ.
+_TOLERANCE = 5.0
+
 
 class ServerClock:
-    """Follows the server's clock from the ``Date`` headers seen; good to about a second."""
+    """Follows the server's clock from the ``Date`` headers seen, also where it is set; good to about a second."""
 
     def __init__(self) -> None:
         self._offset: float | None = None
+        self._lower: float | None = None
 
     def observe(self, date_header: str | None) -> None:
         """Learn from one answer. A header that can't be read teaches nothing."""
@@ -29,8 +33,15 @@ class ServerClock:
         except (TypeError, ValueError):
             return
         offset = seen - time.monotonic()
-        # The header drops fractions, so the truth is never before it: the largest offset is the closest.
-        self._offset = offset if self._offset is None else max(self._offset, offset)
+        if self._offset is None or offset > self._offset - _TOLERANCE:
+            # The header drops fractions, so the truth is never before it: the largest offset is the closest.
+            self._offset, self._lower = max(offset, self._offset or offset), None
+        elif self._lower is not None and abs(offset - self._lower) <= _TOLERANCE:
+            self._offset, self._lower = offset, None
+        else:
+            # The server's clock was set back; or this process was paused while the answer waited for it, and nothing
+            # that is too old must look fresh then. The next answer tells one from the other.
+            self._lower = offset
 
     @property
     def known(self) -> bool:

@@ -90,9 +90,10 @@ class Cluster:
     def replace(self, path: str, body: Object) -> Object:
         return self._json("PUT", path, body=body, write=True)
 
-    def merge(self, path: str, body: Object) -> Object:
+    def merge(self, path: str, body: Object, *, timeout: tuple[float, float] = _TIMEOUT) -> Object:
         """JSON merge patch. With ``metadata.resourceVersion`` in it, a compare-and-swap (409 on conflict)."""
-        return self._json("PATCH", path, body=body, write=True, content_type="application/merge-patch+json")
+        kind = "application/merge-patch+json"
+        return self._json("PATCH", path, body=body, write=True, content_type=kind, timeout=timeout)
 
     def delete(self, path: str, options: Object | None = None) -> Object:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
@@ -135,11 +136,12 @@ class Cluster:
         body: Object | None = None,
         write: bool = False,
         content_type: str = "application/json",
+        timeout: tuple[float, float] = _TIMEOUT,
     ) -> Object:
         parameters = dict(query or {})
         if write and self.dry_run:
             parameters["dryRun"] = "All"
-        answer = self._send(method, path, query=parameters, body=body, content_type=content_type)
+        answer = self._send(method, path, query=parameters, body=body, content_type=content_type, timeout=timeout)
         try:
             data = answer.read()
         except HTTPError as error:

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import _claim, _node
 from . import _paths as paths
+from ._bounds import cut
 from ._clock import to_text
 from ._cluster import Cluster, Object
 from ._errors import Refused
@@ -121,11 +122,11 @@ def _record(cluster: Cluster, node: Object, record: dict[str, Any] | None, owner
     if record and record.get("owner") == owner:
         # Uncordoned meanwhile: whoever had cordoned it before us does not want it so any more.
         before = bool(record.get("unschedulable_before")) and _node.unschedulable(node)
-        return {**record, "reason": reason or record.get("reason", ""), "unschedulable_before": before}
+        return {**record, "reason": cut(reason) or record.get("reason", ""), "unschedulable_before": before}
     before = _node.unschedulable(node) and bool(record is None or record.get("unschedulable_before"))
     return {
         "owner": owner,
-        "reason": reason,
+        "reason": cut(reason),
         "since": to_text(cluster.now()),
         "unschedulable_before": before,
     }

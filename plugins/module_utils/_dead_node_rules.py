@@ -14,8 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from . import _failover, _machine, _node
+from ._bounds import moment, seconds_since
 from ._claim import claim_of
-from ._clock import from_text, seconds_between, to_text
+from ._clock import to_text
 from ._cluster import Object
 from ._event_book import Matter
 from ._names import FAILOVER
@@ -56,7 +57,7 @@ def silence(node: Object, *, reporting: bool) -> Matter | None:
         return None
     key = "/".join([metadata["uid"], _node.boot_id(node), str(status), str(since or "")])
     # What a kubelet writes has the time of its machine, which may be any.
-    return Matter(key, from_text(since) if since and status == SILENT else None)
+    return Matter(key, moment(since) if status == SILENT else None)
 
 
 def is_moved(node: Object) -> bool:
@@ -79,7 +80,7 @@ def sign_of_life(lease: Object | None, since: datetime, now: datetime, before: S
     if not renewed:
         return None
     if before is None:
-        return Sign(renewed, min(max(from_text(renewed), since), now))
+        return Sign(renewed, min(max(moment(renewed) or since, since), now))
     return before if renewed == before.renewed else Sign(renewed, now)
 
 
@@ -110,7 +111,7 @@ def evidence(node: Object, lease: Object | None, now: datetime) -> dict[str, Any
         "reason": reason if _REASON.fullmatch(reason) else None,
         "message": ready.get("message"),
         "since": since,
-        "seconds": max(0, int(seconds_between(from_text(since), now))) if since else None,
+        "seconds": int(seconds_since(since, now)) if since else None,
         "last_heartbeat": ready.get("lastHeartbeatTime"),
         "lease_renewed": _renewed(lease) or None,
         "looked_at": to_text(now),

@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from . import _node
+from ._bounds import cut, merged, seconds_since
 from ._budget import amount, check_amount
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
@@ -138,8 +139,8 @@ def begin(
     return {
         "id": operation,
         "run": run,
-        "holder": holder,
-        "reason": reason,
+        "holder": cut(holder),
+        "reason": cut(reason),
         "started": moment,
         "since": moment,
         "phase": CLAIM,
@@ -176,9 +177,10 @@ def advance(record: Mapping[str, Any], change: Change, now: datetime) -> dict[st
     changed = {
         **record,
         "run": change.run,
-        "facts": {**record.get("facts", {}), **change.facts},
+        # A Node's annotations have 256 KiB together.
+        "facts": merged(record.get("facts", {}), change.facts),
         "result": change.result,
-        "detail": change.detail,
+        "detail": cut(change.detail, 1000),
     }
     if (phase, change.result) == (record["phase"], record["result"]):
         return changed
@@ -389,10 +391,13 @@ def check_quorum(name: str, quorum: Quorum, *, asked_elsewhere: bool) -> None:
 
 
 def seconds_to_confirm(node: Object, confirm: float, now: datetime) -> float:
-    """How much longer a node has to be seen not Ready. A kubelet's clock may be off, so never longer than asked."""
-    since = (_node.condition(node, "Ready") or {}).get("lastTransitionTime")
-    known = seconds_between(from_text(since), now) if since else 0.0
-    return min(max(0.0, confirm - known), confirm)
+    """How much longer a node has to be seen not Ready.
+
+    Only a time that the control plane wrote counts, with the status Unknown: a kubelet's clock may be minutes off.
+    """
+    ready = _node.condition(node, "Ready") or {}
+    known = seconds_since(ready.get("lastTransitionTime"), now) if ready.get("status") == "Unknown" else 0.0
+    return max(0.0, confirm - known)
 
 
 def _some(names: Collection[str]) -> str:

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _paths as paths
+from ._bounds import bounded as bounded_data
+from ._bounds import cut
 from ._clock import from_text, to_text
 from ._cluster import Cluster, Object
 from ._errors import NotFound
@@ -24,7 +26,7 @@ from ._watch import retry_conflicts
 
 NAME = AUDIT
 # An object of etcd has at most 1.5 MiB.
-KEEP, KEEP_STEPS, KEEP_ITEMS, KEEP_BYTES = 50, 60, 100, 900_000
+KEEP, KEEP_STEPS, KEEP_RUNS, KEEP_BYTES = 50, 60, 100, 900_000
 # What each entry has, as JSON has it; the rest of it is the facts of the failover.
 _TYPES: Mapping[str, type] = {
     "operation": str,
@@ -40,7 +42,6 @@ _TYPES: Mapping[str, type] = {
     "seconds": dict,
     "steps": list,
 }
-_LISTS = ("pods", "volume_attachments", "overridden_holds")
 
 
 def entry_after(
@@ -62,7 +63,7 @@ def entry_after(
         "operation": record["id"],
         "node": node,
         "by": record["holder"],
-        "runs": runs if record["run"] in runs else [*runs, record["run"]],
+        "runs": _with_run(runs, record["run"]),
         "reason": record["reason"],
         "boot_id": record["boot_id"],
         "started": record["started"],
@@ -70,24 +71,29 @@ def entry_after(
         "result": record["result"],
         "detail": record["detail"],
         "seconds": dict(record["phases"]),
-        **{key: value[:KEEP_ITEMS] if key in _LISTS else value for key, value in facts.items()},
+        **bounded_data(facts),
         "steps": [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]],
     }
+
+
+def _with_run(runs: list[str], run: str) -> list[str]:
+    return runs if run in runs else [*runs, run][-KEEP_RUNS:]
 
 
 def entry_closed(
     entry: Mapping[str, Any], *, run: str, result: str, detail: str, facts: Mapping[str, Any], now: str
 ) -> dict[str, Any]:
     """The entry of a failover that ends after its Node, and the record on it, was deleted."""
+    detail = cut(detail, 1000)
     step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
     runs = entry.get("runs", [])
     return {
         **entry,
-        "runs": runs if run in runs else [*runs, run],
+        "runs": _with_run(runs, run),
         "ended": now,
         "result": result,
         "detail": detail,
-        **facts,
+        **bounded_data(facts),
         "steps": [*entry.get("steps", []), step],
     }
 

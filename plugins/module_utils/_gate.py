@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _claim, _node
+from ._bounds import forms, some
 from ._cluster import Cluster, Object
 from ._errors import Held
 from ._hold import entry, sentence
@@ -43,12 +44,12 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
     node = read_node(cluster, node_name)
     _claim.check(node, run)
     held = holds_on(cluster, node_name)
-    known = {entry(hold["namespace"], hold["holder"]) for hold in held}
+    known = frozenset().union(*(forms(entry(hold["namespace"], hold["holder"])) for hold in held))
     lingering = [name for name in _node.inhibited_by(node) if name not in known]
     if (held or lingering) and not override_holds:
         words = [sentence(held)] if held else []
         if lingering:
-            words.append(f"the condition ShutdownInhibited names {', '.join(lingering)}")
+            words.append(f"the condition ShutdownInhibited names {some(lingering)}")
         raise Held(
             f"Node {node_name} is held: {'; '.join(words)}. {_way_out(node, held)}",
             node=node_name,

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ._clock import from_text, seconds_between
+from ._bounds import LONGEST, cut, hold_entry, oldest_first, seconds_since, some
 from ._cluster import Object
 from ._errors import InvalidInput
 from ._names import FORBIDDEN_HOLD_NAMESPACES, REASON
@@ -29,37 +30,43 @@ def holds(lease: Object) -> bool:
 
 def entry(namespace: str, holder: str) -> str:
     """How a hold is named in the reason of the condition ShutdownInhibited."""
-    return f"{namespace}/{holder.replace(',', '%2C')}"
+    return hold_entry(namespace, holder)
 
 
 def describe(lease: Object, now: datetime) -> dict[str, Any]:
-    """A hold as results show it."""
+    """A hold as results show it. What its holder wrote is cut here, for it goes into messages and records."""
     spec = lease["spec"]
     acquired = str(spec["acquireTime"])
     return {
         "node": lease["metadata"]["name"],
         "namespace": lease["metadata"]["namespace"],
-        "holder": spec["holderIdentity"],
+        "holder": cut(str(spec["holderIdentity"])),
         "acquired": acquired,
-        "held_seconds": max(0, int(seconds_between(from_text(acquired), now))),
-        "reason": annotations_of(lease).get(REASON, ""),
+        "held_seconds": int(seconds_since(acquired, now)),
+        "reason": cut(annotations_of(lease).get(REASON, "")),
     }
+
+
+def age(hold: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Sorts holds, the oldest first."""
+    return (*oldest_first(str(hold["acquired"])), hold["namespace"])
 
 
 def sentence(held: list[dict[str, Any]]) -> str:
     """Holds in words, for messages: who holds, since when and why."""
-    return "; ".join(
+    words = [
         f"{hold['namespace']}/{hold['holder']} since {hold['acquired']}"
         + (f" ({hold['reason']})" if hold["reason"] else "")
         for hold in held
-    )
+    ]
+    return some(words, separator="; ")
 
 
 def check_names(namespace: str, holder: str) -> None:
     """Refuse what can't be a hold.
 
     Raises:
-        InvalidInput: The namespace is reserved, or the holder is empty or has a comma.
+        InvalidInput: The namespace is reserved, or the holder is empty, too long or has a comma.
     """
     if namespace in FORBIDDEN_HOLD_NAMESPACES:
         raise InvalidInput(
@@ -68,6 +75,11 @@ def check_names(namespace: str, holder: str) -> None:
         )
     if not holder.strip():
         raise InvalidInput("holder must not be empty. Name the application or person that holds the node.")
+    if len(holder) > LONGEST:
+        raise InvalidInput(
+            f"holder has {len(holder)} characters, and at most {LONGEST} are allowed. Use a shorter name.",
+            holder=cut(holder),
+        )
     if "," in holder:
         raise InvalidInput(
             f'holder "{holder}" has a comma, which separates the holders in the condition ShutdownInhibited. '

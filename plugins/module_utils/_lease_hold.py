@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from . import _paths as paths
+from ._bounds import cut, some
 from ._clock import to_text
 from ._cluster import Cluster, Object
 from ._errors import ApiFailure, Held, InvalidInput, NotFound, TimedOut
 from ._face import Context, Params, Result
-from ._hold import FIELD_SELECTOR, check_names, describe, entry, holds, sentence
+from ._hold import FIELD_SELECTOR, age, check_names, describe, entry, holds, sentence
 from ._names import MANAGED_BY, REASON
-from ._node import annotations_of, inhibited_by, labels_of
+from ._node import annotations_of, confirms, inhibited_by, labels_of
 from ._watch import Changed, Deadline, Follower, Listed, retry_conflicts, wait_for
 
 _OURS = "holdfast.kubernetes"
@@ -64,7 +65,7 @@ def list_holds(cluster: Cluster, node: str | None, namespace: str | None) -> lis
     leases = cluster.items(path, field_selector=selector)
     found = [item for item in leases if holds(item) and item["metadata"]["name"] in names]
     now = cluster.now()
-    return sorted((describe(item, now) for item in found), key=lambda hold: (hold["acquired"], hold["namespace"]))
+    return sorted((describe(item, now) for item in found), key=age)
 
 
 def wait_until_free(cluster: Cluster, node: str, deadline: Deadline) -> list[dict[str, Any]]:
@@ -102,7 +103,7 @@ def _take(context: Context, params: Params) -> Result:
     return {
         "changed": before is not after,
         "lease": after,
-        "inhibited": seen is not None and mine in inhibited_by(seen),
+        "inhibited": seen is not None and confirms(seen, mine),
         "waited": round(deadline.elapsed, 3) if params["wait"] else 0,
         "diff": {"before": _shown(before), "after": _shown(after)},
     }
@@ -165,7 +166,7 @@ def _release(context: Context, params: Params) -> Result:
 
 def _is_named(cluster: Cluster, params: Params) -> bool:
     node = cluster.find(paths.node(params["node"]))
-    return node is not None and entry(params["namespace"], params["holder"]) in inhibited_by(node)
+    return node is not None and confirms(node, entry(params["namespace"], params["holder"]))
 
 
 def _is_named_still(context: Context, params: Params, deadline: Deadline) -> bool:
@@ -177,10 +178,10 @@ def _is_named_still(context: Context, params: Params, deadline: Deadline) -> boo
         context.cluster,
         paths.NODES,
         params["node"],
-        lambda item: item is None or mine not in inhibited_by(item),
+        lambda item: item is None or not confirms(item, mine),
         deadline,
     )
-    if node is None or mine not in inhibited_by(node):
+    if node is None or not confirms(node, mine):
         return False
     context.warn(
         f"The hold of {mine} is released, but the condition ShutdownInhibited of Node {params['node']} names it still "
@@ -229,14 +230,14 @@ def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Dead
         cluster,
         paths.NODES,
         params["node"],
-        lambda item: item is not None and mine in inhibited_by(item),
+        lambda item: item is not None and confirms(item, mine),
         deadline,
     )
-    if node is not None and mine in inhibited_by(node):
+    if node is not None and confirms(node, mine):
         return
     if taken is not None:
         _take_back(cluster, params, taken)
-    shown = ", ".join(inhibited_by(node)) if node else ""
+    shown = some(inhibited_by(node)) if node else ""
     raise TimedOut(
         f"Node {params['node']} did not confirm the hold of {mine} within {params['wait_timeout']} s: its condition "
         f"ShutdownInhibited names {shown or 'nobody'}. "
@@ -267,13 +268,13 @@ def _is_mine(lease: Object | None, params: Params) -> bool:
 
 
 def _held_by_other(params: Params, spec: Object) -> Held:
-    since = spec.get("acquireTime") or "an unknown time"
+    since, holder = spec.get("acquireTime") or "an unknown time", cut(str(spec["holderIdentity"]))
     return Held(
-        f"The Lease {params['namespace']}/{params['node']} belongs to {spec['holderIdentity']} since {since}, not to "
+        f"The Lease {params['namespace']}/{params['node']} belongs to {holder} since {since}, not to "
         f"{params['holder']}. Wait until its holder releases it, or hold the node from another namespace.",
         node=params["node"],
         namespace=params["namespace"],
-        holder=spec["holderIdentity"],
+        holder=holder,
         acquired=spec.get("acquireTime"),
     )
 

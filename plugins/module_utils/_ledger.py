@@ -14,10 +14,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ._bounds import cut, some
 from ._budget import Policy, amount
 from ._names import CLAIM, CORDON
 
-KEPT_OPERATIONS = 10
+# How many operations are remembered, and how many at most where runs of more than these have not ended.
+KEPT_OPERATIONS, KEPT_OPEN = 10, 30
+# How many failures an operation names, how many of them with the whole reason, and how many when it is over.
+KEPT_FAILURES, KEPT_REASONS, KEPT_AFTERWARDS = 300, 100, 20
 ACTIVE, FAILED = "active", "failed"
 GRANTED, WAIT, REFUSED = "granted", "wait", "refused"
 
@@ -34,6 +38,8 @@ class Slot:
     state: str = ACTIVE
     reason: str = ""
     boot_id: str = ""
+    # A run has the claim on the node, and works under this slot.
+    claimed: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,9 +70,13 @@ class Ledger:
         )
 
     def failures(self, operation: str) -> dict[str, str]:
-        """Failed nodes of an operation and why."""
-        found = next((item for item in self.operations if item["id"] == operation), None)
-        return dict(found["failures"]) if found else {}
+        """Failed nodes of an operation and why; see :meth:`failed` for how many there are."""
+        return dict(operation_entry(self, operation)["failures"])
+
+    def failed(self, operation: str) -> int:
+        """How many nodes of an operation have failed, with those that are not named any more."""
+        entry = operation_entry(self, operation)
+        return len(entry["failures"]) + int(entry.get("left_out") or 0)
 
 
 @dataclass(frozen=True)
@@ -113,6 +123,7 @@ class Decision:
 
     Attributes:
         outcome: ``granted``, ``wait`` (for a slot that somebody works on) or ``refused``.
+        fills: Where refused, what leaves no room; empty where it was for another reason, which time does not change.
         ledger: What to store; the same object where nothing changes.
         why: In words, with names; empty where granted.
         unavailable: Nodes that fill the budget now.
@@ -124,6 +135,7 @@ class Decision:
     why: str = ""
     unavailable: tuple[str, ...] = ()
     budget: int = 0
+    fills: tuple[str, ...] = ()
 
 
 def member(node: Mapping[str, Any], topology_key: str) -> Member:
@@ -147,7 +159,7 @@ def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | 
     """
     if ledger.policy != policy or request.node in ledger.slots or not policy.max_unavailable.isdigit():
         return None
-    if len(ledger.failures(request.operation)) > request.max_failed:
+    if ledger.failed(request.operation) > request.max_failed:
         return None
     limit = int(policy.max_unavailable)
     active = [slot for slot in ledger.slots.values() if slot.state == ACTIVE]
@@ -157,7 +169,7 @@ def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | 
     if not 0 < limit <= len(active) or not any(_worked_on(slot, request) for slot in active):
         return None
     names = tuple(sorted(ledger.slots))
-    words = "; ".join(_words(ledger.slots[name]) for name in names)
+    words = some([_words(ledger.slots[name]) for name in names], separator="; ")
     why = f"{len(names)} of {limit} allowed are unavailable: {words}"
     return Decision(WAIT, ledger, why=why, unavailable=names, budget=limit)
 
@@ -184,10 +196,9 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
         return replace(outcome, why=f"node {request.node} does not match the group's selector")
     mine = ledger.slots.get(request.node)
     if mine and mine.operation != request.operation:
-        return replace(outcome, outcome=WAIT if _worked_on(mine, request) else REFUSED, why=_words(mine))
-    failures = ledger.failures(request.operation)
-    if len(failures) > request.max_failed:
-        return replace(outcome, why=failed_words(failures, request.max_failed))
+        return _full(outcome, [_words(mine)], working=_worked_on(mine, request))
+    if ledger.failed(request.operation) > request.max_failed:
+        return replace(outcome, why=failed_words(ledger, request.operation, request.max_failed))
     if mine and mine.run not in ("", request.run) and mine.run in (request.live or ()):
         return replace(outcome, outcome=WAIT, why=_words(mine))
     if mine:
@@ -198,9 +209,15 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
     if not blockers:
         return _granted(outcome, request, group[request.node], since=request.now)
     slots = [ledger.slots[name] for name in blockers if name in ledger.slots]
-    working = [slot for slot in slots if _worked_on(slot, request)]
-    words = "; ".join(_why_unavailable(ledger, group, name) for name in sorted(blockers))
-    return replace(outcome, outcome=WAIT if working else REFUSED, why=f"{which}: {words}")
+    working = any(_worked_on(slot, request) for slot in slots)
+    fills = [_why_unavailable(ledger, group, name) for name in sorted(blockers)]
+    return _full(outcome, fills, which=f"{which}: ", working=working)
+
+
+def _full(outcome: Decision, fills: list[str], *, which: str = "", working: bool) -> Decision:
+    """There is no room: wait where somebody works on what fills the budget."""
+    why = f"{which}{some(fills, separator='; ')}"
+    return replace(outcome, why=why, outcome=WAIT) if working else replace(outcome, why=why, fills=tuple(fills))
 
 
 def release(ledger: Ledger, node: str) -> Ledger:
@@ -244,6 +261,7 @@ def fail(
     passed_on = bool(run) and slot is not None and slot.run not in ("", run)
     if run and (claimant.run != run if claimant else passed_on):
         return ledger
+    reason = cut(reason)
     ledger = _with_operation(ledger, operation, failure=(node.name, reason))
     # Under whichever operation the slot stands, it is for what the claimant did.
     at_work = passed_on and claimant is not None
@@ -257,16 +275,29 @@ def fail(
     return heal(replace(ledger, slots={**ledger.slots, node.name: kept}), {node.name: node})
 
 
+def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
+    """A run that has got the claim on a node says so on its slot; a slot that is not its own any more stays as it is.
+
+    Whoever takes the run for dead, and has seen the Node before it was claimed, has to read the ledger again.
+    """
+    slot = ledger.slots.get(node)
+    if slot is None or slot.claimed or (slot.run, slot.operation, slot.state) != (run, operation, ACTIVE):
+        return ledger
+    return replace(ledger, slots={**ledger.slots, node: replace(slot, claimed=True)})
+
+
 def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:
     """Drop slots that stand for nothing any more.
 
     They are the failed ones of nodes that are Ready again with a new boot ID, and, where ``live`` says which runs live,
-    those of dead runs on nodes that bear nothing of ours: whoever had them had not begun, or another run finished.
+    those of dead runs on nodes that bear nothing of ours: whoever had them had not begun, or another run finished. One
+    under which a node was claimed stays: the Nodes may have been read before that.
     """
     known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]
     for slot, node in known:
         back = node.ready and bool(slot.boot_id) and node.boot_id not in ("", slot.boot_id)
-        if back if slot.state == FAILED else _left_behind(slot, live) and not node.marked:
+        idle = _left_behind(slot, live) and not node.marked and not slot.claimed
+        if back if slot.state == FAILED else idle:
             ledger = release(ledger, slot.node)
     return ledger
 
@@ -312,6 +343,7 @@ def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -
         since=since,
         domain=node.domain,
         boot_id=known.boot_id if known else node.boot_id,
+        claimed=known is not None and known.claimed,
     )
     changed = replace(ledger, slots={**ledger.slots, node.name: slot})
     return replace(outcome, outcome=GRANTED, ledger=changed)
@@ -334,11 +366,34 @@ def operation_entry(ledger: Ledger, operation: str) -> dict[str, Any]:
 
 def with_entry(ledger: Ledger, entry: dict[str, Any]) -> Ledger:
     """The ledger with this record of an operation, as the youngest."""
-    rest = [item for item in ledger.operations if item["id"] != entry["id"]]
-    # One that has a slot goes on, and its failures count, however many others came and went meanwhile.
-    at_work = {slot.operation for slot in ledger.slots.values()}
-    old = [item for item in rest[: -(KEPT_OPERATIONS - 1)] if item["id"] in at_work]
-    return replace(ledger, operations=(*old, *rest[-(KEPT_OPERATIONS - 1) :], entry))
+    # One that has a slot or a run goes on, and its failures count, however many others came and went meanwhile.
+    taken = {slot.operation for slot in ledger.slots.values()}
+    rest = [
+        item if item["id"] in taken or item.get("runs") or item.get("unfinished") else _over(item)
+        for item in ledger.operations
+        if item["id"] != entry["id"]
+    ]
+    old, last = rest[: -(KEPT_OPERATIONS - 1)], rest[-(KEPT_OPERATIONS - 1) :]
+    open_ = [item for item in old if item["id"] not in taken and item.get("runs")][-KEPT_OPEN:]
+    return replace(ledger, operations=(*(item for item in old if item["id"] in taken or item in open_), *last, entry))
+
+
+def _over(entry: dict[str, Any]) -> dict[str, Any]:
+    """The record of an operation that is over: how many have failed, and some of their names."""
+    failures = entry["failures"]
+    if len(failures) <= KEPT_AFTERWARDS:
+        return entry
+    kept = dict(list(failures.items())[:KEPT_AFTERWARDS])
+    return {**entry, "failures": kept, "left_out": len(failures) - len(kept) + int(entry.get("left_out") or 0)}
+
+
+def _with_failure(entry: dict[str, Any], node: str, reason: str) -> dict[str, Any]:
+    """The record with one more failure. Past the limits it counts, but has a short reason, or no name."""
+    failures = entry["failures"]
+    if node not in failures and len(failures) >= KEPT_FAILURES:
+        return {**entry, "left_out": int(entry.get("left_out") or 0) + 1}
+    short = reason if len(failures) < KEPT_REASONS else reason[:40]
+    return {**entry, "failures": {**failures, node: short}}
 
 
 def _with_operation(
@@ -349,14 +404,12 @@ def _with_operation(
     if known and not failure and not again:
         return ledger
     entry = operation_entry(ledger, operation)
-    if failure:
-        entry["failures"] = {**entry["failures"], failure[0]: failure[1]}
-    return with_entry(ledger, entry)
+    return with_entry(ledger, _with_failure(entry, *failure) if failure else entry)
 
 
 def _other_policy(ledger: Ledger, policy: Policy) -> Decision:
     names = ", ".join((ledger.policy or policy).differs(policy))
-    holders = ", ".join(_words(slot) for slot in ledger.slots.values())
+    holders = some([_words(slot) for slot in ledger.slots.values()])
     return Decision(
         REFUSED,
         ledger,
@@ -376,11 +429,13 @@ def _words(slot: Slot) -> str:
     return f"{slot.node} failed: {slot.reason}" if slot.state == FAILED else who
 
 
-def failed_words(failures: Mapping[str, str], allowed: int) -> str:
+def failed_words(ledger: Ledger, operation: str, allowed: int) -> str:
     """Why an operation goes no further."""
-    words = "; ".join(f"{name} ({reason})" for name, reason in sorted(failures.items()))
-    many = "1 node" if len(failures) == 1 else f"{len(failures)} nodes"
-    return f"{many} failed in this operation and max_failed is {allowed}: {words}"
+    failures, count = ledger.failures(operation), ledger.failed(operation)
+    words = [f"{name} ({reason})" for name, reason in sorted(failures.items())]
+    shown = "; ".join([*words[:10], *([f"and {count - 10} more"] if count > 10 else [])])
+    many = "1 node" if count == 1 else f"{count} nodes"
+    return f"{many} failed in this operation and max_failed is {allowed}: {shown}"
 
 
 def _text(data: Any) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 
 from . import _paths as paths
-from ._clock import from_text
+from ._bounds import cut, moment
 from ._cluster import Cluster, Object
 from ._event_book import Matter
 from ._face import Context, Params
@@ -41,8 +41,8 @@ class LongHold:
             return ()
         spec = item["spec"]
         acquired = str(spec["acquireTime"])
-        key = "/".join([item["metadata"]["uid"], spec["holderIdentity"], acquired])
-        return (Matter(key, from_text(acquired)),)
+        key = "/".join([item["metadata"]["uid"], cut(str(spec["holderIdentity"])), acquired])
+        return (Matter(key, moment(acquired)),)
 
     def event(self, item: Object, matter: Matter, now: datetime) -> Event:
         if self.cluster().find(paths.node(item["metadata"]["name"])) is None:

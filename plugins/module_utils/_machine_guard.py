@@ -17,6 +17,7 @@ from typing import Any
 
 from . import _deletion_hook_rules as hooks
 from . import _node
+from ._bounds import cut, merged
 from ._capi_labels import label_value
 from ._claim import ClaimLost
 from ._clock import from_text, seconds_between, to_text
@@ -274,7 +275,7 @@ def resumes(record: Mapping[str, Any] | None, point: str) -> bool:
 def advance(record: Mapping[str, Any], change: Change, base: str, now: datetime) -> dict[str, Any]:
     """The record after a change."""
     moment, phase = to_text(now), change.phase or record["phase"]
-    changed = {**record, "facts": {**record["facts"], **change.facts}}
+    changed = {**record, "facts": merged(record["facts"], change.facts)}
     if change.done:
         done = record["done"].get(change.done_at, [])
         changed["done"] = {
@@ -288,7 +289,7 @@ def advance(record: Mapping[str, Any], change: Change, base: str, now: datetime)
         **record["phases"],
         record["phase"]: round(record["phases"].get(record["phase"], 0) + spent, 1),
     }
-    changed.update(phase=phase, since=moment, result=change.result, detail=change.detail)
+    changed.update(phase=phase, since=moment, result=change.result, detail=cut(change.detail, 1000))
     if change.result == FAILED:
         failures = {**record["failures"], base: {"point": record["point"], "at": moment}}
         last = sorted(failures, key=lambda name: str(failures[name]["at"]))[-_KEPT_FAILURES:]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ._bounds import forms
 from ._cluster import Object
 from ._names import SHUTDOWN_INHIBITED
 
@@ -64,6 +65,11 @@ def inhibited_by(node: Object) -> list[str]:
     if found is None or found.get("status") != "True":
         return []
     return [entry for entry in str(found.get("reason") or "").split(",") if entry]
+
+
+def confirms(node: Object, entry: str) -> bool:
+    """Whether the node refuses a shutdown for this hold. One for which there is no room is named by its short entry."""
+    return not forms(entry).isdisjoint(inhibited_by(node))
 
 
 def record(item: Object, annotation: str) -> dict[str, Any] | None:

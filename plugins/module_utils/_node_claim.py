@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from . import _claim, _node, _run
+from contextlib import suppress
+
+from . import _claim, _node, _reboot_slot, _run
 from . import _paths as paths
 from ._claim import Claimed
 from ._cluster import Cluster, Object
-from ._errors import InvalidInput, TimedOut
+from ._errors import HoldfastError, InvalidInput, TimedOut
 from ._face import Context, Params, Result
 from ._names import CLAIM
 from ._watch import Deadline, Follower, Listed
@@ -54,14 +56,19 @@ def _take(context: Context, params: Params, deadline: Deadline) -> tuple[Object,
 
 
 def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
-    return _claim.take(
-        cluster,
-        params["name"],
-        run=params["run"],
-        operation=params["operation"],
-        purpose=params["purpose"],
-        restart=params["restart"],
+    name, run, operation = params["name"], params["run"], params["operation"]
+    taken = _claim.take(
+        cluster, name, run=run, operation=operation, purpose=params["purpose"], restart=params["restart"]
     )
+    if params.get("group") and not cluster.dry_run:
+        try:
+            _reboot_slot.claim(cluster, params["group"], name, run=run, operation=operation)
+        except HoldfastError:
+            # Under a slot that does not say so nothing is begun.
+            with suppress(HoldfastError):
+                _claim.give_back(cluster, name, run=run)
+            raise
+    return taken
 
 
 def _await_change(cluster: Cluster, name: str, deadline: Deadline) -> None:

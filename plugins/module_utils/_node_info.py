@@ -15,7 +15,7 @@ from . import _paths as paths
 from ._cluster import Cluster, Object
 from ._drain_rules import Options, Pod, node_verdict, plan, read_pod
 from ._face import Context, Params, Result
-from ._hold import FIELD_SELECTOR, describe, holds
+from ._hold import FIELD_SELECTOR, age, describe, holds
 from ._leftovers import describe as describe_leftover
 from ._leftovers import is_leftover
 from ._names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
@@ -71,7 +71,8 @@ def _own(node: Object) -> dict[str, Any]:
         "ready": _node.ready(node),
         "boot_id": _node.boot_id(node),
         "unschedulable": _node.unschedulable(node),
-        "cordoned_by": cordoned["owner"] if cordoned else None,
+        # Whoever broke the record, it was one of ours.
+        "cordoned_by": str(cordoned.get("owner") or "") if cordoned else None,
         "shutdown_inhibited": (_node.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True",
         "inhibited_by": _node.inhibited_by(node),
         "claim": _node.record(node, CLAIM),
@@ -93,7 +94,7 @@ def _holds(cluster: Cluster, names: set[str], single: str | None) -> dict[str, l
         if holds(lease):
             found[lease["metadata"]["name"]].append(describe(lease, now))
     for entries in found.values():
-        entries.sort(key=lambda hold: str(hold["acquired"]))
+        entries.sort(key=age)
     return found
 
 

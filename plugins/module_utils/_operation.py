@@ -10,7 +10,8 @@ from typing import Any
 
 from . import _claim, _node
 from . import _paths as paths
-from ._clock import from_text, seconds_between, to_text
+from ._bounds import cut, seconds_since
+from ._clock import from_text, to_text
 from ._cluster import Cluster, Object
 from ._errors import InvalidInput
 from ._face import Context, Params, Result
@@ -59,9 +60,15 @@ def _claimant(params: Params) -> str:
     return (params.get("run") or "") if params["claimed"] else ""
 
 
+def _whole(record: dict[str, Any]) -> bool:
+    """Whether a record has what each of ours has; one that somebody broke is begun again."""
+    texts = ("since", "phase", "boot_id_before", "result")
+    return isinstance(record.get("phases"), dict) and all(isinstance(record.get(name), str) for name in texts)
+
+
 def advance(record: dict[str, Any] | None, node: Object, params: Params, now: str) -> dict[str, Any]:
     """The record after this step; the same content where the step is written down already."""
-    if record is None or record.get("id") != params["operation"]:
+    if record is None or record.get("id") != params["operation"] or not _whole(record):
         cordoned = _node.record(node, CORDON)
         before = bool(cordoned.get("unschedulable_before")) if cordoned else _node.unschedulable(node)
         record = {
@@ -80,11 +87,11 @@ def advance(record: dict[str, Any] | None, node: Object, params: Params, now: st
     if (phase, result) == (record["phase"], record["result"]):
         # The next run goes on where the last one stopped: the phase has its start, and somebody new at work.
         return record if run == record.get("run", "") else {**record, "run": run}
-    changed = {**record, "run": run, "result": result, "detail": params.get("detail") or ""}
+    changed = {**record, "run": run, "result": result, "detail": cut(params.get("detail") or "", 1000)}
     if record["phase"] and not record["result"]:
-        spent = seconds_between(from_text(record["since"]), from_text(now))
         known = record["phases"].get(record["phase"], 0)
-        changed["phases"] = {**record["phases"], record["phase"]: round(known + max(0.0, spent), 1)}
+        spent = seconds_since(record["since"], from_text(now))
+        changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
     if phase == "cordon" and record["phase"] in ("hold", "slot"):
         # Whatever happened to the node while it waited, its reboot begins here.
         changed["boot_id_before"] = _node.boot_id(node)

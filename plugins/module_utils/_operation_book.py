@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from ._bounds import moment
 from ._clock import from_text, seconds_between
 from ._ledger import ACTIVE, FAILED, Ledger, operation_entry, with_entry
 from ._run import Run
@@ -75,6 +76,8 @@ def begin(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) ->
     entry = {**entry, "runs": [*others, wish.run], "seen": now.isoformat(), "unfinished": False}
     if known and not others:
         entry["failures"] = _still_failed(ledger, entry["failures"], wish.nodes)
+        # Those that are not named are tried again, too.
+        entry.pop("left_out", None)
     ledger = with_entry(ledger, entry)
     taken = _passing(ledger, operation, wish, live)
     slots = {
@@ -108,8 +111,9 @@ def _to_join(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime)
 
 def _rested(entry: Mapping[str, Any], runs: Mapping[str, Run], now: datetime) -> float:
     signs = [from_text(runs[run].renewed) for run in entry.get("runs", []) if run in runs]
-    if entry.get("seen"):
-        signs.append(from_text(entry["seen"]))
+    seen = moment(entry.get("seen"))
+    if seen:
+        signs.append(seen)
     return seconds_between(max(signs), now) if signs else float("inf")
 
 

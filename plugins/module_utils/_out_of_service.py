@@ -15,6 +15,7 @@ from . import _claim, _evidence, _gate, _node, _run, _second_look
 from . import _ledger_store as store
 from . import _out_of_service_rules as rules
 from . import _paths as paths
+from ._bounds import bounded
 from ._clock import seconds_between, to_text
 from ._cluster import Cluster, Object
 from ._errors import InvalidInput, Refused, TimedOut
@@ -332,7 +333,7 @@ def _write(
     cluster: Cluster, node: Object, taints: list[dict[str, Any]] | None, record: Mapping[str, Any] | None
 ) -> Object:
     """Taints, where given, and evidence in one write, over the very version that was looked at."""
-    text = json.dumps(record, sort_keys=True) if record else None
+    text = json.dumps(bounded(record), sort_keys=True) if record else None
     metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": {EVIDENCE: text}}
     body: dict[str, Any] = {"metadata": metadata}
     if taints is not None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from . import _node
-from ._clock import from_text
+from ._bounds import moment
 from ._cluster import Object
 from ._drain_rules import Pod, read_pod
 from ._errors import Refused
@@ -177,8 +177,8 @@ def quiet_seconds(lease: Object) -> float:
 
 def last_sign(lease: Object) -> datetime | None:
     """When a kubelet's Lease was renewed last, by the API server's clock, not by that of the node."""
-    times = [str(entry["time"]) for entry in lease["metadata"].get("managedFields") or [] if entry.get("time")]
-    return max((from_text(time) for time in times), default=None)
+    times = (moment(entry.get("time")) for entry in lease["metadata"].get("managedFields") or [])
+    return max((time for time in times if time), default=None)
 
 
 # -- may it go? -------------------------------------------------------------------------------------------------------

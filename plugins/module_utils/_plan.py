@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ._bounds import some
 from ._drain_rules import LATER, NEVER, NOW
 from ._hold import sentence
 
@@ -70,7 +71,7 @@ def _verdict(
 def _held(node: Mapping[str, Any]) -> list[str]:
     whys = [f"held by {sentence(node['holds'])}"] if node["holds"] else []
     if node["shutdown_inhibited"] and not node["holds"]:
-        whys.append(f"the node refuses a shutdown for {', '.join(node['inhibited_by'])}")
+        whys.append(f"the node refuses a shutdown for {some(node['inhibited_by'])}")
     return whys
 
 

@@ -27,6 +27,8 @@ from ._watch import Deadline, retry_conflicts, wait_for
 _ROUND = 75.0
 # Seconds. For so long a single reboot that a run before asked for may be under way, with the annotation gone already.
 _UNDER_WAY = 900.0
+# How many of the holds that were overridden are named.
+_NAMED = 100
 _WAY_OUT = {SOFT: "Try mode hard, or raise wait_timeout.", HARD: "Look at its BMC, and that metal3 runs."}
 
 
@@ -94,6 +96,12 @@ class _Change:
         return self.before is not self.after
 
 
+def _named(held: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Holds as they are recorded, each with a slash, and how many more there are."""
+    named = [entry(hold["namespace"], hold["holder"]) for hold in held[:_NAMED]]
+    return (*named, *([f"…/and {len(held) - _NAMED} more"] if len(held) > _NAMED else []))
+
+
 class _Work:
     """One annotation of one host."""
 
@@ -153,7 +161,7 @@ class _Work:
                 node=self._target.node,
                 boot_id=seen.boot_id,
                 run=self._run,
-                overridden=tuple(entry(hold["namespace"], hold["holder"]) for hold in seen.overridden),
+                overridden=_named(seen.overridden),
             )
         return _Change(host, self._write(host, value, written))
 

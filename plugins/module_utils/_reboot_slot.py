@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +22,7 @@ from ._face import Context, Params, Result
 from ._ledger import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
 from ._names import CORDON, NAMESPACE
 from ._read_node import read_node
+from ._standing import Standing, pause
 from ._watch import Changed, Deadline, Follower, Listed, retry_conflicts
 
 
@@ -51,8 +53,9 @@ def _policy(params: Params) -> Policy:
     for name, value in (("max_unavailable_per_domain", per_domain), ("max_domains", domains)):
         if value is not None and value < 1:
             raise InvalidInput(f"{name} must be 1 or more, it is {value}.")
-    if params["max_failed"] < 0:
-        raise InvalidInput(f"max_failed must be 0 or more, it is {params['max_failed']}.")
+    for name in ("max_failed", "unhealthy_grace"):
+        if params[name] < 0:
+            raise InvalidInput(f"{name} must be 0 or more, it is {params[name]}.")
     return Policy(
         selector=params.get("selector") or "",
         max_unavailable=check_amount(params["max_unavailable"], "max_unavailable"),
@@ -72,6 +75,10 @@ class _Taking:
         self._policy = policy
         self._deadline = Deadline(params["wait_timeout"])
         self._before = Ledger()
+        # What fills the budget and is worked on by nobody.
+        self._standing = Standing()
+        # When a slot of the group was last taken or given back.
+        self._went_on = 0.0
 
     def run(self) -> Result:
         with _run.heartbeat(self._cluster, self._params.get("run") or ""):
@@ -86,7 +93,7 @@ class _Taking:
             self._keep_out_of_two_groups()
         return {
             "changed": before != decision.ledger.slots[name],
-            **_facts(self._params, decision.ledger, waited=self._deadline.elapsed, decision=decision),
+            **self._found(decision),
             "diff": {"before": _shown(self._before, name), "after": _shown(decision.ledger, name)},
         }
 
@@ -102,16 +109,26 @@ class _Taking:
         raise TimedOut(
             f"Node {params['name']} got no slot of group {params['group']} within {params['wait_timeout']} s: "
             f"{last.why}. Raise wait_timeout or max_unavailable, or look at what keeps the other nodes.",
-            **_facts(params, last.ledger, waited=self._deadline.elapsed, decision=last),
+            **self._found(last),
         )
 
+    def _found(self, decision: Decision) -> Result:
+        waited = self._deadline.elapsed
+        return {
+            **_facts(self._params, decision.ledger, waited=waited, decision=decision),
+            "idle": round(waited - self._went_on, 3),
+        }
+
     def _watch(self, last: Decision) -> Decision:
-        """Follow the ledger until a slot is ours, or until a run that has one may be dead."""
-        pause = _run.until_one_may_be_dead(self._cluster) if self._params.get("run") else float("inf")
+        """Follow the ledger until a slot is ours, a run that has one may be dead, or the Nodes are to be read again."""
+        until = _run.until_one_may_be_dead(self._cluster) if self._params.get("run") else float("inf")
+        passes = bool(last.fills)
+        if passes:
+            until = min(until, pause(time.monotonic() - self._standing.since, self._params["unhealthy_grace"]))
         follower = Follower(
             self._cluster,
             paths.config_maps(NAMESPACE),
-            Deadline(min(self._deadline.left, pause)),
+            Deadline(min(self._deadline.left, until)),
             field_selector=f"metadata.name={store.config_map_name(self._params['group'])}",
         )
         for news in follower:
@@ -122,7 +139,7 @@ class _Taking:
                     raise
                 # Somebody was faster, so there is news to come.
                 continue
-            if last.outcome == GRANTED:
+            if last.outcome == GRANTED or bool(last.fills) != passes:
                 break
         return last
 
@@ -137,11 +154,20 @@ class _Taking:
         decision = self._decide(ledger, waiting=waiting)
         if decision.outcome == REFUSED:
             self._check_that_it_stands(config_map)
-            raise self._refusal(decision, "gets no slot")
+            if not decision.fills or not self._passes(decision):
+                raise self._refusal(decision, "gets no slot")
+            decision = replace(decision, outcome=WAIT)
         if decision.outcome == GRANTED and decision.ledger != ledger:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
+        if ledger.slots != self._before.slots:
+            self._went_on = self._deadline.elapsed
         self._before = ledger
         return decision
+
+    def _passes(self, decision: Decision) -> bool:
+        """Whether what fills the budget may pass by itself: after an outage of the API many Nodes look down."""
+        stood = self._standing.seconds(decision.fills, time.monotonic())
+        return bool(stood < self._params["unhealthy_grace"])
 
     @property
     def _counted_in(self) -> str:
@@ -153,12 +179,12 @@ class _Taking:
         group, params = self._counted_in, self._params
         if group == params["group"]:
             return
-        failures = store.ledger_of(store.load(self._cluster, group)).failures(params["operation"])
-        if len(failures) > params["max_failed"]:
+        ledger, operation = store.ledger_of(store.load(self._cluster, group)), params["operation"]
+        if ledger.failed(operation) > params["max_failed"]:
             raise Refused(
                 f"Node {params['name']} gets no slot of group {params['group']}: "
-                f"{_ledger.failed_words(failures, params['max_failed'])}. Mend them, and run it again.",
-                failures=failures,
+                f"{_ledger.failed_words(ledger, operation, params['max_failed'])}. Mend them, and run it again.",
+                failures=ledger.failures(operation),
             )
 
     def _check_that_it_stands(self, config_map: Object | None) -> None:
@@ -205,8 +231,21 @@ class _Taking:
         return Refused(
             f"Node {self._params['name']} {what} of group {self._params['group']}: {decision.why}. "
             "Mend or release what fills the budget, or change the group's policy, and run it again.",
-            **_facts(self._params, decision.ledger, waited=self._deadline.elapsed, decision=decision),
+            **self._found(decision),
         )
+
+
+def claim(cluster: Cluster, group: str, node: str, *, run: str, operation: str) -> None:
+    """Have the slot under which a node was claimed say so."""
+
+    def attempt() -> None:
+        config_map = store.load(cluster, group)
+        before = store.ledger_of(config_map)
+        after = _ledger.claim(before, node, run, operation)
+        if after is not before:
+            store.store(cluster, group, config_map, after)
+
+    retry_conflicts(attempt)
 
 
 def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:

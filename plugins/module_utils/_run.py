@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from . import _paths as paths
+from ._bounds import moment
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Cluster, Object
 from ._errors import ApiFailure, HoldfastError, NotFound
@@ -28,6 +29,8 @@ DEAD_AFTER = 90.0
 # For so long after a run's death its slots are waited for by others of its operation: one of them takes them over.
 PASSING_FOR = 60.0
 RENEW_EVERY = 15.0
+# Seconds to connect and to answer. After two signs of life that hang there is time for a third.
+_TOUCH_TIMEOUT = (5, 10)
 
 _SAFE = re.compile(r"[^a-z0-9.-]+")
 
@@ -59,13 +62,16 @@ def lease_name(run: str) -> str:
 
 
 def read(lease: Object) -> Run:
-    spec, annotations = lease.get("spec") or {}, lease["metadata"].get("annotations") or {}
+    """A run by its Lease; a time that is none counts as that of the Lease's creation, which the API server wrote."""
+    spec, metadata = lease.get("spec") or {}, lease["metadata"]
+    annotations, made = metadata.get("annotations") or {}, metadata["creationTimestamp"]
+    renewed, began = (spec[key] if moment(spec.get(key)) else made for key in ("renewTime", "acquireTime"))
     return Run(
-        id=annotations.get(RUN) or lease["metadata"]["name"][len("run.") :],
+        id=annotations.get(RUN) or metadata["name"][len("run.") :],
         holder=spec.get("holderIdentity") or "",
-        renewed=spec.get("renewTime") or lease["metadata"]["creationTimestamp"],
+        renewed=renewed,
         ended=not spec.get("holderIdentity"),
-        began=spec.get("acquireTime") or lease["metadata"]["creationTimestamp"],
+        began=began,
     )
 
 
@@ -114,7 +120,8 @@ def touch(cluster: Cluster, run: str) -> Object:
     Raises:
         NotFound: It has not, or it has.
     """
-    return cluster.merge(paths.lease(NAMESPACE, lease_name(run)), {"spec": {"renewTime": to_text(cluster.now())}})
+    body = {"spec": {"renewTime": to_text(cluster.now())}}
+    return cluster.merge(paths.lease(NAMESPACE, lease_name(run)), body, timeout=_TOUCH_TIMEOUT)
 
 
 def renew(cluster: Cluster, run: str, holder: str) -> Object:
@@ -173,8 +180,9 @@ def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
 
     def beat() -> None:
         while not stop.wait(RENEW_EVERY):
+            # Not made again where it is gone: this may come after the end of the run.
             with suppress(HoldfastError):
-                renew(cluster, run, holder)
+                touch(cluster, run)
 
     renew(cluster, run, holder)
     threading.Thread(target=beat, daemon=True, name=f"heartbeat {run}").start()

@@ -34,6 +34,11 @@ options:
       - Id of the operation that the run works for.
     type: str
     required: true
+  group:
+    description:
+      - Group in whose ledger the node has its slot. The slot then says that the node is claimed, so that no other run takes
+        it away, whatever it has seen of the Node before.
+    type: str
   purpose:
     description:
       - What for, for people.
@@ -139,6 +144,7 @@ SPEC: dict[str, Any] = {
         "run": {"type": "str", "required": True},
         "holder": {"type": "str"},
         "operation": {"type": "str", "required": True},
+        "group": {"type": "str"},
         "purpose": {"type": "str", "default": "rolling_reboot"},
         "restart": {"type": "bool", "default": False},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

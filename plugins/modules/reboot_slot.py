@@ -13,7 +13,8 @@ description:
   - Gives a node a slot of its group, so that all runs, controllers and job slices together never take down more nodes than
     the group's budget allows. The slots stand in the ConfigMap C(group.GROUP) in the namespace C(holdfast); each change of
     it is a compare-and-swap.
-  - Waits for slots that somebody works on. Where what fills the budget is worked on by nobody, it fails at once and names it.
+  - Waits for slots that somebody works on. Where what fills the budget is worked on by nobody, and has stood unchanged for
+    O(unhealthy_grace), it fails and names it.
   - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. A different one is refused while slots
     are taken, and replaces the old one otherwise.
 options:
@@ -91,6 +92,12 @@ options:
       - With O(state=failed), whether the node is healthy. By default it is where it is Ready, which may be old news of a
         node that was just switched off.
     type: bool
+  unhealthy_grace:
+    description:
+      - Seconds for which what fills the budget, and is worked on by nobody, must have stood unchanged before the wait for a
+        slot is refused. After an outage of the API many Nodes look not Ready for a moment.
+    type: int
+    default: 300
   wait_timeout:
     description:
       - Seconds to wait for a slot.
@@ -170,11 +177,20 @@ slot:
       description: Boot ID of the node when it got the slot.
       type: str
       sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
+    claimed:
+      description: Whether a run has claimed the node under this slot.
+      type: bool
+      sample: true
 waited:
   description: Seconds waited.
   type: float
   returned: success, and where a slot was refused
   sample: 41.3
+idle:
+  description: Seconds of the wait since a slot of the group was last taken or given back.
+  type: float
+  returned: with O(state=present)
+  sample: 12.1
 in_flight:
   description: Nodes of the group that have a slot.
   type: list
@@ -226,6 +242,7 @@ SPEC: dict[str, Any] = {
         "state": {"type": "str", "choices": ["present", "absent", "failed"], "default": "present"},
         "reason": {"type": "str"},
         "healthy": {"type": "bool"},
+        "unhealthy_grace": {"type": "int", "default": 300},
         "wait_timeout": {"type": "int", "default": 3600},
         **auth_options(),
     },

@@ -58,7 +58,8 @@ def _search_path() -> list[str]:
 def main() -> None:
     order = json.loads(sys.stdin.buffer.read())
     cluster = Cluster(order["options"])
-    while not _ended_within(order["pid"], _run.RENEW_EVERY):
+    process = Process(order["pid"])
+    while not process.ended_within(_run.RENEW_EVERY):
         if _stopped(order["pid"]):
             continue
         try:
@@ -70,27 +71,32 @@ def main() -> None:
             continue
 
 
-def _ended_within(pid: int, seconds: float) -> bool:
-    """Wait for a process to end, at most so long; whether it did."""
-    if not hasattr(os, "pidfd_open"):
+class Process:
+    """One process and no other: its id may be given to the next when it has ended."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._gone = False
+        self._descriptor: int | None = None
+        if hasattr(os, "pidfd_open"):
+            try:
+                # Kept open, for it stays that of this process.
+                self._descriptor = os.pidfd_open(pid)
+            except ProcessLookupError:
+                self._gone = True
+
+    def ended_within(self, seconds: float) -> bool:
+        """Wait for its end, at most so long; whether it came."""
+        if self._gone:
+            return True
+        if self._descriptor is not None:
+            return bool(select.select([self._descriptor], [], [], seconds)[0])
         time.sleep(seconds)
-        return _gone(pid)
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([descriptor], [], [], seconds)[0])
-    finally:
-        os.close(descriptor)
-
-
-def _gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
+        try:
+            os.kill(self._pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
 
 
 def _stopped(pid: int) -> bool:

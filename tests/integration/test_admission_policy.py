@@ -63,10 +63,10 @@ class Applications:
         body = {"metadata": {"name": name or self.node}, "spec": spec}
         return who.create(self.leases, body)
 
-    def refused(self, act: Any) -> str:
+    def refused(self, act: Any, status: int = 403) -> str:
         with pytest.raises(ApiFailure) as caught:
             act()
-        assert caught.value.status == 403
+        assert caught.value.status == status
         return caught.value.message
 
 
@@ -140,6 +140,16 @@ def test_a_hold_is_renewed_and_released_though_the_right_was_taken_away(applicat
     free = applications.other.replace(path, {**renewed, "spec": {"holderIdentity": ""}})
 
     assert not free["spec"].get("acquireTime")
+
+
+def test_nobody_holds_under_a_name_that_is_too_long(applications):
+    said = applications.refused(
+        lambda: applications.create(applications.holder, holderIdentity="x" * 254, acquireTime=SINCE), 422
+    )
+
+    assert "at most 253 characters" in said
+    applications.create(applications.holder, "an-election", holderIdentity="x" * 254, acquireTime=SINCE)
+    applications.create(applications.holder, holderIdentity="x" * 253, acquireTime=SINCE)
 
 
 def test_elections_of_other_names_are_left_alone(applications):

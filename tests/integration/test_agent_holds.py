@@ -13,6 +13,7 @@ from integration.support.agent import UNITS, agents_on, free, until
 from integration.support.turns import node_turns
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import hold_entry
 
 # systemd 252 and systemd 257.
 NODES = ("node-1", "node-2")
@@ -326,3 +327,24 @@ def test_after_the_release_it_can_be_switched_off(agent, attempt):
     agent.lab.power_off(agent.name)
     agent.lab.power_on(agent.name)
     agent.lab.wait_ready([agent.name])
+
+
+@pytest.mark.long
+def test_what_one_tenant_writes_does_not_keep_another_s_hold_from_being_confirmed(agent, spaces):
+    first, second, third, *_rest = spaces
+    pid = agent.pid
+    agent.hold(first, holder="x" * 220_000)
+    agent.hold(second, holder="y", acquired="0000-01-01T00:00:00.000000Z")
+    agent.hold(third, holder="mine")
+
+    until(lambda: f"{third}/mine" in agent.condition()["reason"].split(","), agent.condition)
+
+    entry = hold_entry(first, "x" * 220_000)
+    assert set(agent.condition()["reason"].split(",")) == {entry, f"{second}/y", f"{third}/mine"}
+    assert agent.locks() == sorted([entry, f"{second}/y", f"{third}/mine"])
+    until(lambda: agent.metrics()["holdfast_agent_holds"] == 3)
+    # At a start it was most vulnerable.
+    agent.restart()
+    until(lambda: agent.pid not in (0, pid))
+    until(lambda: agent.metrics()["holdfast_agent_locks"] == 3)
+    assert agent.locks() == sorted([entry, f"{second}/y", f"{third}/mine"])

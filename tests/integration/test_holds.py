@@ -12,8 +12,9 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import short_entry
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import Held
-from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, lease_hold_info
+from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, lease_hold_info, node_info
 from lab.patience import PATIENCE
 
 SINCE = "2026-01-02T03:04:05.000006Z"
@@ -389,3 +390,34 @@ class TestGate:
         holds.release()
 
         assert self.look(holds).overridden == []
+
+
+@pytest.mark.parametrize("acquired", ["0000-01-01T00:00:00.000000Z", "0001-01-01T00:00:00.000001Z"])
+def test_what_one_tenant_writes_stops_nobody_who_looks(holds, acquired):
+    """An absurd time and a holder of 220 KB: the node is held, and each who looks says so in a few words."""
+    holds.foreign({"holderIdentity": "x" * 220_000, "acquireTime": acquired})
+    name = holds.node
+
+    (listed,) = holds.world.run(lease_hold_info, node=name)["holds"]
+    (seen,) = holds.world.run(node_info, name=name)["nodes"]
+    with pytest.raises(Held) as held:
+        _gate.look(holds.world.cluster, name, override_holds=False)
+    refused = holds.take("mine")
+
+    assert (listed["held_seconds"], len(listed["holder"])) == (0, 270)
+    assert seen["holds"] == [listed]
+    assert len(held.value.message) < 1000
+    assert refused["error"] == "held"
+    assert len(refused["msg"]) < 1000
+
+
+def test_a_hold_that_is_named_by_its_hash_is_confirmed_and_released(holds):
+    """As the node names it where so many hold it that there is no room."""
+    mine = short_entry(f"{holds.world.namespace}/app")
+    holds.confirm("other/holder", mine)
+
+    assert holds.take(wait=True)["inhibited"]
+    assert _gate.look(holds.world.cluster, holds.node, override_holds=True).overridden[0]["holder"] == "app"
+    holds.confirm("other/holder")
+    released = holds.release(wait=True)
+    assert (released["inhibited"], released["warnings"]) == (False, [])

@@ -36,7 +36,7 @@ def test_histories_on_a_real_server(world):
         def make(self) -> Fleet:
             group = f"model-{secrets.token_hex(4)}"
             servers.append(Server(world.cluster, world.namespace, f"pool={world.namespace}", zones, group))
-            return Fleet(Mirror(servers[-1], Memory(zones)), nodes, prefix=f"{group}-", brief=True)
+            return Fleet(Mirror(servers[-1], Memory(zones, peeks=False)), nodes, prefix=f"{group}-", brief=True)
 
         def teardown(self) -> None:
             try:

@@ -53,6 +53,7 @@ def test_take_and_give_back(group):
         "state": "active",
         "reason": "",
         "boot_id": group.node(node)["status"]["nodeInfo"]["bootID"],
+        "claimed": False,
     }
     assert (taken["in_flight"], taken["unavailable"], taken["budget"]) == ([node], [node], 1)
     assert taken["diff"]["before"] == {"slot": None}
@@ -94,6 +95,23 @@ def test_a_slot_passes_from_a_dead_run_to_the_next_of_the_operation(group, begun
     assert second["changed"] is True
     assert second["slot"] == {**first, "run": f"{group.name}-2", "since": second["slot"]["since"]}
     assert (second["slot"]["since"] == first["since"]) is begun, "of a node that nobody had begun with, it is a new one"
+
+
+def test_a_slot_says_that_its_node_is_claimed_and_stays_with_a_run_that_others_take_for_dead(group):
+    """A run is silent between its slot and its claim; another has read the Nodes before that, and writes after it."""
+    node, other = group.nodes[:2]
+    group.taken(node, run=f"{group.name}-1")
+    options = {"name": node, "run": f"{group.name}-1", "operation": "kernel", "group": group.name}
+    assert perform(group.lab, "node_claim", **options)["changed"]
+    group.lab.kubectl("annotate", "node", node, "holdfast.dev/claim-")
+    long_ago = {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}
+    lease = f"run.{group.name}-1"
+    group.lab.kubectl("patch", "lease", lease, "-n", "holdfast", "--type=merge", "-p", json.dumps(long_ago))
+
+    refused = group.slot(other, run=f"{group.name}-2", operation="firmware")
+
+    assert refused["error"] == "refused"
+    assert {name: slot["claimed"] for name, slot in group.slots().items()} == {node: True}
 
 
 def test_sixteen_race_for_three(lab):
@@ -232,6 +250,21 @@ class TestRefused:
         assert result["budget"] == 2
         assert group.config_map() is None
         assert group.taken(wanted, max_unavailable="3")["changed"]
+
+    def test_nodes_that_look_down_for_a_moment_are_waited_for(self, group):
+        """As after an outage of the API, when the controller manager takes half of the nodes for dead."""
+        *down, wanted = group.nodes[:4]
+        for name in down:
+            group.report(name, ready=False)
+
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(group.slot, wanted, max_unavailable="2", wait_timeout=120, unhealthy_grace=110)
+            for name in down:
+                group.report(name, ready=True)
+            result = waiting.result()
+
+        assert result.get("msg") is None
+        assert result["slot"]["node"] == wanted
 
     def test_others_need_not_count(self, group):
         group.report(group.nodes[0], ready=False)

@@ -11,7 +11,7 @@ from typing import Any
 # Acts that a run repeats until they come to something, or until it has waited for long enough.
 WAITS = {"slot", "claim", "free", "back", "end"}
 # Acts that only look.
-READS = {"look", "free", "back", "check"}
+READS = {"look", "peek", "free", "back", "check"}
 
 
 @dataclass(frozen=True)

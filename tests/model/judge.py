@@ -68,7 +68,9 @@ class Judge:
             return
         healed = slot["state"] == "failed" and node["ready"] and node["boot_id"] != slot["boot_id"]
         mine = act is not None and act.name in _GIVES_BACK and act.node == name
-        idle = not node["claim"] and not node["cordon"] and not before["claim"] and not before["cordon"]
+        # Under a slot that does not say that its node is claimed nothing has begun.
+        claimed = slot["claimed"] and (node["claim"] or before["claim"])
+        idle = not claimed and not node["cordon"] and not before["cordon"]
         assert healed or cleared or mine or idle, f"promise 1: the slot of {name} is gone after {act}"
         if healed or cleared or (mine and act is not None and act.name == "fail"):
             self.excused.add(name)
@@ -91,7 +93,7 @@ class Judge:
     def act(self, play: Play, operation: str, act: Act, outcome: Outcome, before: dict[str, Any]) -> None:
         """Judge an act by what was seen before it."""
         if act.name == "slot" and not outcome.error and not before["nodes"][act.node]["slot"]:
-            self._grant(play, operation, act, before)
+            self._grant(play, operation, act, before, outcome.facts.get("gone"))
         if act.name == "reboot" and not outcome.error and not outcome.facts["held"]:
             self._reboot(play, operation, act, before["nodes"][act.node])
         if act.name == "fail" and not outcome.error:
@@ -101,14 +103,18 @@ class Judge:
         if before and (after is None or after["id"] != before["id"] or after["result"] == "failed"):
             self.reboots[before["id"], name] = 0
 
-    def _grant(self, play: Play, operation: str, act: Act, before: dict[str, Any]) -> None:
+    def _grant(
+        self, play: Play, operation: str, act: Act, before: dict[str, Any], gone: dict[str, bool] | None
+    ) -> None:
+        """A slot is given by what was read of the Nodes; ``gone`` says which of them were not available then."""
         failures = before["ledger"]["operations"].get(operation, {}).get("failures", [])
         healed = [name for name in failures if name not in self.last["ledger"]["operations"][operation]["failures"]]
         assert len(failures) - len(healed) <= play.max_failed, f"promise 5: {failures} failed, and a slot for {act}"
         nodes = self.last["nodes"]
         busy = {name for name, node in nodes.items() if node["slot"]}
         if play.count_others:
-            busy |= {name for name, node in nodes.items() if not node["ready"] or node["unschedulable"]}
+            gone = gone or {name: not node["ready"] or node["unschedulable"] for name, node in nodes.items()}
+            busy |= {name for name, away in gone.items() if away}
         limit = str(play.policy["max_unavailable"])
         allowed = max(1, len(nodes) * int(limit[:-1]) // 100) if limit.endswith("%") else int(limit)
         assert len(busy | {act.node}) <= allowed, f"promise 1: others were not counted: {busy}"

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -40,6 +41,18 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._operation_boo
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import claimant_of, cordoned_by_us
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._run import DEAD_AFTER, PASSING_FOR, Run, silent_since
 
+
+@dataclass(frozen=True)
+class _Read:
+    """What a run has read of the world before it takes a slot."""
+
+    ledger: Ledger
+    nodes: Mapping[str, Object]
+    live: frozenset[str]
+    passing: frozenset[str]
+    now: str
+
+
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
 OWNER = _doctor_rules.ROLE_OWNER
 
@@ -56,12 +69,15 @@ def node(name: str, zone: str) -> Object:
 class Memory:
     """Carries out what runs ask for, and what else happens. Each act is one instant."""
 
-    def __init__(self, zones: Mapping[str, str]) -> None:
+    def __init__(self, zones: Mapping[str, str], *, peeks: bool = True) -> None:
         self.now = START
         self.nodes = {name: node(name, zone) for name, zone in zones.items()}
         self.ledger = Ledger()
         self.signs: dict[str, Run] = {}
         self.held: set[str] = set()
+        # Whether what is read before a slot is taken may be old when it is; and what each run has read last.
+        self._peeks = peeks
+        self._read: dict[tuple[str, str], _Read] = {}
         # What was seen of Nodes that did not change since.
         self._seen: dict[str, dict[str, Any]] = {}
 
@@ -209,23 +225,39 @@ class Memory:
     def do_look(self, name: str) -> dict[str, Any]:
         return self.look_at(name)
 
+    def _look(self) -> _Read:
+        live = self._live()
+        recent = {item.id for item in self.signs.values() if item.age(self.now) < DEAD_AFTER + PASSING_FOR}
+        return _Read(self.ledger, copy.deepcopy(self.nodes), live, frozenset(recent - live), to_text(self.now))
+
+    def do_peek(self, name: str, *, run: str, operation: str) -> None:
+        """A run reads ledger, runs and Nodes; between that and its write anything may happen."""
+        if self._peeks:
+            self.renew(run)
+            self._read[run, name] = self._look()
+
     def do_slot(
         self, name: str, *, run: str, operation: str, policy: dict[str, Any], max_failed: int, count_others: bool
     ) -> Outcome | dict[str, Any]:
         self.renew(run)
+        read = self._read.pop((run, name), None)
+        if read is None or read.ledger is not self.ledger:
+            # Somebody was faster to write the ledger, so it is all read again.
+            read = self._look()
         agreed = Policy(**policy)
-        live = self._live()
-        recent = {item.id for item in self.signs.values() if item.age(self.now) < DEAD_AFTER + PASSING_FOR}
-        passing = frozenset(recent - live)
-        request = Request(name, operation, run, to_text(self.now), max_failed, count_others, live, passing)
-        members = [_ledger.member(item, agreed.topology_key) for item in self.nodes.values()]
+        request = Request(name, operation, run, read.now, max_failed, count_others, read.live, read.passing)
+        members = [_ledger.member(item, agreed.topology_key) for item in read.nodes.values()]
         glance = _ledger.at_a_glance(self.ledger, agreed, request)
         decision = _ledger.decide(self.ledger, agreed, members, request)
         assert glance is None or decision.outcome == WAIT, "a glance says wait, a look says otherwise"
         if decision.outcome == GRANTED:
             self.ledger = decision.ledger
-            return {"slot": slot_seen(self.ledger.slots[name])}
+            gone = {item.name: not item.ready or item.unschedulable for item in members}
+            return {"slot": slot_seen(self.ledger.slots[name]), "gone": gone}
         return Outcome("timed_out" if decision.outcome == WAIT else "refused")
+
+    def do_mark(self, name: str, *, run: str, operation: str) -> None:
+        self.ledger = _ledger.claim(self.ledger, name, run, operation)
 
     def do_release(self, name: str, *, run: str, operation: str) -> dict[str, Any] | Outcome:
         slot = self.ledger.slots.get(name)

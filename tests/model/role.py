@@ -176,9 +176,12 @@ def slot(host: Host) -> Program:
     host.untouched = True
     limits = {"max_failed": play.max_failed, "count_others": play.count_others}
     while True:
+        # What is read before a slot is taken may be old when it is: see Memory.do_peek.
+        yield host.ours("peek")
         yield from do(host.ours("slot", policy=play.policy, **limits))
         yield from do(host.ours("claim", restart=play.restart))
-        # A run that was paused between the two has the claim, and the slot may have passed on.
+        yield from do(host.ours("mark"))
+        # A run that was paused between these has the claim, and the slot may have passed on.
         mine = (yield from do(Act("look", host.name)))["slot"]
         if mine and (mine["run"], mine["operation"], mine["state"]) == (play.run, host.operation, "active"):
             host.untouched = False

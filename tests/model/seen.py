@@ -41,7 +41,9 @@ def slot_seen(slot: Slot | None) -> dict[str, Any] | None:
     if slot is None:
         return None
     return {
-        key: value for key, value in vars(slot).items() if key in ("operation", "run", "state", "boot_id", "domain")
+        key: value
+        for key, value in vars(slot).items()
+        if key in ("operation", "run", "state", "boot_id", "domain", "claimed")
     }
 
 

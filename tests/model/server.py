@@ -36,6 +36,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import 
     OPERATION,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_operation import _silent
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import claim as claim_slot
 
 _MODULES = "ansible_collections.holdfast.kubernetes.plugins.modules"
 OWNER = "rolling_reboot"
@@ -175,9 +176,16 @@ class Server:
     def do_look(self, name: str) -> dict[str, Any]:
         return self._look_at(self.cluster.get(paths.node(name)), self._ledger())
 
+    def do_peek(self, _name: str, *, run: str, operation: str) -> None:
+        """The module reads and writes in one act."""
+
+    def do_mark(self, name: str, *, run: str, operation: str) -> None:
+        claim_slot(self.cluster, self.group, name, run=run, operation=operation)
+
     def do_slot(self, name: str, *, policy: dict[str, Any], **options: Any) -> dict[str, Any]:
         limits = {key: value for key, value in policy.items() if value not in ("", None)}
-        given = {"name": name, "group": self.group, "selector": self.selector, "wait_timeout": 0, **options, **limits}
+        limits |= {"wait_timeout": 0, "unhealthy_grace": 0}
+        given = {"name": name, "group": self.group, "selector": self.selector, **options, **limits}
         return self._do("reboot_slot", **given)
 
     def do_release(self, name: str, **options: Any) -> dict[str, Any]:

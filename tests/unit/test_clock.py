@@ -81,6 +81,28 @@ def test_within_a_second_below_the_truth_and_never_above(truth, waits):
         time.monotonic = real
 
 
+def test_a_server_whose_clock_is_set_back_is_followed(at):
+    clock = ServerClock()
+    at(1000.0)
+    clock.observe(header(THEN))
+    clock.observe(header(THEN - timedelta(seconds=600)))
+    assert clock.now() == THEN, "one answer may have waited for a process that was paused"
+    clock.observe(header(THEN - timedelta(seconds=599)))
+    assert clock.now() == THEN - timedelta(seconds=599)
+
+
+def test_an_answer_that_waited_for_a_paused_process_sets_nothing_back(at):
+    clock = ServerClock()
+    at(1000.0)
+    clock.observe(header(THEN))
+    at(1100.0)
+    clock.observe(header(THEN))
+    clock.observe(header(THEN + timedelta(seconds=100)))
+    at(1300.0)
+    clock.observe(header(THEN + timedelta(seconds=100)))
+    assert clock.now() == THEN + timedelta(seconds=300)
+
+
 @given(MOMENTS)
 def test_text_there_and_back(moment):
     assert from_text(to_text(moment)) == moment

@@ -333,8 +333,13 @@ def test_shutting_down_by_itself_or_because_we_asked():
 def test_how_long_a_node_has_to_be_away():
     assert rules.seconds_to_confirm(node(since=10), 30, NOW) == 20
     assert rules.seconds_to_confirm(node(since=60), 30, NOW) == 0
-    assert rules.seconds_to_confirm(node(since=-600), 30, NOW) == 30, "a kubelet whose clock is ahead"
+    assert rules.seconds_to_confirm(node(since=-600), 30, NOW) == 30, "a clock that is ahead"
     assert rules.seconds_to_confirm(node(), 30, NOW) == 30
+    behind = node(ready="False", since=600)
+    assert rules.seconds_to_confirm(behind, 30, NOW) == 30, "a kubelet whose clock is ten minutes behind"
+    odd = node()
+    odd["status"]["conditions"][0]["lastTransitionTime"] = "0000-01-01T00:00:00Z"
+    assert rules.seconds_to_confirm(odd, 30, NOW) == 30
 
 
 # -- the record -------------------------------------------------------------------------------------------------------
@@ -509,3 +514,12 @@ def test_what_ends_after_its_node_was_deleted_keeps_all_that_was_known():
     assert (closed["result"], closed["ended"], closed["detail"], closed["by"]) == ("recovered", "then", "gone", "a")
     assert (closed["boot_id"], closed["runs"]) == (entry["boot_id"], ["r", "s"])
     assert [step["step"] for step in closed["steps"]] == ["moved", "recovered"]
+
+
+def test_a_record_stays_below_the_limit_of_a_node_s_annotations():
+    pods = [{"namespace": "shop", "name": f"web-{number}", "uid": "u" * 36} for number in range(1550)]
+    wanted = rules.advance(record("wait"), rules.Change("r", detail="no " * 10_000, facts={"pods": pods}), NOW)
+
+    assert len(json.dumps(wanted)) < 30_000
+    assert wanted["facts"]["left_out"] == {"pods": 1450}
+    assert rules.advance(wanted, rules.Change("r"), NOW)["facts"] == wanted["facts"]

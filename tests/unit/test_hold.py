@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import reason_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._hold import (
     FIELD_SELECTOR,
@@ -21,7 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._hold import (
     sentence,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import FORBIDDEN_HOLD_NAMESPACES
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node import inhibited_by
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._node import confirms, inhibited_by
 
 SINCE = "2026-05-04T03:02:01.000000Z"
 NAMES = st.text(st.characters(codec="ascii", exclude_characters="/", exclude_categories=["Cc"]), min_size=1, max_size=8)
@@ -106,6 +107,38 @@ def test_description():
         "reason": "why",
     }
     assert sentence([found]) == f"app/app since {SINCE} (why)"
+
+
+@pytest.mark.parametrize("absurd", ["0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "10000-01-01T00:00:00Z"])
+def test_held_since_an_absurd_time_is_held_for_zero_seconds(absurd):
+    assert describe(lease(acquired=absurd), datetime(2026, 1, 1, tzinfo=timezone.utc))["held_seconds"] == 0
+
+
+def test_what_a_tenant_writes_is_cut_where_it_enters():
+    metadata = {"name": "node-1", "namespace": "app", "annotations": {"holdfast.dev/reason": "y" * 200_000}}
+    long = {**lease(holder="x" * 220_000), "metadata": metadata}
+    found = describe(long, datetime(2026, 5, 4, tzinfo=timezone.utc))
+
+    assert len(sentence([found] * 300)) < 8000
+    assert "and 290 more" in sentence([found] * 300)
+    # The node names it as the result does.
+    assert confirms(node(entry("app", "x" * 220_000)), entry("app", found["holder"]))
+
+
+def test_a_hold_without_room_for_its_name_is_confirmed_all_the_same():
+    mine = entry("app", "mine")
+    reason, short = reason_of([entry("app", "mine"), entry("app", "you")], 0)
+
+    assert short == 2
+    assert confirms(node(reason), mine)
+    assert not confirms(node(reason), entry("app", "min"))
+    assert not confirms(node(reason, "False"), mine)
+
+
+def test_a_holder_of_ours_is_not_cut():
+    check_names("app", "x" * 253)
+    with pytest.raises(InvalidInput, match="254 characters"):
+        check_names("app", "x" * 254)
 
 
 def test_held_since_the_future_is_held_for_zero_seconds():

@@ -60,20 +60,34 @@ class TestEnd:
 
     def test_one_that_lives_is_waited_for(self, sleeper):
         started = time.monotonic()
-        assert _keeper._ended_within(sleeper.pid, 0.2) is False
+        assert _keeper.Process(sleeper.pid).ended_within(0.2) is False
         assert time.monotonic() - started >= 0.2
 
     def test_one_that_is_gone(self, sleeper):
         sleeper.kill()
         sleeper.wait()
 
-        assert _keeper._ended_within(sleeper.pid, 0.2) is True
+        assert _keeper.Process(sleeper.pid).ended_within(0.2) is True
 
 
 def test_an_end_is_noticed_at_once(sleeper):
     sleeper.kill()
 
-    assert _keeper._ended_within(sleeper.pid, PATIENCE) is True
+    assert _keeper.Process(sleeper.pid).ended_within(PATIENCE) is True
+
+
+def test_a_process_that_gets_the_same_id_later_is_another(sleeper, monkeypatch):
+    opened = []
+    found = os.pidfd_open
+    monkeypatch.setattr(os, "pidfd_open", lambda pid: opened.append(pid) or found(pid))
+    process = _keeper.Process(sleeper.pid)
+    for _round in range(3):
+        assert not process.ended_within(0)
+    assert opened == [sleeper.pid]
+    sleeper.kill()
+    sleeper.wait()
+    # By now its id may be that of any process.
+    assert process.ended_within(0)
 
 
 def test_stopped_and_going_on(sleeper):
@@ -110,13 +124,17 @@ class Kept:
         order = {"options": {"host": "https://api"}, "run": "4711", "pid": 42}
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(json.dumps(order).encode())))
         monkeypatch.setattr(_keeper, "Cluster", lambda options: options)
-        monkeypatch.setattr(_keeper, "_ended_within", self._ended_within)
+        monkeypatch.setattr(_keeper, "Process", self._process)
         monkeypatch.setattr(_keeper, "_stopped", lambda pid: self.round == "stopped")
         monkeypatch.setattr(_keeper._run, "touch", self._touch)
         _keeper.main()
 
-    def _ended_within(self, pid, seconds):
-        assert (pid, seconds) == (42, _keeper._run.RENEW_EVERY)
+    def _process(self, pid):
+        assert pid == 42
+        return SimpleNamespace(ended_within=self._ended_within)
+
+    def _ended_within(self, seconds):
+        assert seconds == _keeper._run.RENEW_EVERY
         self.round = next(self.rounds)
         return self.round == "ended"
 

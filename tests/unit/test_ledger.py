@@ -17,6 +17,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import
     ACTIVE,
     FAILED,
     GRANTED,
+    KEPT_AFTERWARDS,
+    KEPT_FAILURES,
+    KEPT_OPEN,
     KEPT_OPERATIONS,
     REFUSED,
     WAIT,
@@ -26,6 +29,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import
     Request,
     Slot,
     at_a_glance,
+    claim,
     decide,
     fail,
     give_back,
@@ -494,6 +498,22 @@ class TestOperations:
 
         assert ledger.failures("slow") == {"foxtrot": "drain timed out"}
 
+    def test_one_that_has_a_run_is_not_forgotten(self):
+        """It waits for a slot, while eleven others come and go."""
+        ledger = ledger_of(operations=[{"id": "slow", "failures": {"foxtrot": "no boot"}, "runs": ["run-1"]}])
+        for number in range(KEPT_OPERATIONS + 1):
+            ledger = fail(ledger, node("alfa"), f"operation-{number}", "no boot")
+
+        assert decide(ledger, Policy(), nodes(), ask("bravo", "slow")).outcome == REFUSED
+        assert len(ledger.operations) == KEPT_OPERATIONS + 1
+
+    def test_of_those_that_were_left_behind_not_all_are_kept(self):
+        left = [{"id": f"left-{number}", "failures": {}, "runs": ["dead"]} for number in range(100)]
+        ledger = fail(ledger_of(operations=left), node("alfa"), "kernel", "no boot")
+
+        assert len(ledger.operations) == KEPT_OPERATIONS + KEPT_OPEN
+        assert ledger.operations[0]["id"] == f"left-{100 - KEPT_OPERATIONS + 1 - KEPT_OPEN}"
+
     def test_one_that_goes_on_is_younger_than_one_that_ended(self):
         ledger = Ledger()
         for number in range(KEPT_OPERATIONS + 5):
@@ -504,6 +524,96 @@ class TestOperations:
                 ledger = fail(ledger, node("foxtrot"), "long", "drain timed out")
 
         assert ledger.failures("long") == {"foxtrot": "drain timed out"}
+
+
+class TestBounds:
+    LONG = "x" * 1400
+
+    def test_two_hundred_and_fifty_failures_with_long_reasons_stay_small(self):
+        ledger = ledger_of()
+        for number in range(250):
+            ledger = fail(ledger, node(f"node-{number}"), "kernel", f"{number} {self.LONG}")
+        size = len(ledger.to_data()["operations"])
+
+        assert size < 60_000
+        assert ledger.failed("kernel") == len(ledger.failures("kernel")) == 250
+        assert decide(ledger, Policy(), nodes(), ask("alfa", max_failed=249)).outcome == REFUSED
+        assert decide(ledger, Policy(), nodes(), ask("alfa", max_failed=250)).outcome == GRANTED
+
+    def test_failures_past_the_limit_count_without_their_names(self):
+        ledger = ledger_of()
+        for number in range(KEPT_FAILURES + 5):
+            ledger = fail(ledger, node(f"node-{number}"), "kernel", self.LONG)
+
+        assert len(ledger.failures("kernel")) == KEPT_FAILURES
+        assert ledger.failed("kernel") == KEPT_FAILURES + 5
+        assert Ledger.from_data(ledger.to_data()) == ledger
+        refused = decide(ledger, Policy(), nodes(), ask("alfa", max_failed=KEPT_FAILURES + 4))
+        assert refused.outcome == REFUSED
+        assert f"and {KEPT_FAILURES - 5} more" in refused.why
+        assert len(refused.why) < 4000
+
+    def test_an_operation_that_is_over_keeps_the_number_and_some_names(self):
+        ledger = ledger_of()
+        for number in range(100):
+            ledger = fail(ledger, node(f"node-{number}"), "kernel", self.LONG)
+        ledger = fail(ledger, node("alfa"), "firmware", self.LONG)
+
+        assert (len(ledger.failures("kernel")), ledger.failed("kernel")) == (KEPT_AFTERWARDS, 100)
+
+    def test_a_failed_slot_has_a_short_reason(self):
+        ledger = fail(ledger_of(slot("alfa")), node("alfa", ready=False), "kernel", self.LONG)
+
+        assert len(ledger.slots["alfa"].reason) < 300
+
+    def test_what_fills_a_large_budget_is_not_all_named(self):
+        many = [slot(f"node-{number}", run="dead") for number in range(500)]
+        group = [node(f"node-{number}") for number in range(501)]
+        decision = decide(
+            ledger_of(*many, policy=Policy(max_unavailable="500")),
+            Policy(max_unavailable="500"),
+            group,
+            ask("node-500", live=frozenset({"run-1"})),
+        )
+
+        assert decision.outcome == REFUSED
+        assert "and 490 more" in decision.why
+        assert len(decision.fills) == 500
+
+
+class TestClaim:
+    """A run was silent between its slot and its claim; another has read the Nodes before the claim."""
+
+    BEFORE = (node("alfa", marked=False), node("bravo", marked=False))
+
+    def test_a_slot_under_which_a_node_was_claimed_stays(self):
+        claimed = claim(ledger_of(slot("alfa")), "alfa", "run-1", "kernel")
+
+        assert claimed.slots["alfa"].claimed
+        decision = decide(claimed, Policy(), self.BEFORE, ask("bravo", run="run-2", live=frozenset({"run-2"})))
+        assert decision.outcome == REFUSED
+        assert "alfa" in decision.ledger.slots
+
+    def test_one_that_was_not_claimed_goes(self):
+        ledger = ledger_of(slot("alfa"))
+        decision = decide(ledger, Policy(), self.BEFORE, ask("bravo", run="run-2", live=frozenset({"run-2"})))
+
+        assert set(decision.ledger.slots) == {"bravo"}
+
+    @pytest.mark.parametrize(
+        "other", [slot("alfa", run="run-2"), slot("alfa", "firmware"), slot("alfa", state=FAILED), slot("bravo")]
+    )
+    def test_a_slot_that_is_not_its_own_stays_as_it_is(self, other):
+        ledger = ledger_of(other)
+
+        assert claim(ledger, "alfa", "run-1", "kernel") is ledger
+
+    def test_it_stays_claimed_when_it_passes_on(self):
+        claimed = claim(ledger_of(slot("alfa")), "alfa", "run-1", "kernel")
+        passed = decide(claimed, Policy(), nodes(), ask("alfa", run="run-2", live=frozenset({"run-2"})))
+
+        assert passed.outcome == GRANTED
+        assert (passed.ledger.slots["alfa"].run, passed.ledger.slots["alfa"].claimed) == ("run-2", True)
 
 
 class TestAtAGlance:

@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import pytest
 from model.machine import Machine
+from model.memory import Memory
 
 
 def test_a_slot_that_was_taken_over_by_a_fresh_start_goes_back_to_who_has_the_claim():
@@ -36,3 +38,41 @@ def test_a_slot_stays_on_a_node_that_a_killed_run_left_cordoned():
     model.the_doctor_comes(release=[])
     model.all_goes_well(number=0, run=0, times=9)
     model.teardown()
+
+
+def two_runs_in_one_moment():
+    """A run is silent between its slot and its claim; another reads ledger and Nodes, and writes after the claim."""
+    model = Machine()
+    model.begin(policy=0, max_failed=0, others=False)
+    model.goes_on(run=0, number=0, times=1)
+    model.goes_on(run=0, number=0, times=4)
+    # It has a slot. The other begins before anybody takes it for dead.
+    model.start(operation="another", restart=False)
+    model.goes_on(run=1, number=1, times=1)
+    model.is_paused_or_wakes(run=0)
+    model.time_passes(100)
+    model.goes_on(run=0, number=1, times=3)
+    # The other has read that the first is dead, and has claimed nothing.
+    model.is_paused_or_wakes(run=0)
+    model.goes_on(run=0, number=0, times=3)
+    # It has seen that the slot is its own still.
+    model.goes_on(run=1, number=1, times=1)
+    return model
+
+
+def test_a_slot_stays_under_which_a_node_was_claimed_a_moment_ago():
+    model = two_runs_in_one_moment()
+    first = model.fleet.judge.last["nodes"]["alfa"]
+
+    assert (first["claim"]["run"], first["slot"]["run"], first["slot"]["claimed"]) == ("run-1", "run-1", True)
+    model.teardown()
+
+
+def test_without_a_word_on_the_slot_it_would_be_given_away(monkeypatch):
+    """The rule as it was."""
+    monkeypatch.setattr(Memory, "do_mark", lambda *_arguments, **_options: None)
+    model = two_runs_in_one_moment()
+    assert model.fleet.judge.last["nodes"]["alfa"]["slot"] is None
+
+    with pytest.raises(AssertionError, match="promise 1"):
+        model.goes_on(run=0, number=0, times=4)

@@ -54,6 +54,7 @@ class Group:
     def slot(self, node: str, *, check_mode: bool = False, **options: Any) -> dict[str, Any]:
         """The result of a task with the module reboot_slot; it waits for nothing unless told so."""
         known = {"group": self.name, "selector": self.selector, "operation": "kernel", "wait_timeout": 0}
+        known |= {"unhealthy_grace": 0}
         return perform(self.lab, "reboot_slot", check_mode=check_mode, name=node, **{**known, **options})
 
     def taken(self, node: str, **options: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from holdfast_agent.condition import Condition
 from holdfast_agent.config import Config
 from holdfast_agent.holds import Hold
 from holdfast_agent.publisher import AWAY, DONE, REFUSED, Publisher, _outcome
+from holdfast_agent.watch import Watcher
 from lab.certificates import Authority
 
 
@@ -280,3 +281,33 @@ def test_an_event_that_is_there_already_is_written(serve, identity, tmp_path):
     assert _outcome(lambda: publisher._write_event(hold))[0] == REFUSED
     server.answers = [(503, {"message": "no"})]
     assert _outcome(lambda: publisher._write_event(hold))[0] == AWAY
+
+
+def test_a_server_that_ends_each_watch_at_once_is_asked_seldom(serve, identity, tmp_path):
+    """By the pauses that the thread asks for: a minute of them."""
+    server = serve()
+    found = config_for(server, tmp_path)
+    pauses = []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        if sum(pauses) > 60:
+            raise EndOfMinute
+
+    server.answers = [
+        (200, {"metadata": {"resourceVersion": "5"}, "items": []}),
+        (200, []),
+    ] * 100
+    watcher = Watcher(Api(found, ServerClock()), found, lambda _holds: None, lambda _error: None, sleep=sleep)
+    with pytest.raises(EndOfMinute):
+        watcher._run()
+    assert len(server.seen) == 2 * len(pauses)
+    assert len(server.seen) < 40
+
+
+class EndOfMinute(BaseException):
+    """Enough was seen."""
+
+
+def test_a_mistake_while_something_is_written_ends_no_process():
+    assert _outcome(lambda: {}["no"])[0] == AWAY

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast_agent import alerts, metrics
+from holdfast_agent.bounds import cut, forms
 from holdfast_agent.clock import ServerClock
 from holdfast_agent.condition import ALLOWED, Condition, condition_for, of_node, patch_for
 from holdfast_agent.holds import Hold, hold_of, key_of, ordered
-from holdfast_agent.plan import Facts
+from holdfast_agent.plan import Facts, wanted_condition
 
 THEN = "2026-01-02T03:04:05.000000Z"
 NOW = datetime(2026, 1, 2, 4, 4, 5, tzinfo=timezone.utc)
@@ -74,6 +75,7 @@ def test_whatever_a_holder_is_called_dbus_takes_it(holder):
     assert why.isascii()
     assert why.isprintable()
     assert unquote(why, errors="surrogatepass") == f"default/{holder}"
+    assert hold_of(lease(holderIdentity=holder, acquireTime=THEN)).holder == cut(holder)
 
 
 def test_what_holds_without_a_lock_is_a_failure():
@@ -108,6 +110,42 @@ def test_nothing_is_named_that_is_not_secured(holds):
         assert found.reason == ",".join(hold.entry for hold in ordered(holds) if hold.key in some)
     else:
         assert not some
+
+
+def test_a_holder_of_any_length_is_named_shortly_everywhere():
+    one, other = (hold_of(lease(holderIdentity="x" * 220_000 + end, acquireTime=THEN)) for end in "ab")
+    found = condition_for([one, other], [one.key, other.key])
+    assert len(found.reason) < 700
+    assert len(set(found.reason.split(","))) == 2
+    assert one.why != other.why
+    assert len(one.why) < 300
+    facts = Facts("strict", holds=(one, other), failed_locks={one.key: "no " * 1000})
+    assert len(metrics.text(facts, metrics.Moment(NOW, 1, True, NOW))) < 5000
+    assert len(wanted_condition(facts).message) < 1000
+
+
+def test_thousands_of_holds_are_all_confirmed_in_bounds():
+    many = [hold_of(lease(f"tenant-{number}", holderIdentity="x" * 300, acquireTime=THEN)) for number in range(3000)]
+    found = condition_for(many, [hold.key for hold in many])
+    assert len(found.reason) < 120_000
+    named = set(found.reason.split(","))
+    assert all(named & forms(hold.entry) for hold in many)
+    assert "of 3000 holds are named by a hash" in found.message
+    text = metrics.text(Facts("strict", holds=tuple(many)), metrics.Moment(NOW, 1, True, NOW))
+    assert "holdfast_agent_holds 3000\n" in text
+    assert "holdfast_agent_holds_left_out 2750\n" in text
+    facts = Facts("strict", holds=tuple(many), failed_locks={hold.key: "too many" for hold in many})
+    assert "and 2995 more" in wanted_condition(facts).message
+    assert "and 2990 more" in condition_for(many, [], observe=True).message
+
+
+@pytest.mark.parametrize("absurd", ["0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "yesterday"])
+def test_an_absurd_time_is_no_time_ago_and_not_the_oldest(absurd):
+    odd = Hold("a", "odd", absurd)
+    assert alerts.held_seconds(odd, NOW) == 0
+    assert alerts.overdue([odd], NOW, 1) == []
+    assert ordered([odd, ONE]) == (ONE, odd)
+    assert metrics.text(Facts("strict", holds=(odd,)), metrics.Moment(NOW, 1, True, NOW))
 
 
 def test_who_only_observes_confirms_nothing():

@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import array
+import importlib
+import json
 import os
 import socket
+import sys
 import threading
+import types
 
 import pytest
 
-from holdfast_agent.holds import Hold
+from holdfast_agent.holds import Hold, hold_of
 from holdfast_agent.notify import Supervisor, inherited
 from holdfast_agent.store import State, write
 
@@ -130,6 +134,47 @@ def test_without_a_supervisor_there_is_silence():
     supervisor.ready()
     supervisor.barrier()
     assert supervisor.watchdog_seconds is None
+
+
+def test_a_status_of_any_length_and_content_arrives(pid1, tmp_path):
+    supervisor = Supervisor({"NOTIFY_SOCKET": str(tmp_path / "notify")})
+    supervisor.status("ü" * 220_000 + "\ud800")
+    supervisor.barrier()
+    status = pid1.messages[0]
+    assert status.startswith("STATUS=üü")
+    assert len(status.encode()) < 4096
+
+
+def test_pid_1_that_does_not_listen_ends_nothing(tmp_path):
+    supervisor = Supervisor({"NOTIFY_SOCKET": str(tmp_path / "nobody")})
+    assert not supervisor.ready()
+    supervisor.status("fine")
+    supervisor.alive()
+    supervisor.keep("hold-1", 1)
+    supervisor.forget("hold-1")
+    supervisor.stopping()
+
+
+def test_a_report_that_fails_ends_nothing(monkeypatch, caplog):
+    # The nodes have GLib, the controller need not.
+    monkeypatch.setitem(sys.modules, "gi.repository", types.SimpleNamespace(GLib=None))
+    monkeypatch.setitem(sys.modules, "gi", types.ModuleType("gi"))
+    loop = importlib.import_module("holdfast_agent.loop")
+    monkeypatch.delitem(sys.modules, "holdfast_agent.loop")
+    loop.report(lambda: {}["no"])
+    assert "A report failed: KeyError" in caplog.text
+
+
+def test_a_long_holder_on_disk_is_cut_as_the_api_s_is(state, tmp_path):
+    item = {"namespace": "default", "holder": "x" * 220_000, "acquired": ONE.acquired}
+    (tmp_path / "holds.json").write_text(json.dumps([item]))
+    lease = {
+        "metadata": {"namespace": "default"},
+        "spec": {"holderIdentity": item["holder"], "acquireTime": ONE.acquired},
+    }
+    assert state.holds() == (hold_of(lease),)
+    state.write_holds(state.holds())
+    assert state.holds() == (hold_of(lease),)
 
 
 def test_what_pid_1_kept_is_for_this_process_alone():

@@ -44,6 +44,8 @@ class Script:
     def __init__(self, *answers):
         self.answers = list(answers)
         self.asked = []
+        self.slept = []
+        self.seconds = 0.0
         self.clock = ServerClock()
 
     def _next(self):
@@ -66,6 +68,9 @@ class Script:
         for line in answer:
             if isinstance(line, Exception):
                 raise line
+            if isinstance(line, float):
+                self.seconds += line
+                continue
             yield line
 
 
@@ -77,9 +82,10 @@ def follow(*answers, **config):
         Config(node_name="worker-1", **config),
         lambda holds: told.append([hold.entry for hold in holds]),
         away.append,
+        # Nobody waits here.
+        sleep=script.slept.append,
+        clock=lambda: script.seconds,
     )
-    # Nobody waits here.
-    watcher._woken.set()
     with pytest.raises(End):
         watcher._run()
     return script, told, away
@@ -100,7 +106,7 @@ def test_what_changes_is_told_and_a_renewal_is_no_change():
     )
     assert told == [["a/me"], ["a/me", "b/you"], ["b/you"], [], ["b/you"]]
     assert away == []
-    assert script.asked == [("list", ""), ("watch", "5"), ("watch", "20"), ("watch", "20")]
+    assert script.asked == [("list", ""), ("watch", "5"), ("watch", "20"), ("list", "")]
     assert script.query["fieldSelector"] == (
         "metadata.name=worker-1,metadata.namespace!=kube-node-lease,metadata.namespace!=holdfast"
     )
@@ -134,7 +140,7 @@ def test_what_is_too_old_or_not_understood_is_listed_anew(expired):
 
 
 def test_a_server_that_is_away_changes_nothing_and_is_told_once_it_is_back():
-    script, told, away = follow(listed(5, lease("a", 3)), Away("refused"), Away("refused"), [bookmark(7)], [])
+    script, told, away = follow(listed(5, lease("a", 3)), Away("refused"), Away("refused"), [bookmark(7)])
     assert told == [["a/me"]]
     assert away == ["refused", "refused", ""]
     assert script.asked == [
@@ -142,8 +148,7 @@ def test_a_server_that_is_away_changes_nothing_and_is_told_once_it_is_back():
         ("watch", "5"),
         ("watch", "5"),
         ("watch", "5"),
-        ("watch", "7"),
-        ("watch", "7"),
+        ("list", ""),
     ]
 
 
@@ -172,3 +177,39 @@ def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(nonsense):
 def test_only_namespaces_that_may_hold_do():
     _script, told, _away = follow(listed(5, lease("a", 3), lease("b", 4)), [], namespaces=("b",))
     assert told == [["b/me"]]
+
+
+MINUTE = 60.0
+SHORT, BROKEN = [], [Away("broken")]
+EXPIRED = Refused("GET: 410 too old", 410)
+
+
+@pytest.mark.parametrize("stream", [SHORT, BROKEN, [bookmark(6)]], ids=["ends", "breaks off", "tells no change"])
+def test_streams_that_do_not_last_are_asked_for_less_and_less(stream):
+    """A stream that tells nothing proves nothing, so a list has to tell what is so; it must not end the pauses."""
+    script, told, away = follow(*[listed(5, lease("a", 3)), stream] * 8)
+    assert [kind for kind, _version in script.asked] == ["list", "watch"] * 8 + ["list"]
+    assert len(script.slept) == 8
+    assert all(first < later for first, later in zip(script.slept[:3], script.slept[3:6]))
+    assert script.slept[-1] >= 5
+    assert (away, told) == ([], [["a/me"]] * 8)
+
+
+@pytest.mark.parametrize("stream", [[MINUTE], [MINUTE, Away("broken")]], ids=["ends", "breaks off"])
+def test_a_stream_that_lasted_is_followed_by_the_next_at_once(stream):
+    script, _told, away = follow(listed(5), SHORT, listed(5), stream, stream)
+    assert [kind for kind, _version in script.asked] == ["list", "watch", "list", "watch", "watch", "watch"]
+    assert (len(script.slept), away) == (1, [])
+
+
+def test_news_ends_the_pauses():
+    script, _told, _away = follow(*[listed(5), SHORT] * 7, listed(5), [event("ADDED", lease("a", 6))], [MINUTE])
+    assert script.slept[-2] >= 5
+    assert script.slept[-1] < 1
+
+
+def test_nodes_whose_versions_expire_at_once_do_not_list_at_once(monkeypatch):
+    monkeypatch.setattr("random.uniform", lambda _least, most: most)
+    script, _told, _away = follow(*[listed(5), EXPIRED] * 3)
+    assert script.slept[0] > 1
+    assert script.slept == sorted(set(script.slept))

@@ -27,10 +27,11 @@ Commands:
   be run again.
 
 Metrics, in the text file: ``holdfast_agent_info{version,enforcement}``, ``holdfast_agent_holds``,
-``holdfast_agent_hold_held_seconds{namespace,holder}``, ``holdfast_agent_hold_overdue{namespace,holder}`` (1 past
-``alert_timeout``), ``holdfast_agent_locks``, ``holdfast_agent_masked_units``, ``holdfast_agent_failed_masks``,
-``holdfast_agent_failed_locks``, ``holdfast_agent_api_up``, ``holdfast_agent_last_sync_timestamp_seconds``,
-``holdfast_agent_shutting_down``, ``holdfast_agent_written_timestamp_seconds``.
+``holdfast_agent_hold_held_seconds{namespace,holder}`` and ``holdfast_agent_hold_overdue{namespace,holder}`` (1 past
+``alert_timeout``), both for the oldest 250 holds, ``holdfast_agent_holds_left_out``, ``holdfast_agent_locks``,
+``holdfast_agent_masked_units``, ``holdfast_agent_failed_masks``, ``holdfast_agent_failed_locks``,
+``holdfast_agent_api_up``, ``holdfast_agent_last_sync_timestamp_seconds``, ``holdfast_agent_shutting_down``,
+``holdfast_agent_written_timestamp_seconds``.
 
 Event: type Warning, reason ``ShutdownInhibitedTooLong``, on the Node, in the namespace ``default``.
 

@@ -7,29 +7,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any
 
+from .bounds import seconds_since
 from .holds import Hold
 
 REASON = "ShutdownInhibitedTooLong"
 COMPONENT = "holdfast-agent"
 
 
-def moment(text: str) -> datetime | None:
-    """Read a Kubernetes Time or MicroTime; nothing where it is neither."""
-    try:
-        # Python before 3.11 reads no Z.
-        found = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
-
-
 def held_seconds(hold: Hold, now: datetime) -> float:
-    """How long it has been held; 0 where its holder's clock is ahead."""
-    since = moment(hold.acquired)
-    return max(0.0, (now - since) / timedelta(seconds=1)) if since else 0.0
+    """How long it has been held; 0 where its holder's clock is ahead, or its time is absurd."""
+    return seconds_since(hold.acquired, now)
 
 
 def overdue(holds: Iterable[Hold], now: datetime, timeout: int) -> list[Hold]:

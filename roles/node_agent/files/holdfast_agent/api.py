@@ -17,6 +17,7 @@ import urllib3
 
 from . import __version__
 from .access import Access, AccessError, Signature, access_of, signature
+from .bounds import cut
 from .clock import ServerClock
 from .config import Config
 
@@ -174,7 +175,7 @@ def _pool(access: Access) -> urllib3.HTTPSConnectionPool:
 def _failure(method: str, path: str, answer: Any) -> Exception:
     content = answer.data if answer.data is not None else answer.read()
     try:
-        said = str(json.loads(content).get("message") or "")
+        said = cut(str(json.loads(content).get("message") or ""), 1000)
     except (ValueError, AttributeError):
         said = content[:200].decode("utf-8", "replace")
     message = f"{method} {path}: {answer.status} {said}".strip()

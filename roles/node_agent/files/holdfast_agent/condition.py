@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .bounds import reason_of, some
 from .holds import Hold, ordered
 
 TYPE = "ShutdownInhibited"
@@ -26,6 +27,9 @@ class Condition:
 # Word for word those of the proposal, which applications may look for.
 ALLOWED = Condition("False", "KubeletShutdownAllowed", "kubelet allows shutdown node shutdown")
 INHIBITED = "kubelet inhibited node shutdown"
+# Characters. The API sets no limit to a Node's condition but that of an object; but everything that watches Nodes gets
+# each change of it.
+ROOM = 32768
 
 
 def condition_for(
@@ -43,14 +47,17 @@ def condition_for(
     if not standing:
         return ALLOWED
     if observe:
-        names = ",".join(hold.entry for hold in standing)
+        names = some([hold.entry for hold in standing], separator=",")
         return Condition("False", "ObserveOnly", f"held by {names}, but the agent only observes: nothing is inhibited")
     known = frozenset(secured)
     held = [hold for hold in standing if hold.key in known]
     added = "".join(f"; {problem}" for problem in problems)
     if not held:
         return Condition("False", "InhibitorFailed", f"the shutdown could not be inhibited{added}")
-    return Condition("True", ",".join(hold.entry for hold in held), INHIBITED + added)
+    reason, short = reason_of([hold.entry for hold in held], ROOM)
+    if short:
+        added += f"; {short} of {len(held)} holds are named by a hash of their entries, because the list is long"
+    return Condition("True", reason, INHIBITED + added)
 
 
 def of_node(node: dict[str, Any]) -> dict[str, Any] | None:

@@ -21,11 +21,12 @@ from gi.repository import GLib
 
 from . import __version__, metrics
 from .api import Api
+from .bounds import cut, some
 from .clock import ServerClock
 from .config import Config
 from .holds import Hold
 from .logind import Locks, Logind
-from .loop import Timer, end_on_surprise, post
+from .loop import Timer, end_on_surprise, post, report
 from .notify import Supervisor
 from .overdue import OverdueHolds
 from .plan import Act, Facts, Lock, Mask, Publish, Store, Unlock, Unmask, next_act
@@ -136,8 +137,7 @@ class Agent:
 
     def _become_ready(self) -> None:
         if not self._ready:
-            self._ready = True
-            self._supervisor.ready()
+            self._ready = self._supervisor.ready()
 
     # -- news
 
@@ -202,8 +202,11 @@ class Agent:
             self._failures = 0
             self._become_ready()
         if self.facts.synced:
-            self._overdue.look(self.facts.holds, away=bool(self._away))
+            report(self._look_for_overdue)
         self._tell()
+
+    def _look_for_overdue(self) -> None:
+        self._overdue.look(self.facts.holds, away=bool(self._away))
 
     @property
     def _failed(self) -> bool:
@@ -320,7 +323,7 @@ class Agent:
         facts.publish_refused = outcome == REFUSED
         if outcome == DONE:
             facts.published = act.condition
-            LOG.info("The condition says %s: %s", act.condition.status, act.condition.reason)
+            LOG.info("The condition says %s: %s", act.condition.status, cut(act.condition.reason, 1000))
         else:
             # An answer that was lost may have been a yes.
             facts.published = None
@@ -359,12 +362,12 @@ class Agent:
     # -- telling
 
     def _tell(self) -> None:
-        self._supervisor.status(self._status())
-        self._textfile.write(_METRICS_HELD if self.facts.holds else _METRICS_IDLE)
+        report(lambda: self._supervisor.status(self._status()))
+        report(self._textfile.write, _METRICS_HELD if self.facts.holds else _METRICS_IDLE)
 
     def _status(self) -> str:
         facts = self.facts
-        names = ", ".join(hold.entry for hold in facts.holds[:5]) + (", ..." if len(facts.holds) > 5 else "")
+        names = some([hold.entry for hold in facts.holds], 5)
         held = f"{len(facts.holds)} holds: {names}" if facts.holds else "no holds"
         shutdown = "; a shutdown is under way" if facts.shutting_down else ""
         return f"{held}; {len(facts.locks)} locks; API {'away' if self._away else 'up'}{shutdown}"

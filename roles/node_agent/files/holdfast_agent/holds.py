@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from .bounds import cut, hold_entry, oldest_first
 from .config import FORBIDDEN_NAMESPACES
 
 # What stays itself in a lock's text; letters and digits do anyway.
@@ -33,7 +34,7 @@ class Hold:
     @property
     def entry(self) -> str:
         """How the condition's reason names it."""
-        return f"{self.namespace}/{self.holder.replace(',', '%2C')}"
+        return hold_entry(self.namespace, self.holder)
 
     @property
     def why(self) -> str:
@@ -59,12 +60,13 @@ def hold_of(lease: dict[str, Any], namespaces: Iterable[str] = ()) -> Hold | Non
         return None
     spec = lease.get("spec") or {}
     holder, acquired = spec.get("holderIdentity"), spec.get("acquireTime")
-    return Hold(namespace, holder, acquired) if holder and acquired else None
+    # A holder may be as long as an object of the API, and from here on it is written in many places.
+    return Hold(namespace, cut(holder), acquired) if holder and acquired else None
 
 
 def ordered(holds: Iterable[Hold]) -> tuple[Hold, ...]:
-    """Oldest first. Kubernetes writes its times so that they sort as text."""
-    return tuple(sorted(holds, key=lambda hold: (hold.acquired, hold.namespace, hold.holder)))
+    """Oldest first."""
+    return tuple(sorted(holds, key=lambda hold: (*oldest_first(hold.acquired), hold.namespace, hold.holder)))
 
 
 def merged(first: Iterable[Hold], second: Iterable[Hold]) -> tuple[Hold, ...]:

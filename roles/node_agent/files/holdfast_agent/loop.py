@@ -27,6 +27,14 @@ def post(call: Callable[..., None], *arguments: Any) -> None:
     GLib.idle_add(once, priority=GLib.PRIORITY_DEFAULT)
 
 
+def report(tell: Callable[..., None], *arguments: Any) -> None:
+    """Make a call that only reports. Whatever goes wrong in it, the locks and the holds must not suffer."""
+    try:
+        tell(*arguments)
+    except Exception as error:  # noqa: BLE001 - what is reported comes from others, and may be anything
+        LOG.error("A report failed: %r", error)
+
+
 class Timer:
     """At most one call that is due, in so many seconds."""
 

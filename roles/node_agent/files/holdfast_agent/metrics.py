@@ -13,6 +13,9 @@ from . import __version__, alerts
 from .holds import Hold
 from .plan import Facts
 
+# Each hold makes two series. The oldest are named.
+_NAMED = 250
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -27,7 +30,8 @@ class Moment:
 def text(facts: Facts, moment: Moment) -> str:
     """The file's whole content."""
     info = f'{{version="{__version__}",enforcement="{facts.enforcement}"}}'
-    late = alerts.overdue(facts.holds, moment.now, moment.alert_timeout)
+    named = facts.holds[:_NAMED]
+    late = alerts.overdue(named, moment.now, moment.alert_timeout)
     synced = f"{moment.last_sync.timestamp():.0f}" if moment.last_sync else "0"
     families = (
         ("info", "The agent, and what it enforces.", [(info, "1")]),
@@ -35,13 +39,14 @@ def text(facts: Facts, moment: Moment) -> str:
         (
             "hold_held_seconds",
             "How long each has been held.",
-            [(_labels(hold), f"{alerts.held_seconds(hold, moment.now):.0f}") for hold in facts.holds],
+            [(_labels(hold), f"{alerts.held_seconds(hold, moment.now):.0f}") for hold in named],
         ),
         (
             "hold_overdue",
             "1 where one is held longer than alert_timeout.",
-            [(_labels(hold), str(int(hold in late))) for hold in facts.holds],
+            [(_labels(hold), str(int(hold in late))) for hold in named],
         ),
+        ("holds_left_out", "Holds that are too many to be named here.", [("", str(len(facts.holds) - len(named)))]),
         ("locks", "Locks on shutdown that are held.", [("", str(len(facts.locks)))]),
         ("failed_locks", "Locks that could not be taken.", [("", str(len(facts.failed_locks)))]),
         ("masked_units", "Units that are masked.", [("", str(len(facts.masked)))]),

@@ -9,17 +9,24 @@ Source: sd_notify(3), sd_listen_fds(3), "File Descriptor Store" (systemd.io).
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import select
 import socket
 from collections.abc import Mapping, MutableMapping
 
+LOG = logging.getLogger(__name__)
 _FIRST_DESCRIPTOR = 3
 _BARRIER_SECONDS = 5.0
+# PID 1 reads 4096 bytes of a message.
+_STATUS_BYTES = 1000
 
 
 class Supervisor:
-    """Sends to PID 1; silent where nobody listens, as on a terminal."""
+    """Sends to PID 1; silent where nobody listens, as on a terminal.
+
+    A message that can't be sent is logged, and nothing more: the locks are held all the same.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._address = environment.get("NOTIFY_SOCKET", "")
@@ -28,26 +35,28 @@ class Supervisor:
         usec = environment.get("WATCHDOG_USEC", "")
         self.watchdog_seconds: float | None = int(usec) / 1e6 if usec.isdigit() else None
 
-    def ready(self) -> None:
-        self._send("READY=1")
+    def ready(self) -> bool:
+        """Whether PID 1 was told."""
+        return self._report("READY=1")
 
     def stopping(self) -> None:
-        self._send("STOPPING=1")
+        self._report("STOPPING=1")
 
     def alive(self) -> None:
-        self._send("WATCHDOG=1")
+        self._report("WATCHDOG=1")
 
     def status(self, text: str) -> None:
-        self._send("STATUS=" + " ".join(text.split()))
+        line = " ".join(text.split()).encode("utf-8", "replace")
+        self._report("STATUS=" + line[:_STATUS_BYTES].decode("utf-8", "ignore"))
 
     def keep(self, name: str, descriptor: int) -> None:
         """Let PID 1 hold a copy, to be passed to the next process of this service."""
         # Without FDPOLL=0 it lets the copy go when logind, at the other end, is restarted; the lock lives on.
-        self._send(f"FDSTORE=1\nFDPOLL=0\nFDNAME={name}", descriptor)
+        self._report(f"FDSTORE=1\nFDPOLL=0\nFDNAME={name}", descriptor)
 
     def forget(self, name: str) -> None:
         """Close PID 1's copies of that name."""
-        self._send(f"FDSTOREREMOVE=1\nFDNAME={name}")
+        self._report(f"FDSTOREREMOVE=1\nFDNAME={name}")
 
     def barrier(self) -> None:
         """Wait until PID 1 has done what it was sent.
@@ -72,12 +81,20 @@ class Supervisor:
                 if descriptor >= 0:
                     os.close(descriptor)
 
+    def _report(self, message: str, *descriptors: int) -> bool:
+        try:
+            self._send(message, *descriptors)
+        except OSError as error:
+            LOG.error("PID 1 was not told %s: %s", message.partition("\n")[0].partition("=")[0], error)
+            return False
+        return True
+
     def _send(self, message: str, *descriptors: int) -> None:
         if not self._address:
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
             sender.connect(self._address)
-            socket.send_fds(sender, [message.encode()], list(descriptors))
+            socket.send_fds(sender, [message.encode("utf-8", "replace")], list(descriptors))
 
 
 def inherited(environment: MutableMapping[str, str]) -> list[tuple[str, int]]:

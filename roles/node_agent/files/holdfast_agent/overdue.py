@@ -11,7 +11,7 @@ from datetime import datetime
 
 from . import alerts
 from .holds import Hold
-from .loop import Timer, post
+from .loop import Timer, post, report
 from .publisher import AWAY, REFUSED, Publisher
 from .store import State
 
@@ -33,7 +33,7 @@ class OverdueHolds:
         self._away = False
         self._told = state.alerts()
         self._telling: set[str] = set()
-        self._timer = Timer(self._look_again)
+        self._timer = Timer(lambda: report(self._look_again))
 
     def look(self, holds: tuple[Hold, ...], *, away: bool) -> None:
         """Tell of those that are due, and come back for the next."""
@@ -56,7 +56,7 @@ class OverdueHolds:
         if mark in self._told or mark in self._telling or self._away:
             return
         self._telling.add(mark)
-        self._publisher.event(hold, lambda outcome, said: post(self._on_told, hold, outcome, said))
+        self._publisher.event(hold, lambda outcome, said: post(report, self._on_told, hold, outcome, said))
 
     def _on_told(self, hold: Hold, outcome: str, said: str) -> None:
         mark = alerts.mark(hold)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Union
 
+from .bounds import cut, some
 from .condition import Condition, condition_for
 from .holds import Hold, merged
 
@@ -115,11 +116,10 @@ def wanted_condition(facts: Facts) -> Condition:
 
 def problems(facts: Facts) -> list[str]:
     """What falls short while something holds, in words."""
-    found = [
-        f"no lock for {hold.entry} ({facts.failed_locks[hold.key]})"
-        for hold in facts.holds
-        if hold.key in facts.failed_locks
+    unlocked = [
+        f"{hold.entry} ({cut(facts.failed_locks[hold.key])})" for hold in facts.holds if hold.key in facts.failed_locks
     ]
+    found = [f"no lock for {some(unlocked, 5)}"] if unlocked else []
     failed = sorted(unit for unit in facts.failed_masks if unit in facts.wanted_units)
     if failed:
         found.append("not masked: " + ", ".join(f"{unit} ({facts.failed_masks[unit]})" for unit in failed))

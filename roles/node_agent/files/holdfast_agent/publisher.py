@@ -97,4 +97,7 @@ def _outcome(work: Callable[[], None]) -> tuple[str, str]:
         return AWAY, str(error)
     except Refused as error:
         return REFUSED, str(error)
+    except Exception as error:
+        LOG.exception("This is a mistake in the agent.")
+        return AWAY, repr(error)
     return DONE, ""

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .bounds import cut
 from .holds import Hold, ordered
 
 LOG = logging.getLogger(__name__)
@@ -60,7 +61,8 @@ class State:
 
     def holds(self) -> tuple[Hold, ...]:
         """Those to be locked at once after a boot."""
-        return ordered(Hold(*(str(item[key]) for key in _FIELDS)) for item in _read(self._holds, _is_hold))
+        found = (map(str, (item[key] for key in _FIELDS)) for item in _read(self._holds, _is_hold))
+        return ordered(Hold(namespace, cut(holder), acquired) for namespace, holder, acquired in found)
 
     def write_holds(self, holds: Iterable[Hold]) -> None:
         items = [{key: getattr(hold, key) for key in _FIELDS} for hold in holds]

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from .loop import Timer
+from .loop import Timer, report
 
 LOG = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ class TextFile:
         self._path = Path(path) if path else None
         self._text = text
         self._seconds = 0
-        self._timer = Timer(lambda: self.write(self._seconds))
+        self._timer = Timer(lambda: report(self.write, self._seconds))
 
     def write(self, seconds: int) -> None:
         """Write it now, and again in ``seconds`` if nobody does before."""
