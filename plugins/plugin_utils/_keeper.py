@@ -58,16 +58,18 @@ def _search_path() -> list[str]:
 def main() -> None:
     order = json.loads(sys.stdin.buffer.read())
     cluster = Cluster(order["options"])
-    while not _ended_within(order["pid"], _run.RENEW_EVERY):
+    pause = _run.RENEW_EVERY
+    while not _ended_within(order["pid"], pause):
         if _stopped(order["pid"]):
             continue
         try:
-            _run.touch(cluster, order["run"])
+            _run.touch(cluster, order["run"], patient=False)
+            pause = _run.RENEW_EVERY
         except NotFound:
             return
         except HoldfastError:
             # The API server is away; what others think of us meanwhile is theirs to judge.
-            continue
+            pause = _run.RENEW_AGAIN
 
 
 def _ended_within(pid: int, seconds: float) -> bool:
