@@ -38,9 +38,8 @@ def rolling(world, proxy, ansible):
 
 @pytest.fixture
 def history(world, rolling, lab):
-    """What the group went through, seen without the proxy."""
-    with History(str(lab.kubeconfig), group=rolling.group, selector=rolling.selector) as found:
-        yield found
+    """Watches what the group goes through, without the proxy."""
+    return History(lab.kubeconfig, group=rolling.group, selector=rolling.selector)
 
 
 def assert_each_once(rolling, history, before, done):
@@ -61,12 +60,14 @@ def outage(request, world, proxy, rolling, history, tmp_path):  # noqa: PLR0917 
         names = world.nodes(3)
         before = rolling.boot_ids(names)
         halt = Halt(tmp_path / "halt")
-        run = rolling.start(names, **{f"{hook}_tasks": rolling.tasks("stay", halt.command)})
-        run.until(lambda: halt.reached, f"a node in {hook}", PATIENCE)
-        with getattr(proxy, request.param)():
-            halt.let_go()
-            time.sleep(seconds)
-        assert_each_once(rolling, history, before, run.done(PATIENCE))
+        with history:
+            run = rolling.start(names, **{f"{hook}_tasks": rolling.tasks("stay", halt.command)})
+            run.until(lambda: halt.reached, f"a node in {hook}", PATIENCE)
+            with getattr(proxy, request.param)():
+                halt.let_go()
+                time.sleep(seconds)
+            done = run.done(PATIENCE)
+        assert_each_once(rolling, history, before, done)
         assert history.most_slots == 1, history.worst_slots
 
     return play
@@ -108,7 +109,8 @@ def test_five_percent_of_the_writes_fail(world, proxy, rolling, history):
     before = rolling.boot_ids(names)
     proxy.faults.seed = int(os.environ.get("HOLDFAST_TEST_SEED", "15"))
     proxy.faults.share = 0.05
-    done = rolling.run(names, max_unavailable="2")
+    with history:
+        done = rolling.start(names, max_unavailable="2").done(PATIENCE)
     assert_each_once(rolling, history, before, done)
     assert history.most_slots <= 2, history.worst_slots
     assert {kind for _method, _path, kind in proxy.faults.log} <= set(KINDS)
@@ -119,7 +121,9 @@ def test_watches_that_end_at_once(world, proxy, rolling, history):
     names = world.nodes(3)
     before = rolling.boot_ids(names)
     proxy.faults.watches_end = True
-    assert_each_once(rolling, history, before, rolling.run(names))
+    with history:
+        done = rolling.start(names).done(PATIENCE)
+    assert_each_once(rolling, history, before, done)
 
 
 def test_a_failure_that_can_not_be_counted_is_loud_and_stops_the_others_all_the_same(world, proxy, rolling, tmp_path):
