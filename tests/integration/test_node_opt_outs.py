@@ -193,7 +193,11 @@ def test_in_a_play_with_a_management_cluster(spared, ansible):
     }
     name = "holdfast.kubernetes.node_opt_outs"
     told, nowhere, back = ansible.tasks(
-        [{name: options}, {name: {**options, "management": NOWHERE, "api_timeout": 1}}, {name: {**options, "state": "absent"}}]
+        [
+            {name: options},
+            {name: {**options, "management": NOWHERE, "api_timeout": 1}},
+            {name: {**options, "state": "absent"}},
+        ]
     )[0]
 
     assert told["opt_outs"] == {"autoscaler": True, "machine": spared.machine.full_name}
