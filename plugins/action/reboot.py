@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import shlex
 import time
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
+from datetime import datetime, timezone
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
@@ -19,8 +21,15 @@ from ansible.plugins.action.reboot import ActionModule as BuiltinReboot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate, _inhibitors, _node, _run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import HoldfastError, Refused, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import (
+    HoldfastError,
+    MissingLibrary,
+    Refused,
+    TimedOut,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import unexpected
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready import wait_until_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._once import LATE, OTHER_BOOT, guarded
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
@@ -28,6 +37,14 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import
 
 _MINUTE = 60
 _LOOK_EVERY = 2.0
+# Seconds from the last look in which the node may begin with its reboot: a silent run loses its claim after 90 s.
+_ACT_WITHIN = 30
+_LATE_AT_MOST = 3
+# A node refuses by itself where a hold came after the last look. Where that is gone again, it is asked again.
+_TRY_FOR = 60
+_TRY_EVERY = 1.0
+_NO_SUCH_COMMAND = (126, 127)
+_RECONNECTION = "reconnection_retries"
 
 
 class ActionModule(BuiltinReboot):
@@ -59,6 +76,8 @@ class ActionModule(BuiltinReboot):
         try:
             with _run.heartbeat(self._cluster(), self._run_id) if self._run_id else nullcontext():
                 result = self._reboot(tmp, task_vars)
+        except MissingLibrary as error:
+            result = {"failed": True, "msg": error.message, "exception": error.traceback}
         except HoldfastError as error:
             result = error.as_result()
         except AnsibleConnectionFailure as error:
@@ -66,6 +85,8 @@ class ActionModule(BuiltinReboot):
             result = {"failed": True, "msg": f"The node can't be reached: {error}", "error": "unreachable"}
         except AnsibleError as error:
             result = {"failed": True, "msg": str(error), "error": "error"}
+        except Exception as error:  # noqa: BLE001 - whether the node was told to reboot has to be in the result
+            result = unexpected(error, "reboot", self._params)
         happened = bool(self._after) and self._after != self._boot_id
         if self._task.check_mode and not result.get("failed"):
             happened = True
@@ -115,16 +136,73 @@ class ActionModule(BuiltinReboot):
         return result
 
     def perform_reboot(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, Any]:
-        """The last look, directly before the act, then the act."""
-        self._look(first=False)
-        state = self._logind()
-        self._refuse_blocks(state)
-        self._task.args = {**self._command(state), **self._task.args}
+        """Look a last time, and act directly after it, until the node has heard it or will not have it."""
+        given = "reboot_command" in self._task.args
+        programs = self._programs(task_vars, distribution)
+        wait, late = Deadline(_TRY_FOR), 0
+        while True:
+            state = self._look(first=False)
+            result, again = self._act(state, self._command(state, programs, distribution))
+            if again == LATE and late < _LATE_AT_MOST:
+                # Another run may have finished the node meanwhile: the look tells.
+                late, wait = late + 1, Deadline(_TRY_FOR)
+            elif not again or given or wait.passed:
+                return result
+            time.sleep(_TRY_EVERY)
+
+    def _act(self, state: _inhibitors.Logind, command: str) -> tuple[dict[str, Any], str]:
+        """Send the command once; what became of it and, where the node did not do it, why it may be tried again."""
+        until = int(state.uptime) + _ACT_WITHIN
         # Until it is known to have been refused, it may have been heard.
         self._sent = True
-        result: dict[str, Any] = super().perform_reboot(task_vars, distribution)
-        self._sent = not result.get("failed")
-        return result
+        result: dict[str, Any] = {"failed": False, "start": datetime.now(timezone.utc)}
+        try:
+            with self._without_reconnection():
+                answer = self._low_level_execute_command(
+                    guarded(command, self._boot_id, until), sudoable=self.DEFAULT_SUDOABLE
+                )
+        except AnsibleConnectionFailure as error:
+            # A node that goes down at once ends the connection.
+            answer, ended, said = {"rc": None}, False, str(error)
+        else:
+            ended, said = True, f"{answer['stdout'].strip()} {answer['stderr'].strip()}".strip()
+        if answer["rc"] == 0 or OTHER_BOOT in said or not (LATE in said or self._stays_up(until, ended=ended)):
+            return result, ""
+        self._sent = False
+        result.update(failed=True, rebooted=False, msg=f"The node did not reboot: {said}")
+        if LATE in said:
+            return result, LATE
+        return result, "" if answer["rc"] in _NO_SUCH_COMMAND else "refused"
+
+    def _stays_up(self, until: int, *, ended: bool) -> bool:
+        """Whether the node does not go down by the command: logind answers, in the same boot, and prepares nothing.
+
+        Where the connection broke, the command may still arrive, until it is too late for it.
+        """
+        while True:
+            try:
+                state = self._logind()
+            except (AnsibleConnectionFailure, HoldfastError):
+                return False
+            if state.boot_id != self._boot_id or state.preparing_for_shutdown:
+                return False
+            if ended or state.uptime > until:
+                return True
+            time.sleep(_LOOK_EVERY)
+
+    @contextmanager
+    def _without_reconnection(self) -> Iterator[None]:
+        """Keep the connection from sending a command again: that would be during the shutdown, or after it."""
+        try:
+            before = self._connection.get_option(_RECONNECTION)
+        except (KeyError, AnsibleError):
+            yield
+            return
+        self._connection.set_option(_RECONNECTION, 0)
+        try:
+            yield
+        finally:
+            self._connection.set_option(_RECONNECTION, before)
 
     def _name_late_holds(self) -> None:
         """A node with an agent refuses by itself where a hold came after the last look: say whose it is."""
@@ -132,9 +210,12 @@ class ActionModule(BuiltinReboot):
         if node:
             _gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
 
-    def _look(self, *, first: bool) -> None:
+    def _look(self, *, first: bool) -> _inhibitors.Logind:
+        """See that the node may be rebooted now; the gate last."""
         state = self._logind()
         if state.preparing_for_shutdown:
+            # Whoever asked for it, the node goes down.
+            self._sent = True
             raise Refused(
                 "A shutdown is in progress on the node already. Wait until it is over and see what started it.",
                 boot_id=state.boot_id,
@@ -147,9 +228,11 @@ class ActionModule(BuiltinReboot):
                 "Run it again if it still needs a reboot.",
                 boot_id=state.boot_id,
             )
+        if not first:
+            self._refuse_blocks(state)
         node = self._params.get("node")
         if not node:
-            return
+            return state
         passed = _gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
         self._overridden = passed.overridden
         if passed.boot_id != self._boot_id:
@@ -158,6 +241,7 @@ class ActionModule(BuiltinReboot):
                 "node names another machine, or its kubelet has not reported since the last boot.",
                 node=node,
             )
+        return state
 
     def _wait_for_inhibitors(self) -> None:
         deadline = Deadline(self._params["inhibitor_timeout"])
@@ -182,16 +266,33 @@ class ActionModule(BuiltinReboot):
         judged = bool(self._params.get("node"))
         return [item for item in state.blocks() if not (judged and item.who == _inhibitors.AGENT)]
 
-    def _command(self, state: _inhibitors.Logind) -> dict[str, str]:
-        """How to reboot, where the user does not say it."""
+    def _programs(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, str]:
+        """Paths of what may be called. They are searched for on the node, so not between the last look and the act."""
+        given = dict(self._task.args)
+        programs = {}
+        try:
+            if "reboot_command" in given:
+                programs["given"] = self.get_shutdown_command(task_vars, distribution)
+                return programs
+            if self._params["pre_reboot_delay"] >= _MINUTE:
+                programs["shutdown"] = self.get_shutdown_command(task_vars, distribution)
+            self._task.args = {**given, "reboot_command": "systemctl"}
+            programs["systemctl"] = self.get_shutdown_command(task_vars, distribution)
+            return programs
+        finally:
+            self._task.args = given
+
+    def _command(self, state: _inhibitors.Logind, programs: dict[str, str], distribution: dict[str, str]) -> str:
+        if "given" in programs:
+            return f"{programs['given']} {self.get_shutdown_command_args(distribution)}"
         if self._params["override_holds"] and any(item.who == _inhibitors.AGENT for item in state.blocks()):
             # The agent's masks let nothing else through; whoever sets the option has taken the applications' part.
-            return {"reboot_command": "systemctl reboot --force"}
-        if self._params["pre_reboot_delay"] >= _MINUTE:
-            return {}
+            return f"{programs['systemctl']} reboot --force"
+        if "shutdown" in programs:
+            return f"{programs['shutdown']} {self.get_shutdown_command_args(distribution)}"
         # shutdown, with the minutes that ansible.builtin.reboot gives it, is planned for now: on systemd 252 that
         # succeeds, and is refused silently a moment later where a hold came in between.
-        return {"reboot_command": f"systemctl reboot --message={shlex.quote(self._params['msg'])}"}
+        return f"{programs['systemctl']} reboot --message={shlex.quote(self._params['msg'])}"
 
     def _logind(self) -> _inhibitors.Logind:
         answer = self._low_level_execute_command(_inhibitors.QUERY, sudoable=self.DEFAULT_SUDOABLE)

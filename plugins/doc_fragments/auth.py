@@ -112,6 +112,17 @@ options:
       - Falls back on the environment variable E(K8S_AUTH_IMPERSONATE_GROUPS).
     type: list
     elements: str
+  api_timeout:
+    description:
+      - Seconds for which a request is tried again while the API server is away (refused, reset or timed-out connections) or
+        overloaded (429 with C(Retry-After), 502, 503, 504, an etcd without a leader).
+      - A change that was decided from what was read before is read and decided again after an outage, and one that was carried
+        out although its answer was lost is recognised. Nothing is counted twice.
+      - V(0) tries nothing again.
+      - Evictions are not meant. The C(timeout) of M(holdfast.kubernetes.drain) is their limit.
+      - Falls back on the environment variable E(K8S_AUTH_API_TIMEOUT).
+    type: int
+    default: 30
 requirements:
   - kubernetes >= 37, < 38 (Python library) where the task runs
 notes:

@@ -20,10 +20,17 @@ def reboot_aftermath(
     done: bool = False,
     untouched: bool = False,
     switched_off: bool = False,
+    unseen: bool = False,
 ) -> dict[str, Any]:
     """See the documentation of the filter."""
     failure = Failure(
-        run=run, operation=operation, error=error, done=done, untouched=untouched, switched_off=switched_off
+        run=run,
+        operation=operation,
+        error=error,
+        done=done,
+        untouched=untouched,
+        switched_off=switched_off,
+        unseen=unseen,
     )
     return judge(node or None, failure)
 

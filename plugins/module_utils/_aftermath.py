@@ -25,6 +25,7 @@ class Failure:
         done: The node was done already; one of the user's tasks after it failed.
         untouched: The run had not begun to work on the node.
         switched_off: The node may be off, whatever the API still says of it.
+        unseen: The API did not answer, so that nothing is known of the node: it counts as a node that is not healthy.
     """
 
     run: str
@@ -33,6 +34,7 @@ class Failure:
     done: bool = False
     untouched: bool = False
     switched_off: bool = False
+    unseen: bool = False
 
 
 def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
@@ -48,13 +50,14 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
     """
     state = _state(node, failure)
     healthy = _healthy(node, failure)
-    at_work = state == FAILED and not failure.done and bool(failure.operation) and node is not None
+    known = bool(failure.operation) and (node is not None or failure.unseen)
+    at_work = state == FAILED and not failure.done and known
     return {
         "state": state,
         "healthy": healthy,
         "give_back": at_work and healthy,
         "count": at_work,
-        "release": state == STOPPED and bool(failure.operation) and node is not None,
+        "release": state == STOPPED and known,
     }
 
 

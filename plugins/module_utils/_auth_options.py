@@ -9,6 +9,8 @@ from typing import Any
 
 from ansible.module_utils.basic import env_fallback
 
+from ._patience import API_TIMEOUT
+
 _PROXY_HEADERS: dict[str, dict[str, Any]] = {
     "proxy_basic_auth": {"type": "str", "no_log": True},
     "basic_auth": {"type": "str", "no_log": True},
@@ -33,8 +35,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "impersonate_user": {"type": "str"},
     "impersonate_groups": {"type": "list", "elements": "str"},
 }
+_API_TIMEOUT: dict[str, dict[str, Any]] = {"api_timeout": {"type": "int", "default": API_TIMEOUT}}
 
-NAMES: tuple[str, ...] = tuple(_OPTIONS)
+NAMES: tuple[str, ...] = (*_OPTIONS, *_API_TIMEOUT)
 
 
 def _with_environment(name: str, option: dict[str, Any]) -> dict[str, Any]:
@@ -52,12 +55,13 @@ def _with_environment(name: str, option: dict[str, Any]) -> dict[str, Any]:
 
 def auth_options() -> dict[str, dict[str, Any]]:
     """Argument spec of the common options; each falls back on its ``K8S_AUTH_*`` variable."""
-    return {name: _with_environment(name, option) for name, option in _OPTIONS.items()}
+    return {name: _with_environment(name, option) for name, option in {**_OPTIONS, **_API_TIMEOUT}.items()}
 
 
 def management_option() -> dict[str, dict[str, Any]]:
     """Argument spec of ``management``, the cluster in which Machines and BareMetalHosts live.
 
-    The environment describes one cluster only, the workload's, so these options have no fallback.
+    The environment describes one cluster only, the workload's, so these options have no fallback. ``api_timeout`` is
+    that of the task.
     """
     return {"management": {"type": "dict", "options": dict(_OPTIONS)}}

@@ -12,22 +12,31 @@ from typing import Any
 
 from ._clock import ServerClock
 from ._connection import IMPORT_ERROR, connect
-from ._errors import ApiFailure, NotFound, Unreachable
+from ._errors import ApiFailure, HoldfastError, NotFound, Outdated, Unreachable
+from ._patience import API_TIMEOUT, Patience, contains, overloaded
 
 if not IMPORT_ERROR:
     from kubernetes.client.exceptions import ApiException
-    from urllib3 import HTTPHeaderDict
-    from urllib3.exceptions import HTTPError
+    from urllib3 import HTTPHeaderDict, Timeout
+    from urllib3.exceptions import HTTPError, MaxRetryError
 
 Object = dict[str, Any]
 PAGE = 500
 _TIMEOUT = (10, 60)
+# Of a sign of life: one that hangs is worth less than the next one.
+_SHORT_TIMEOUT = (5, 10)
+# A change is sent again for so long. After that, what it was decided from is too old: it is read and decided again.
+_DECISION = 10
 
 
 class Cluster:
     """A connection to an API server.
 
     Objects are plain dicts as the API has them (camelCase). Safe to use from several threads.
+
+    While the server is away or overloaded, requests are tried again for ``api_timeout`` seconds, but for those that are
+    not ``patient``: their callers have a loop of their own. A write that failed after it was sent may have been carried
+    out; where the object then has what was written, it counts as written.
 
     Args:
         options: Values of the common options.
@@ -37,6 +46,8 @@ class Cluster:
     def __init__(self, options: Mapping[str, Any], *, dry_run: bool = False) -> None:
         self._client = connect(options)
         self._groups: list[str] = list(options.get("impersonate_groups") or [])
+        timeout = options.get("api_timeout")
+        self._api_timeout: float = API_TIMEOUT if timeout is None else timeout
         self.dry_run = dry_run
         self.clock = ServerClock()
         self.requests = 0
@@ -47,7 +58,7 @@ class Cluster:
             self.get("/version")
         return self.clock.now()
 
-    def get(self, path: str, **query: Any) -> Object:
+    def get(self, path: str, *, patient: bool = True, **query: Any) -> Object:
         """Read one object.
 
         Raises:
@@ -55,7 +66,7 @@ class Cluster:
             ApiFailure: The server refused.
             Unreachable: The server did not answer.
         """
-        return self._json("GET", path, query=query)
+        return self._json("GET", path, query=query, patient=patient)
 
     def find(self, path: str) -> Object | None:
         """Read one object, ``None`` where it does not exist."""
@@ -65,13 +76,19 @@ class Cluster:
             return None
 
     def pages(
-        self, path: str, *, field_selector: str = "", label_selector: str = "", limit: int = PAGE
+        self,
+        path: str,
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        limit: int = PAGE,
+        patient: bool = True,
     ) -> Iterator[Object]:
         """Read a collection in chunks; yields each answer (a List object) as it comes."""
         query = _selectors(field_selector, label_selector)
         token = ""
         while True:
-            page = self.get(path, **query, limit=limit, **({"continue": token} if token else {}))
+            page = self.get(path, patient=patient, **query, limit=limit, **({"continue": token} if token else {}))
             yield page
             token = page.get("metadata", {}).get("continue") or ""
             if not token:
@@ -84,23 +101,23 @@ class Cluster:
         for page in self.pages(path, field_selector=field_selector, label_selector=label_selector, limit=limit):
             yield from page.get("items") or []
 
-    def create(self, path: str, body: Object) -> Object:
-        return self._json("POST", path, body=body, write=True)
+    def create(self, path: str, body: Object, *, patient: bool = True, decided: bool = False) -> Object:
+        """Make an object. One that was ``decided`` from other objects is not sent again when these may have changed."""
+        return self._write("POST", path, body, patient=patient, decided=decided)
 
     def replace(self, path: str, body: Object) -> Object:
-        return self._json("PUT", path, body=body, write=True)
+        return self._write("PUT", path, body)
 
-    def merge(self, path: str, body: Object, *, timeout: tuple[float, float] = _TIMEOUT) -> Object:
+    def merge(self, path: str, body: Object, *, patient: bool = True) -> Object:
         """JSON merge patch. With ``metadata.resourceVersion`` in it, a compare-and-swap (409 on conflict)."""
-        kind = "application/merge-patch+json"
-        return self._json("PATCH", path, body=body, write=True, content_type=kind, timeout=timeout)
+        return self._write("PATCH", path, body, patient=patient, timeout=_TIMEOUT if patient else _SHORT_TIMEOUT)
 
-    def delete(self, path: str, options: Object | None = None) -> Object:
+    def delete(self, path: str, options: Object | None = None, *, patient: bool = True) -> Object:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
         if self.dry_run:
             # With a body, the server reads its options from there alone: the query's dryRun would be ignored.
             body["dryRun"] = ["All"]
-        return self._json("DELETE", path, body=body, write=True)
+        return self._write("DELETE", path, body, patient=patient)
 
     def open_watch(
         self,
@@ -121,34 +138,64 @@ class Cluster:
             "resourceVersion": resource_version,
             "timeoutSeconds": timeout_seconds,
         }
-        answer = self._send("GET", path, query=query, timeout=(10, timeout_seconds + 15))
+        answer = self._send("GET", path, query=query, timeout=(10, timeout_seconds + 15), stream=True)
         if answer.status >= 300:
-            answer.read()
-            raise ApiException(http_resp=answer, body=None, data=None)
-        return answer.response
+            answer.drain_conn()
+            raise ApiException(status=answer.status, reason=answer.reason)
+        return answer
 
-    def _json(
+    def _json(self, method: str, path: str, *, query: Mapping[str, Any], patient: bool) -> Object:
+        retries = Patience.of(self._api_timeout) if patient else None
+        return _content(method, path, self._send(method, path, query=query, retries=retries))
+
+    def _write(
         self,
         method: str,
         path: str,
+        body: Object,
         *,
-        query: Mapping[str, Any] | None = None,
-        body: Object | None = None,
-        write: bool = False,
-        content_type: str = "application/json",
+        patient: bool = True,
+        decided: bool = False,
         timeout: tuple[float, float] = _TIMEOUT,
     ) -> Object:
-        parameters = dict(query or {})
-        if write and self.dry_run:
-            parameters["dryRun"] = "All"
-        answer = self._send(method, path, query=parameters, body=body, content_type=content_type, timeout=timeout)
+        decided = decided or "resourceVersion" in (body.get("metadata") or {})
+        seconds = min(self._api_timeout, _DECISION) if decided else self._api_timeout
+        retries = Patience.of(seconds) if patient else None
+        query = {"dryRun": "All"} if self.dry_run else {}
         try:
-            data = answer.read()
-        except HTTPError as error:
-            raise self._unreachable(method, path, error) from error
-        if answer.status >= 300:
-            raise _failure(method, path, answer, data)
-        return json.loads(data) if data else {}
+            answer = self._send(method, path, query=query, body=body, retries=retries, timeout=timeout)
+            return _content(method, path, answer)
+        except (ApiFailure, NotFound, Unreachable) as failure:
+            if retries is None or self.dry_run:
+                raise
+            return self._settle(method, path, body, failure, decided=decided, doubtful=retries.attempts.doubtful)
+
+    def _settle(
+        self, method: str, path: str, body: Object, failure: HoldfastError, *, decided: bool, doubtful: bool
+    ) -> Object:
+        """What became of a write that failed: it may be there all the same, or nothing of it.
+
+        Raises:
+            Outdated: It is not there, and has to be decided again.
+        """
+        if isinstance(failure, NotFound):
+            if method == "DELETE" and doubtful:
+                return {}
+            raise failure
+        answer = failure if isinstance(failure, ApiFailure) else None
+        away = answer is None or overloaded(answer.status, answer.body_message)
+        conflict = answer is not None and answer.status == 409
+        if method == "DELETE" or not ((away and decided and self._api_timeout > 0) or (conflict and doubtful)):
+            raise failure
+        present = self.find(_place(method, path, body))
+        if present is not None and contains(present, _lasting(method, body)):
+            return present
+        if conflict:
+            raise failure
+        raise Outdated(
+            f"{failure.message.rstrip('.')}. The change was not made and has to be decided again.",
+            patience=self._api_timeout,
+        ) from failure
 
     def _send(
         self,
@@ -157,32 +204,45 @@ class Cluster:
         *,
         query: Mapping[str, Any],
         body: Object | None = None,
-        content_type: str = "application/json",
         timeout: tuple[float, float] = _TIMEOUT,
+        retries: Patience | None = None,
+        stream: bool = False,
     ) -> Any:
+        content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Accept": "application/json", "Content-Type": content_type}
-        parameters = list(query.items())
-        request = self._client.param_serialize(
-            method, path, query_params=parameters, header_params=headers, body=body, auth_settings=["BearerToken"]
+        verb, url, sent_headers, payload, _post = self._client.param_serialize(
+            method,
+            path,
+            query_params=list(query.items()),
+            header_params=headers,
+            body=body,
+            auth_settings=["BearerToken"],
         )
-        verb, url, sent_headers, payload, _post = request
         if self._groups:
             # A plain dict can't repeat a header; the server wants one Impersonate-Group a group.
             sent_headers = HTTPHeaderDict(sent_headers)
             for group in self._groups:
                 sent_headers.add("Impersonate-Group", group)
+        connecting, reading = timeout
         self.requests += 1
         try:
-            answer = self._client.call_api(verb, url, sent_headers, payload, _request_timeout=timeout)
-        except ApiException as error:
-            # Status 0 is the library's way to tell of TLS trouble.
-            raise self._unreachable(method, path, error) from error
+            answer = self._client.rest_client.pool_manager.request(
+                verb,
+                url,
+                body=None if payload is None else json.dumps(payload),
+                headers=sent_headers,
+                timeout=Timeout(connect=connecting, read=reading),
+                retries=retries or False,
+                preload_content=not stream,
+            )
+        except MaxRetryError as error:
+            raise self._unreachable(method, path, error.reason or error) from error
         except (HTTPError, OSError) as error:
             raise self._unreachable(method, path, error) from error
         self.clock.observe(answer.headers.get("Date"))
         return answer
 
-    def _unreachable(self, method: str, path: str, error: Exception) -> Unreachable:
+    def _unreachable(self, method: str, path: str, error: BaseException) -> Unreachable:
         host = self._client.configuration.host
         return Unreachable(
             f"The API server {host} did not answer {method} {path}: {error}. Check that it runs and that "
@@ -194,6 +254,23 @@ class Cluster:
 def _selectors(field_selector: str, label_selector: str) -> dict[str, str]:
     given = {"fieldSelector": field_selector, "labelSelector": label_selector}
     return {key: value for key, value in given.items() if value}
+
+
+def _place(method: str, path: str, body: Object) -> str:
+    return f"{path}/{body['metadata']['name']}" if method == "POST" else path
+
+
+def _lasting(method: str, body: Object) -> Object:
+    """What an object has after a write, but for what the server itself keeps in it."""
+    kept = ("labels", "annotations") if method == "PUT" else tuple(set(body["metadata"]) - {"resourceVersion"})
+    return {**body, "metadata": {key: value for key, value in body["metadata"].items() if key in kept}}
+
+
+def _content(method: str, path: str, answer: Any) -> Object:
+    if answer.status >= 300:
+        raise _failure(method, path, answer, answer.data)
+    found: Object = json.loads(answer.data) if answer.data else {}
+    return found
 
 
 def _failure(method: str, path: str, answer: Any, data: Any) -> ApiFailure | NotFound:

@@ -14,6 +14,7 @@ from typing import Any
 from ._errors import HoldfastError, InvalidInput, MissingLibrary
 
 try:
+    import kubernetes
     import urllib3
     import yaml
     from kubernetes import config as kube_config
@@ -52,18 +53,18 @@ def connect(options: Mapping[str, Any]) -> Any:
             "for example with pip install 'kubernetes>=37,<38', or use an execution environment that has it.",
             IMPORT_ERROR,
         )
+    if not hasattr(ApiClient, "param_serialize"):
+        raise MissingLibrary(
+            f"The Python library kubernetes is version {kubernetes.__version__} where this runs, and 37 or later is "
+            "needed. Install it there, for example with pip install 'kubernetes>=37,<38', or use an execution "
+            "environment that has it.",
+            "",
+        )
     given = {key: value for key, value in options.items() if value is not None}
     configuration = Configuration()
     if not _speaks_for_itself(given):
         _load(given, configuration)
     _override(given, configuration)
-    configuration.retries = urllib3.Retry(
-        total=5,
-        backoff_factor=0.2,
-        status_forcelist=(429, 503),
-        allowed_methods=("GET",),
-        raise_on_status=False,
-    )
     client = ApiClient(configuration=configuration)
     client.user_agent = "holdfast.kubernetes"
     if given.get("impersonate_user"):

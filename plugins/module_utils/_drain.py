@@ -270,14 +270,17 @@ class _Work:
         self._events.put(self._send(pod))
 
     def _send(self, pod: Pod) -> Event:
-        """Ask the API to remove one pod; the answer comes back as an event."""
+        """Ask the API to remove one pod; the answer comes back as an event.
+
+        What is refused is asked again by the rules of the drain: here 429 is the answer of a budget.
+        """
         options: Object = {"preconditions": {"uid": pod.uid}}
         if self._params.get("grace_period") is not None:
             options["gracePeriodSeconds"] = self._params["grace_period"]
         try:
             if self._params["disable_eviction"]:
                 body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
-                self._cluster.delete(paths.pod(pod.namespace, pod.name), body)
+                self._cluster.delete(paths.pod(pod.namespace, pod.name), body, patient=False)
             else:
                 body = {
                     "apiVersion": "policy/v1",
@@ -285,7 +288,7 @@ class _Work:
                     "metadata": {"name": pod.name, "namespace": pod.namespace},
                     "deleteOptions": options,
                 }
-                self._cluster.create(paths.eviction(pod.namespace, pod.name), body)
+                self._cluster.create(paths.eviction(pod.namespace, pod.name), body, patient=False)
         except NotFound:
             return lambda state: state.missing(pod.uid, time.monotonic())
         except ApiFailure as error:

@@ -92,6 +92,18 @@ class ApiFailure(HoldfastError):
         self.body_message = body_message
 
 
+class Outdated(ApiFailure):
+    """A change could not be written while the API server was away: what it was decided from has to be read again.
+
+    Attributes:
+        patience: Seconds for which the API server is waited for.
+    """
+
+    def __init__(self, message: str, *, patience: float) -> None:
+        super().__init__(message, status=409, reason="Conflict", body_message=message)
+        self.patience = patience
+
+
 class Unreachable(HoldfastError):
     """The API server did not answer."""
 

@@ -9,6 +9,7 @@ its errors become results.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +18,10 @@ from typing import Any, Callable
 from ._auth_options import NAMES
 from ._cluster import Cluster
 from ._errors import HoldfastError, MissingLibrary
+
+REPORT_TO = "https://holdfast.dev/kubernetes"
+# Options that name what a task works on.
+_OBJECTS = ("name", "node", "machine", "bare_metal_host", "namespace", "group", "operation", "run")
 
 Params = Mapping[str, Any]
 Result = dict[str, Any]
@@ -45,7 +50,9 @@ class Context:
     def management(self) -> Cluster:
         """The cluster in which Machines and BareMetalHosts live; the workload cluster unless said otherwise."""
         options = self.params.get("management")
-        return Cluster(options, dry_run=self.check_mode) if options else self.cluster
+        if not options:
+            return self.cluster
+        return Cluster({**options, "api_timeout": self.params.get("api_timeout")}, dry_run=self.check_mode)
 
 
 Operation = Callable[[Context, Params], Result]
@@ -59,3 +66,19 @@ def execute(operation: Operation, params: Params, *, check_mode: bool, warn: Cal
         return {"failed": True, "changed": False, "msg": error.message, "exception": error.traceback}
     except HoldfastError as error:
         return error.as_result()
+    except Exception as error:  # noqa: BLE001 - a trace alone would name neither the operation nor the object
+        return unexpected(error, operation.__name__, params)
+
+
+def unexpected(error: Exception, operation: str, params: Params) -> Result:
+    """The result of a fault of this collection: what it was doing, with what, and where to report it."""
+    given = ", ".join(f"{name} {params[name]}" for name in _OBJECTS if params.get(name))
+    return {
+        "failed": True,
+        "changed": False,
+        "msg": f"Unexpected error in {operation}{f' of {given}' if given else ''}: {type(error).__name__}: {error}. "
+        "Look at the object before you run it again: what was done until then stays. Please report it, with the "
+        f"trace, at {REPORT_TO}.",
+        "error": "unexpected",
+        "exception": traceback.format_exc(),
+    }

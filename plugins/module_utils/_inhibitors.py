@@ -26,6 +26,7 @@ _AGE = re.compile(r"\d+ \d+")
 # The files are logind's own notes; only their age is taken from them, and where they can't be read "since" is unknown.
 QUERY = (
     "cat /proc/sys/kernel/random/boot_id && "
+    "cut -d' ' -f1 /proc/uptime && "
     f"busctl get-property {_MANAGER} PreparingForShutdown && "
     f"busctl call {_MANAGER} ListInhibitors && "
     'for f in /run/systemd/inhibit/*; do [ -f "$f" ] && '
@@ -52,11 +53,12 @@ class Inhibitor:
 
 @dataclass(frozen=True)
 class Logind:
-    """State of a node as its logind tells it."""
+    """State of a node as its logind tells it; ``uptime`` where the node was asked for it."""
 
     boot_id: str
     preparing_for_shutdown: bool
     inhibitors: tuple[Inhibitor, ...]
+    uptime: float = 0.0
 
     def blocks(self) -> list[Inhibitor]:
         """Block locks on shutdown."""
@@ -71,7 +73,7 @@ def parse(text: str) -> Logind:
     """
     lines = text.splitlines()
     try:
-        boot_id, preparing, array, *ages = lines
+        boot_id, uptime, preparing, array, *ages = lines
         words = _words(array)
         if words[0] != "a(ssssuu)":
             raise ValueError(words[0])
@@ -82,11 +84,12 @@ def parse(text: str) -> Logind:
             Inhibitor(what, who, why, mode, int(uid), int(pid), since.get(int(pid)))
             for what, who, why, mode, uid, pid in rows
         )
+        up = float(uptime)
     except (ValueError, IndexError) as error:
         raise HoldfastError(
             f"logind's answer was not understood ({error}): {text!r}. The node needs systemd 239 or later with busctl."
         ) from error
-    return Logind(boot_id.strip(), preparing.split()[-1:] == ["true"], inhibitors)
+    return Logind(boot_id.strip(), preparing.split()[-1:] == ["true"], inhibitors, up)
 
 
 def sentence(blocks: list[Inhibitor]) -> str:

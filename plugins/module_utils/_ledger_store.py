@@ -91,7 +91,7 @@ def store(cluster: Cluster, group: str, before: Object | None, ledger: Ledger) -
     if cluster.dry_run and cluster.find(paths.one("/api/v1/namespaces", NAMESPACE)) is None:
         return body
     ensure_namespace(cluster)
-    return cluster.create(paths.config_maps(NAMESPACE), body)
+    return cluster.create(paths.config_maps(NAMESPACE), body, decided=True)
 
 
 def all_ledgers(cluster: Cluster) -> Iterator[tuple[str, Ledger]]:

@@ -17,7 +17,7 @@ from ._capi import KINDS, MACHINE
 from ._cluster import Object
 from ._deletion_hook_info import describe
 from ._deletion_hook_rules import PRE_TERMINATE
-from ._errors import ApiFailure, InvalidInput, NotFound
+from ._errors import ApiFailure, InvalidInput, NotFound, Outdated
 from ._face import Context, Params, Result
 from ._machine_guard import DEADLINE, Guard, Selection, Self
 from ._names import MACHINE_GUARD
@@ -110,6 +110,9 @@ class _Work:
             self._refused.pop("/".join(_id(machine)), None)
         except NotFound:
             return
+        except Outdated:
+            # The server was away, and no news is on its way.
+            raise
         except ApiFailure as error:
             # Where somebody was faster, news of it is on its way.
             if error.status != 409:
@@ -181,6 +184,8 @@ class _Work:
             machine = self._management.merge(place.path, KINDS[MACHINE].patch(machine, changes))
         except NotFound:
             return None
+        except Outdated:
+            raise
         except ApiFailure as error:
             if error.status != 409:
                 self._put_off(machine, error)

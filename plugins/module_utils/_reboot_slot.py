@@ -17,7 +17,7 @@ from ._budget import Policy, check_amount
 from ._claim import PURPOSE, claim_of
 from ._clock import to_text
 from ._cluster import Cluster, Object
-from ._errors import ApiFailure, InvalidInput, Refused, TimedOut
+from ._errors import ApiFailure, InvalidInput, Outdated, Refused, TimedOut
 from ._face import Context, Params, Result
 from ._ledger import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
 from ._names import CORDON, NAMESPACE
@@ -134,6 +134,9 @@ class _Taking:
         for news in follower:
             try:
                 last = self._attempt(_current(news), waiting=True)
+            except Outdated:
+                # Nobody else was faster, so there may be no news to come: list and decide again.
+                return last
             except ApiFailure as error:
                 if error.status != 409:
                     raise
@@ -210,6 +213,9 @@ class _Taking:
     def _decide(self, ledger: Ledger, *, waiting: bool) -> Decision:
         params = self._params
         live, passing = _run.live_and_passing(self._cluster) if params.get("run") else (None, frozenset())
+        if live is not None:
+            # After an outage our own sign of life may look old still.
+            live |= {params["run"]}
         request = Request(
             node=params["name"],
             operation=params["operation"],

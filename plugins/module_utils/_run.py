@@ -29,8 +29,8 @@ DEAD_AFTER = 90.0
 # For so long after a run's death its slots are waited for by others of its operation: one of them takes them over.
 PASSING_FOR = 60.0
 RENEW_EVERY = 15.0
-# Seconds to connect and to answer. After two signs of life that hang there is time for a third.
-_TOUCH_TIMEOUT = (5, 10)
+# After a sign of life that failed, so that a run is heard soon after the API server came back.
+RENEW_AGAIN = 2.0
 
 _SAFE = re.compile(r"[^a-z0-9.-]+")
 
@@ -114,20 +114,22 @@ def silent_since(run: str, runs: Collection[Run], now: datetime) -> list[str]:
     return [other.id for other in runs if other.id != run and other.alive(now) and from_text(other.renewed) <= began]
 
 
-def touch(cluster: Cluster, run: str) -> Object:
+def touch(cluster: Cluster, run: str, *, patient: bool = True) -> Object:
     """Give a sign of life for a run that has begun and not ended.
+
+    One that is not ``patient`` fails at once where the API server is away: the next one has the time of then.
 
     Raises:
         NotFound: It has not, or it has.
     """
     body = {"spec": {"renewTime": to_text(cluster.now())}}
-    return cluster.merge(paths.lease(NAMESPACE, lease_name(run)), body, timeout=_TOUCH_TIMEOUT)
+    return cluster.merge(paths.lease(NAMESPACE, lease_name(run)), body, patient=patient)
 
 
-def renew(cluster: Cluster, run: str, holder: str) -> Object:
+def renew(cluster: Cluster, run: str, holder: str, *, patient: bool = True) -> Object:
     """Give a sign of life; the first makes the Lease."""
     try:
-        return touch(cluster, run)
+        return touch(cluster, run, patient=patient)
     except NotFound:
         return _begin(cluster, run, holder, to_text(cluster.now()))
 
@@ -179,10 +181,13 @@ def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
     stop = threading.Event()
 
     def beat() -> None:
-        while not stop.wait(RENEW_EVERY):
+        pause = RENEW_EVERY
+        while not stop.wait(pause):
+            pause = RENEW_AGAIN
             # Not made again where it is gone: this may come after the end of the run.
             with suppress(HoldfastError):
-                touch(cluster, run)
+                touch(cluster, run, patient=False)
+                pause = RENEW_EVERY
 
     renew(cluster, run, holder)
     threading.Thread(target=beat, daemon=True, name=f"heartbeat {run}").start()

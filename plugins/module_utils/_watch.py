@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 from ._cluster import Cluster, Object
 from ._connection import IMPORT_ERROR
-from ._errors import ApiFailure, NotFound, Unreachable
+from ._errors import ApiFailure, NotFound, Outdated, Unreachable
 
 if not IMPORT_ERROR:
     from kubernetes.client.exceptions import ApiException
@@ -26,6 +26,8 @@ if not IMPORT_ERROR:
 _LONGEST = 240
 # A watch that ends sooner, and without news, is not opened again at once.
 _SHORT = 1.0
+# So often at least a compare-and-swap is tried, however long one attempt takes.
+_ATTEMPTS = 3
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -110,7 +112,8 @@ class Follower:
         listed = False
         while not self._stopped and not (listed and self._deadline.passed):
             try:
-                items, version = self._list()
+                # Where nothing is known yet there is nothing to go on with; later this loop asks again itself.
+                items, version = self._list(patient=not listed)
                 listed = True
                 yield Listed(items)
                 for change in self._changes(version):
@@ -134,11 +137,11 @@ class Follower:
     def _pause(self, failures: int) -> None:
         time.sleep(min(_PAUSES[min(failures, len(_PAUSES) - 1)], self._deadline.left))
 
-    def _list(self) -> tuple[list[Any], str]:
+    def _list(self, *, patient: bool) -> tuple[list[Any], str]:
         items: list[Any] = []
         version = ""
         for page in self._cluster.pages(
-            self._path, field_selector=self._field_selector, label_selector=self._label_selector
+            self._path, field_selector=self._field_selector, label_selector=self._label_selector, patient=patient
         ):
             items.extend(self._keep(item) for item in page.get("items") or [])
             version = page["metadata"]["resourceVersion"]
@@ -223,17 +226,22 @@ def wait_for(
 
 
 def retry_conflicts(attempt: Callable[[], Any], *, seconds: float = 30) -> Any:
-    """Call ``attempt`` (read, decide, compare-and-swap) again while somebody else was faster.
+    """Call ``attempt`` (read, decide, compare-and-swap) again while someone else was faster or the server was away.
 
     The pauses are random, so that those who collide with each other part, and stay short, so that a free moment between
     two writes of somebody busy is hit.
     """
-    end = time.monotonic() + seconds
+    started = time.monotonic()
+    limit, failures = seconds, 0
     while True:
         try:
             return attempt()
         except ApiFailure as error:
-            if error.status != 409 or time.monotonic() >= end:
+            failures += 1
+            if isinstance(error, Outdated):
+                limit = max(limit, seconds + error.patience)
+            # Time in which an attempt only waited for the API server leaves others.
+            if error.status != 409 or (time.monotonic() - started >= limit and failures >= _ATTEMPTS):
                 raise
             time.sleep(random.uniform(0, 0.2))  # noqa: S311 - no secret
 

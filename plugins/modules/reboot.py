@@ -13,6 +13,10 @@ description:
   - Reboots a host over its own connection as M(ansible.builtin.reboot) does, whose code it is built on.
   - Before, it looks at the holds of the Node and at foreign block locks of logind, and looks again directly before the act.
   - Reboots only while the boot ID is still the one seen first and no shutdown is in progress.
+  - The command itself checks the boot ID, and that the last look was at most 30 s ago by the node's uptime. One that arrives
+    late, from a controller that was paused, or twice, by a connection that repeats it, does nothing.
+  - Where the node refuses, because a hold came after the last look, it is looked at again and asked again for 60 s. A hold that
+    stays ends that at once.
   - Success is a new boot ID over the connection and, with O(node), the same in the API with the Node Ready.
   - A host that can't be reached is an ordinary failure, so that C(rescue) and C(always) run.
 options:

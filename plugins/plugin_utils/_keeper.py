@@ -59,16 +59,18 @@ def main() -> None:
     order = json.loads(sys.stdin.buffer.read())
     cluster = Cluster(order["options"])
     process = Process(order["pid"])
-    while not process.ended_within(_run.RENEW_EVERY):
+    pause = _run.RENEW_EVERY
+    while not process.ended_within(pause):
         if _stopped(order["pid"]):
             continue
         try:
-            _run.touch(cluster, order["run"])
+            _run.touch(cluster, order["run"], patient=False)
+            pause = _run.RENEW_EVERY
         except NotFound:
             return
         except HoldfastError:
             # The API server is away; what others think of us meanwhile is theirs to judge.
-            continue
+            pause = _run.RENEW_AGAIN
 
 
 class Process:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from integration.support.ansible import Ansible
+from integration.support.faults import Proxy
+from integration.support.freezing import frozen
 from integration.support.sharing import Sharing, nodes_of
 from integration.support.turns import node_turns, turn
 from integration.support.world import Made, World, make_namespace
@@ -104,6 +107,24 @@ def nodes(world: World) -> Callable[..., list[str]]:
 @pytest.fixture
 def run_module(world: World) -> Callable[..., dict[str, Any]]:
     return world.run
+
+
+@pytest.fixture
+def proxy(world: World, lab: Lab, tmp_path: Path) -> Iterator[Proxy]:
+    """Stands between this test's own world and the API server: what the world runs goes through it, with its faults."""
+    found = Proxy(lab.kubeconfig, tmp_path, names=(world.namespace,))
+    direct, world.kubeconfig = world.kubeconfig, str(found.kubeconfig)
+    yield found
+    world.kubeconfig = direct
+    found.close()
+    # Shown where the test failed.
+    print(f"faults with seed {found.faults.seed}:", *found.faults.log, sep="\n")
+
+
+@pytest.fixture
+def freeze() -> Callable[[int], AbstractContextManager[list[int]]]:
+    """Stops a process and all that it started."""
+    return frozen
 
 
 @pytest.fixture

@@ -578,7 +578,7 @@ def test_in_a_play(hooked, ansible):
         [
             {name: options, "check_mode": True},
             {name: options},
-            {name: {**options, "management": nowhere}},
+            {name: {**options, "management": nowhere, "api_timeout": 1}},
             {"holdfast.kubernetes.deletion_hook_info": {**access, "hook": "backup"}},
             {name: {**options, "state": "absent"}},
         ]

@@ -381,7 +381,7 @@ class TestMachine:
 
     def test_the_rest_is_cleared_where_the_management_cluster_is_away(self, ward, machine):
         ward.left_by()
-        failed = ward.clear(management=NOWHERE)
+        failed = ward.clear(management=NOWHERE, api_timeout=1)
 
         assert failed["failed"]
         assert failed["changed"]

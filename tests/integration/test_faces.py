@@ -255,7 +255,9 @@ class TestKubeconfig:
 
     @pytest.mark.long
     def test_nobody_answers(self, ansible, world):
-        item = task("lease_hold_info", host="https://127.0.0.1:1", api_key="abc-def", validate_certs=False)
+        item = task(
+            "lease_hold_info", host="https://127.0.0.1:1", api_key="abc-def", validate_certs=False, api_timeout=1
+        )
         (result,), text = ansible.tasks([item])
 
         assert (result["failed"], result["error"]) == (True, "api_unreachable")

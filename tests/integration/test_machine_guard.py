@@ -328,6 +328,7 @@ def test_the_api_is_away_for_long(guarding, fleet, world):
         name,
         stop="never",
         parallel=1,
+        api_timeout=1,
         environment={"K8S_AUTH_KUBECONFIG": str(config), **halt.after("localhost", "deletion_hook")},
         variables={"__machine_guard_most_troubles": 1, "__machine_guard_trouble_seconds": 1},
     )

@@ -224,8 +224,8 @@ def test_the_answer_is_lost(work, fleet, name, monkeypatch):
     work.claim()
     merge = Cluster.merge
 
-    def unheard(cluster, path, body):
-        answer = merge(cluster, path, body)
+    def unheard(cluster, path, body, **more):
+        answer = merge(cluster, path, body, **more)
         if path.endswith(f"/{name}"):
             monkeypatch.undo()
             raise Unreachable("gone")
@@ -254,10 +254,10 @@ def test_a_machine_that_may_not_be_changed(work, fleet, name, world, monkeypatch
     """The others are gone on with."""
     merge = Cluster.merge
 
-    def forbidden(cluster, path, body):
+    def forbidden(cluster, path, body, **more):
         if path.endswith("/odd"):
             raise ApiFailure("a webhook says no", status=403, reason="Forbidden")
-        return merge(cluster, path, body)
+        return merge(cluster, path, body, **more)
 
     fleet.unbound("odd")
     monkeypatch.setattr(Cluster, "merge", forbidden)

@@ -124,8 +124,8 @@ def test_a_run_killed_after_any_write(installed, world, monkeypatch, start, kill
 def kill_after(monkeypatch, writes):
     merge, done = Cluster.merge, []
 
-    def last_words(self, path, body):
-        answer = merge(self, path, body)
+    def last_words(self, path, body, **more):
+        answer = merge(self, path, body, **more)
         done.append(path)
         if len(done) >= writes:
             raise KilledError
@@ -170,7 +170,7 @@ def test_management_cluster_away(spared):
     spared.run()
     before = spared.state
 
-    failed = spared.run("absent", management=NOWHERE)
+    failed = spared.run("absent", management=NOWHERE, api_timeout=1)
     assert failed["error"] == "api_unreachable"
     assert "127.0.0.1:1" in failed["msg"]
     assert spared.state == before
@@ -194,7 +194,11 @@ def test_in_a_play_with_a_management_cluster(spared, ansible):
     }
     name = "holdfast.kubernetes.node_opt_outs"
     told, nowhere, back = ansible.tasks(
-        [{name: options}, {name: {**options, "management": NOWHERE}}, {name: {**options, "state": "absent"}}]
+        [
+            {name: options},
+            {name: {**options, "management": NOWHERE, "api_timeout": 1}},
+            {name: {**options, "state": "absent"}},
+        ]
     )[0]
 
     assert told["opt_outs"] == {"autoscaler": True, "machine": spared.machine.full_name, "node_health_check": True}

@@ -381,7 +381,7 @@ def test_in_a_play_with_a_management_cluster(fenced, ansible):
     told, nowhere, info, back = ansible.tasks(
         [
             {name: options},
-            {name: {**options, "management": NOWHERE}},
+            {name: {**options, "management": NOWHERE, "api_timeout": 1}},
             {"holdfast.kubernetes.bare_metal_host_info": {k: options[k] for k in ("node", "kubeconfig", "management")}},
             {name: {**options, "state": "absent"}},
         ]

@@ -47,6 +47,19 @@ def test_a_check_that_failed_in_an_earlier_operation_says_nothing():
     assert after({"operation": {"id": "other", "phase": "ready"}})["healthy"]
 
 
+def test_a_failure_counts_though_the_api_did_not_say_what_it_left():
+    known = {"run": "me", "operation": "kernel"}
+    assert judge(None, Failure(**known, unseen=True)) == {
+        "state": "failed",
+        "healthy": False,
+        "give_back": False,
+        "count": True,
+        "release": False,
+    }
+    assert judge(None, Failure(**known, unseen=True, untouched=True))["release"]
+    assert not judge(None, Failure(**known))["count"], "there is no such node"
+
+
 def test_a_node_that_was_not_touched_does_not_count_and_gives_its_slot_back():
     found = after(untouched=True)
     assert found == {"state": "stopped", "healthy": True, "give_back": False, "count": False, "release": True}

@@ -17,6 +17,7 @@ import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _connection
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import NAMES, auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._connection import connect
@@ -24,6 +25,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import
     ApiFailure,
     HoldfastError,
     InvalidInput,
+    MissingLibrary,
     NotFound,
     Unreachable,
 )
@@ -191,6 +193,15 @@ class TestBadInput:
             connect({})
 
 
+def test_an_old_library_is_named(monkeypatch):
+    class Old:
+        pass
+
+    monkeypatch.setattr(_connection, "ApiClient", Old)
+    with pytest.raises(MissingLibrary, match=r"kubernetes is version \d+.*37 or later is needed"):
+        connect({"host": "https://one.example", "api_key": "abc"})
+
+
 class TestIdentity:
     def test_api_key(self, server):
         assert headers_of(server, {"host": server.url, "api_key": "abc"})["Authorization"] == "Bearer abc"
@@ -257,6 +268,7 @@ class TestEnvironment:
             ("K8S_AUTH_PROXY", "http://p", "proxy", "http://p"),
             ("K8S_AUTH_NO_PROXY", "x", "no_proxy", "x"),
             ("K8S_AUTH_PROXY_HEADERS_USER_AGENT", "me", "proxy_headers", {"user_agent": "me"}),
+            ("K8S_AUTH_API_TIMEOUT", "7", "api_timeout", 7),
             ("K8S_AUTH_IMPERSONATE_USER", "jo", "impersonate_user", "jo"),
             ("K8S_AUTH_IMPERSONATE_GROUPS", "a,b", "impersonate_groups", ["a", "b"]),
         ],
@@ -289,7 +301,7 @@ class TestEnvironment:
 class TestRequests:
     @pytest.fixture
     def cluster(self, server):
-        return Cluster({"host": server.url, "api_key": "abc"})
+        return Cluster({"host": server.url, "api_key": "abc", "api_timeout": 0})
 
     def test_the_server_s_words_are_told(self, server, cluster):
         body = {"kind": "Status", "reason": "TooManyRequests", "message": "slow down", "details": {"causes": [{}]}}
@@ -299,7 +311,7 @@ class TestRequests:
 
         error = caught.value
         assert (error.status, error.reason, error.retry_after, error.causes) == (429, "TooManyRequests", 3.0, [{}])
-        assert len(server.seen) == 1, "a write was repeated by itself"
+        assert len(server.seen) == 1, "tried again, though api_timeout is 0"
 
     def test_an_answer_that_is_no_status(self, server, cluster):
         server.answer = (502, b"<html>Bad Gateway</html>", {})
@@ -329,9 +341,7 @@ class TestRequests:
         assert cluster.requests == 1
 
     def test_nobody_answers(self, server):
-        options = {"host": "http://127.0.0.1:1", "api_key": "abc"}
-        cluster = Cluster(options)
-        cluster._client.rest_client.pool_manager.connection_pool_kw["retries"] = False
+        cluster = Cluster({"host": "http://127.0.0.1:1", "api_key": "abc", "api_timeout": 0})
 
         with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):
             cluster.get("/x")

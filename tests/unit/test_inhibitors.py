@@ -17,7 +17,7 @@ KUBELET = '"shutdown" "kubelet" "Kubelet needs time to handle node shutdown" "de
 
 
 def answer(array, *ages, preparing="false"):
-    return "\n".join([BOOT, f"b {preparing}", array, *ages]) + "\n"
+    return "\n".join([BOOT, "4711.25", f"b {preparing}", array, *ages]) + "\n"
 
 
 def cescape(text):

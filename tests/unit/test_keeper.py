@@ -134,12 +134,12 @@ class Kept:
         return SimpleNamespace(ended_within=self._ended_within)
 
     def _ended_within(self, seconds):
-        assert seconds == _keeper._run.RENEW_EVERY
+        assert seconds == (_keeper._run.RENEW_AGAIN if self.round == "api away" else _keeper._run.RENEW_EVERY)
         self.round = next(self.rounds)
         return self.round == "ended"
 
-    def _touch(self, cluster, run):
-        assert cluster == {"host": "https://api"}
+    def _touch(self, cluster, run, *, patient):
+        assert (cluster, patient) == ({"host": "https://api"}, False)
         self.touched.append((run, self.round))
         if self.round == "api away":
             raise Unreachable("away")

@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _cluster, _run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
 
 MADE = "2026-05-04T03:02:01Z"
@@ -44,13 +44,11 @@ class Gone:
 
     def __init__(self):
         self.touched, self.made = threading.Semaphore(0), []
-        self.timeouts = []
 
     def now(self):
         return NOW
 
-    def merge(self, _path, _body, *, timeout):
-        self.timeouts.append(timeout)
+    def merge(self, _path, _body, *, patient=True):
         self.touched.release()
         if self.made:
             raise NotFound("gone")
@@ -76,10 +74,6 @@ def test_a_sign_of_life_after_the_end_makes_no_lease_again(monkeypatch):
 
 
 def test_two_signs_of_life_that_hang_leave_time_for_a_third():
-    hangs = sum(_run._TOUCH_TIMEOUT)
+    hangs = sum(_cluster._SHORT_TIMEOUT)
 
     assert 2 * (_run.RENEW_EVERY + hangs) + _run.RENEW_EVERY < _run.DEAD_AFTER
-    cluster = Gone()
-    with pytest.raises(NotFound):
-        _run.touch(cluster, "4711")
-    assert cluster.timeouts == [_run._TOUCH_TIMEOUT]

@@ -125,11 +125,8 @@ def api() -> Iterator[Api]:
 
 
 def cluster_of(api: Api) -> Cluster:
-    cluster = Cluster({"host": f"http://127.0.0.1:{api.server_address[1]}", "api_key": "x"})
-    # The library's own retries are not what is tried here, and would make it slow.
-    cluster._client.configuration.retries.total = 0
-    cluster._client.rest_client.pool_manager.connection_pool_kw["retries"] = False
-    return cluster
+    # The patience of single requests is not what is tried here, and would make it slow.
+    return Cluster({"host": f"http://127.0.0.1:{api.server_address[1]}", "api_key": "x", "api_timeout": 0})
 
 
 @pytest.fixture

@@ -110,6 +110,10 @@ class Run:
         return Done(code, self.output, json.loads(report.read_text()) if report.exists() else {})
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def running(self) -> bool:
         return self._process.poll() is None
 
@@ -155,6 +159,7 @@ class Rolling:
         self.group = world.namespace
         self.selector = f"pool={world.namespace}"
         self._ansible = ansible
+        self.lab = ansible.lab
         self._runs: list[Run] = []
         dead = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "node is shutting down"}
         ready = {**dead, "status": "True", "reason": "KubeletReady", "message": "a new boot"}

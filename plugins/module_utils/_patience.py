@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How long a request is tried again while the API server is away or overloaded, and what became of a write."""
+
+from __future__ import annotations
+
+import random
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+try:
+    from urllib3 import Retry
+    from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError, ResponseError, SSLError
+except ImportError:
+    # Where the kubernetes library is missing, connect() says so.
+    Retry = object  # type: ignore[assignment,misc]
+
+# Seconds, where nothing else is said.
+API_TIMEOUT = 30
+# An answer of this status may be another one a moment later.
+_PASSING = (429, 500, 502, 503, 504)
+# Of these the API server has not carried out the request.
+_NOT_DONE = (429,)
+_LONGEST_PAUSE = 5.0
+
+
+@dataclass
+class Attempts:
+    """What the attempts of one request have in common.
+
+    Attributes:
+        until: Monotonic time after which it is not tried again.
+        doubtful: An attempt failed after it was sent, so that the API server may have carried it out.
+    """
+
+    until: float
+    doubtful: bool = False
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.until - time.monotonic())
+
+
+class Patience(Retry):
+    """Tries a request again, whatever its method, until so many seconds after its start."""
+
+    def __init__(self, *args: Any, attempts: Attempts, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.attempts = attempts
+
+    @classmethod
+    def of(cls, seconds: float) -> Patience:
+        return cls(
+            total=None,
+            redirect=5,
+            allowed_methods=None,
+            status_forcelist=_PASSING,
+            raise_on_status=False,
+            attempts=Attempts(time.monotonic() + seconds),
+        )
+
+    def new(self, **more: Any) -> Patience:
+        return super().new(attempts=self.attempts, **more)
+
+    def increment(
+        self,
+        method: str | None = None,
+        url: str | None = None,
+        response: Any = None,
+        error: Exception | None = None,
+        _pool: Any = None,
+        _stacktrace: Any = None,
+    ) -> Patience:
+        self.attempts.doubtful = self.attempts.doubtful or _may_be_done(response, error)
+        if not _passes(response, error):
+            raise MaxRetryError(_pool, url or "", error or ResponseError(f"status {response.status}"))
+        return super().increment(method, url, response, error, _pool, _stacktrace)
+
+    def is_exhausted(self) -> bool:
+        return self.attempts.left <= 0 or super().is_exhausted()
+
+    def get_backoff_time(self) -> float:
+        pause = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(len(self.history), 10))
+        # Hosts that lost the API server together do not come back together.
+        return min(pause * random.uniform(0.5, 1.0), self.attempts.left)  # noqa: S311 - no secret
+
+    def get_retry_after(self, response: Any) -> float | None:
+        asked = super().get_retry_after(response)
+        return None if asked is None else min(asked, self.attempts.left)
+
+
+def _may_be_done(response: Any, error: Exception | None) -> bool:
+    if error is not None:
+        return not isinstance(error, (ConnectTimeoutError, NewConnectionError))
+    return response is not None and response.status in _PASSING and response.status not in _NOT_DONE
+
+
+def _passes(response: Any, error: Exception | None) -> bool:
+    """Whether there is a point in trying again."""
+    if isinstance(error, SSLError):
+        # A certificate does not mend itself; a server that ends in the middle of the handshake comes back.
+        return any(isinstance(cause, ssl.SSLEOFError) for cause in error.args)
+    return response is None or overloaded(response.status, (response.data or b"").decode("utf-8", "replace"))
+
+
+def overloaded(status: int, text: str) -> bool:
+    """Whether an answer is about the state of the API server, and not about the request."""
+    # 500 is also the answer to what can never work. etcd without a leader says so.
+    return status in _PASSING and (status != 500 or "etcdserver" in text)
+
+
+def contains(found: Any, wanted: Any) -> bool:
+    """Whether an object has everything that was written; ``None`` stands for what was removed."""
+    if isinstance(wanted, Mapping):
+        # The server leaves out what is empty.
+        found = {} if found is None else found
+        return isinstance(found, Mapping) and all(contains(found.get(key), value) for key, value in wanted.items())
+    return bool(found == wanted) or (not found and not wanted)

@@ -1,0 +1,150 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whole rolling reboots through an API server that is away, frozen or overloaded: every node once, nothing left."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+from integration.support.faults import AWAY, KINDS
+from integration.support.halts import Halt
+from integration.support.history import History
+from integration.support.playbooks import Rolling
+
+pytestmark = pytest.mark.long
+
+PATIENCE = 900
+HOOKS = [
+    "before_slot",
+    "before_cordon",
+    "before_drain",
+    "before_reboot",
+    "before_ready",
+    "check",
+    "before_uncordon",
+    "after",
+]
+
+
+@pytest.fixture
+def rolling(world, proxy, ansible):
+    found = Rolling(world, ansible)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def history(world, rolling, lab):
+    """Watches what the group goes through, without the proxy."""
+    return History(lab.kubeconfig, group=rolling.group, selector=rolling.selector)
+
+
+def assert_each_once(rolling, history, before, done):
+    names = list(before)
+    assert done.good().results == dict.fromkeys(names, "rebooted")
+    after = rolling.boot_ids(names)
+    assert history.boot_ids == {name: [before[name], after[name]] for name in names}
+    rolling.assert_nothing_left(names)
+    (operation,) = rolling.ledger()["operations"]
+    assert (operation["runs"], operation["unfinished"], operation["failures"]) == ([], False, {})
+
+
+@pytest.fixture(params=["away", "frozen"])
+def outage(request, world, proxy, rolling, history, tmp_path):  # noqa: PLR0917 - what pytest gives
+    """Three nodes and a budget of one: the first is in this phase, and the two others wait for their slots."""
+
+    def play(hook, seconds):
+        names = world.nodes(3)
+        before = rolling.boot_ids(names)
+        halt = Halt(tmp_path / "halt")
+        with history:
+            run = rolling.start(names, **{f"{hook}_tasks": rolling.tasks("stay", halt.command)})
+            run.until(lambda: halt.reached, f"a node in {hook}", PATIENCE)
+            with getattr(proxy, request.param)():
+                halt.let_go()
+                time.sleep(seconds)
+            done = run.done(PATIENCE)
+        assert_each_once(rolling, history, before, done)
+        assert history.most_slots == 1, history.worst_slots
+
+    return play
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+def test_ten_seconds_in_each_phase(outage, hook):
+    outage(hook, 10)
+
+
+@pytest.mark.parametrize("hook", ["before_drain", "before_uncordon"])
+@pytest.mark.parametrize("seconds", [30, 90])
+def test_longer_ones(outage, hook, seconds):
+    outage(hook, seconds)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("seconds", [10, 30, 90])
+def test_the_api_server_itself_is_stopped(lab, world, rolling, tmp_path, seconds):
+    names = world.nodes(3)
+    before = rolling.boot_ids(names)
+    halt = Halt(tmp_path / "halt")
+    run = rolling.start(names, before_uncordon_tasks=rolling.tasks("stay", halt.command))
+    run.until(lambda: halt.reached, "a node before its cordon is undone", PATIENCE)
+    lab.stop_apiserver()
+    try:
+        halt.let_go()
+        time.sleep(seconds)
+    finally:
+        lab.start_apiserver()
+    done = run.done(PATIENCE).good()
+    assert done.results == dict.fromkeys(names, "rebooted")
+    assert all(rolling.boot_id(name) != boot_id for name, boot_id in before.items())
+    rolling.assert_nothing_left(names)
+
+
+def test_five_percent_of_the_writes_fail(world, proxy, rolling, history):
+    names = world.nodes(8)
+    before = rolling.boot_ids(names)
+    proxy.faults.seed = int(os.environ.get("HOLDFAST_TEST_SEED", "15"))
+    proxy.faults.share = 0.05
+    with history:
+        done = rolling.start(names, max_unavailable="2").done(PATIENCE)
+    assert_each_once(rolling, history, before, done)
+    assert history.most_slots <= 2, history.worst_slots
+    assert {kind for _method, _path, kind in proxy.faults.log} <= set(KINDS)
+    assert proxy.faults.log, "no write failed"
+
+
+def test_watches_that_end_at_once(world, proxy, rolling, history):
+    names = world.nodes(3)
+    before = rolling.boot_ids(names)
+    proxy.faults.watches_end = True
+    with history:
+        done = rolling.start(names).done(PATIENCE)
+    assert_each_once(rolling, history, before, done)
+
+
+def test_a_failure_that_can_not_be_counted_is_loud_and_stops_the_others_all_the_same(world, proxy, rolling, tmp_path):
+    first, second = names = world.nodes(2)
+    before = rolling.boot_ids(names)
+    halt = Halt(tmp_path / "halt")
+    hosts = {first: {"rolling_reboot_check_tasks": rolling.tasks("fail", halt.command, "false")}, second: {}}
+    # The second one waits in short turns.
+    run = rolling.start(hosts, "-e", "__rolling_reboot_turn_seconds=10", api_timeout=5)
+    run.until(lambda: halt.reached, "the check of the first node", PATIENCE)
+    proxy.faults.next(AWAY, path="configmaps/group", times=100000)
+    halt.let_go()
+    run.until(lambda: "Remember what could not be written" in run.output, "it fails", PATIENCE)
+    proxy.faults.planned.clear()
+    done = run.done(PATIENCE)
+
+    assert done.code != 0
+    assert "COULD NOT BE COUNTED" in done.detail(first)
+    assert "holdfast.kubernetes.doctor" in done.detail(first)
+    # It was counted before anyone got past it.
+    (operation,) = rolling.ledger()["operations"]
+    assert set(operation["failures"]) == {first}
+    assert rolling.boot_id(second) == before[second]
+    assert done.results[second] == "stopped"

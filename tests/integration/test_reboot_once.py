@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One new boot ID on a real node, whatever the connection repeats and however late the command arrives."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.support.playbooks import Rolling
+from integration.support.realnodes import boot_id, member, noted_reboot
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+
+pytestmark = pytest.mark.nodes
+PATIENCE = 300
+
+# The reboot is asked for, and the connection is cut before it can answer: ssh ends with 255.
+CUT = """/usr/bin/systemctl "$@"
+pid=$$
+while [ "$(cat /proc/$pid/comm)" != sshd ]; do pid=$(awk '/^PPid:/ {print $2}' /proc/$pid/status); done
+kill -9 $pid"""
+
+
+class Boots:
+    """Every boot ID that the API had for a node."""
+
+    def __init__(self, world: Any, name: str) -> None:
+        self._record = world.record(paths.NODES, field_selector=f"metadata.name={name}")
+
+    @property
+    def ids(self) -> list[str]:
+        found = [change.object["status"]["nodeInfo"]["bootID"] for change in list(self._record.changes)]
+        return list(dict.fromkeys(found))
+
+
+@pytest.fixture
+def rolling(world, ansible):
+    found = Rolling(world, ansible)
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("name", ["node-1"])
+def test_a_connection_that_repeats_what_it_sends(lab, world, rolling, name):
+    with member(world, lab, name) as variables, noted_reboot(lab, name, CUT):
+        before, boots = boot_id(lab, name), Boots(world, name)
+        done = rolling.run({name: {**variables, "ansible_ssh_retries": 5}}).good()
+
+        assert done.results == {name: "rebooted"}
+        assert boots.ids == [before, boot_id(lab, name)]
+        rolling.assert_nothing_left([name])
+
+
+class PausedSsh:
+    """An ssh that stays where the reboot is about to be sent."""
+
+    def __init__(self, folder: Path) -> None:
+        self.reached, self.go, self.path = folder / "reached", folder / "go", folder / "ssh"
+        self.path.write_text(
+            "#!/bin/sh\n"
+            "case \"$*\" in *'too late, nothing was done'*)\n"
+            f"  touch {shlex.quote(str(self.reached))}\n"
+            f"  while [ ! -e {shlex.quote(str(self.go))} ]; do sleep 0.1; done;;\n"
+            "esac\n"
+            'exec ssh "$@"\n'
+        )
+        self.path.chmod(0o755)
+
+
+@pytest.fixture
+def ssh(tmp_path):
+    return PausedSsh(tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["node-3"])
+def test_a_controller_that_is_paused_between_the_look_and_the_act(world, rolling, freeze, ssh, name):
+    """Meanwhile the node is rebooted by other means; when the controller goes on, nothing happens to it."""
+    lab = rolling.lab
+    with member(world, lab, name) as variables:
+        before, boots = boot_id(lab, name), Boots(world, name)
+        run = rolling.start({name: {**variables, "ansible_ssh_executable": str(ssh.path)}})
+        run.until(ssh.reached.exists, "the act", PATIENCE)
+        with freeze(run.pid):
+            # The connection goes with the node.
+            lab.ssh(name, "systemd-run --on-active=1 systemctl reboot")
+            world.until(paths.NODES, name, lambda item: item["status"]["nodeInfo"]["bootID"] != before)
+            lab.wait_ready([name])
+            other = boot_id(lab, name)
+            ssh.go.touch()
+        done = run.done(PATIENCE)
+        # Told apart by the boot ID: the run goes on with a node that was rebooted.
+        assert done.results == {name: "rebooted"}, done.output
+        assert boots.ids == [before, other]
+        assert boot_id(lab, name) == other
+        rolling.assert_nothing_left([name])

@@ -1,0 +1,223 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The action reboot between the last look and the act, with a node that is told what to answer."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible.errors import AnsibleConnectionFailure
+
+from ansible_collections.holdfast.kubernetes.plugins.action import reboot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _inhibitors
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import Held, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._gate import Pass
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._once import LATE, OTHER_BOOT, guarded
+
+BOOT, NEXT = "c0ffee00-0000-4000-8000-000000000001", "c0ffee00-0000-4000-8000-000000000002"
+REFUSED = {"rc": 1, "stdout": "", "stderr": "Call to Reboot failed: Access denied"}
+CUT = AnsibleConnectionFailure("Shared connection closed.")
+
+
+class Node:
+    """Answers in order: each command with the next of ``answers``; what it is asked is kept in ``seen``."""
+
+    def __init__(self, monkeypatch, **params):
+        self.boot_id, self.preparing, self.uptime = BOOT, False, 100.0
+        self.answers: list[Any] = []
+        self.seen: list[str] = []
+        self.retries = 5
+        self.gate: list[Any] = []
+        self.action = reboot.ActionModule.__new__(reboot.ActionModule)
+        defaults = {"node": "worker-1", "override_holds": False, "msg": "now", "pre_reboot_delay": 0}
+        vars(self.action).update(
+            _params={**defaults, "inhibitor_timeout": 0, "run": "4711", **params},
+            _run_id="4711",
+            _overridden=[],
+            _sent=False,
+            _boot_id=BOOT,
+            _task=SimpleNamespace(args=dict(params), action="holdfast.kubernetes.reboot"),
+            _connection=SimpleNamespace(get_option=lambda name: self.retries, set_option=self._set_option),
+            _low_level_execute_command=self._execute,
+            _execute_module=self._find,
+            _cluster=lambda: None,
+        )
+        monkeypatch.setattr(reboot._gate, "look", self._gate)
+        monkeypatch.setattr(reboot.time, "sleep", self._sleep)
+
+    def _set_option(self, name, value):
+        assert name == "reconnection_retries"
+        self.retries = value
+
+    def _sleep(self, seconds):
+        self.uptime += seconds
+
+    def _gate(self, *_arguments, **_options):
+        self.seen.append("gate")
+        held = self.gate.pop(0) if self.gate else None
+        if held:
+            raise held
+        return Pass(self.boot_id)
+
+    def _find(self, **options):
+        self.seen.append("find")
+        return {"files": [{"path": f"/bin/{options['module_args']['patterns'][0]}"}]}
+
+    def _execute(self, command, **_options):
+        if command == _inhibitors.QUERY:
+            self.seen.append("logind")
+            if self.boot_id == "gone":
+                raise CUT
+            array = f"{self.boot_id}\n{self.uptime}\nb {str(self.preparing).lower()}\na(ssssuu) 0\n"
+            return {"rc": 0, "stdout": array, "stderr": ""}
+        self.seen.append("act" if self.retries == 0 else f"act with {self.retries} retries")
+        self.command = command
+        answer = self.answers.pop(0)
+        if callable(answer):
+            answer = answer(self)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def reboot(self):
+        return self.action.perform_reboot({}, {"name": "debian", "version": "12", "family": "debian"})
+
+    @property
+    def acts(self):
+        return self.seen.count("act")
+
+
+@pytest.fixture
+def node(monkeypatch):
+    return Node(monkeypatch)
+
+
+def fine(_node=None):
+    return {"rc": 0, "stdout": "", "stderr": ""}
+
+
+def test_the_gate_is_the_last_thing_before_the_act(node):
+    node.answers = [fine()]
+    assert node.reboot()["failed"] is False
+    assert node.seen == ["find", "logind", "gate", "act"]
+    assert node.retries == 5, "the connection keeps its own retries"
+    assert "systemctl reboot --message=now" in node.command
+    assert (BOOT in node.command, "-lt 130 ]" in node.command) == (True, True)
+
+
+def test_a_cut_connection_is_a_reboot_where_the_node_goes_down(node):
+    def goes(node):
+        node.boot_id = "gone"
+        return CUT
+
+    node.answers = [goes]
+    assert node.reboot()["failed"] is False
+    assert (node.acts, node.action._sent) == (1, True)
+
+
+@pytest.mark.parametrize("sign", ["preparing", "another boot", "gone"])
+def test_a_refusal_is_not_believed_of_a_node_that_goes_down(node, sign):
+    """The connection sent the command again in the middle of the shutdown, and that was refused."""
+
+    def goes(node):
+        node.preparing = sign == "preparing"
+        node.boot_id = {"another boot": NEXT, "gone": "gone"}.get(sign, BOOT)
+        return REFUSED
+
+    node.answers = [goes]
+    assert node.reboot()["failed"] is False
+    assert (node.acts, node.action._sent) == (1, True)
+
+
+def test_a_cut_connection_of_a_node_that_stays_up_is_tried_again_when_the_command_is_too_late(node):
+    node.answers = [CUT, fine()]
+    assert node.reboot()["failed"] is False
+    assert node.acts == 2
+    # 30 s after the first look at the earliest, so that the first command can't arrive any more.
+    assert node.uptime > 130
+
+
+def test_a_refusal_by_a_hold_that_goes_again_is_no_failure(node):
+    node.answers = [REFUSED, REFUSED, fine()]
+    assert node.reboot()["failed"] is False
+    assert (node.acts, node.seen.count("gate")) == (3, 3)
+
+
+def test_a_refusal_by_a_hold_that_stays_names_it(node):
+    node.answers = [REFUSED]
+    node.gate = [None, Held("held by tenant/backup")]
+    with pytest.raises(Held, match="tenant/backup"):
+        node.reboot()
+    assert (node.acts, node.action._sent) == (1, False)
+
+
+def test_a_refusal_that_stays_is_a_failure(node, monkeypatch):
+    monkeypatch.setattr(reboot, "_TRY_FOR", 0)
+    node.answers = [REFUSED]
+    result = node.reboot()
+    assert (result["failed"], node.action._sent) == (True, False)
+    assert "Access denied" in result["msg"]
+
+
+def test_a_command_of_the_user_s_is_run_once(monkeypatch):
+    node = Node(monkeypatch, reboot_command="/opt/reset")
+    node.answers = [REFUSED]
+    assert node.reboot()["failed"] is True
+    assert node.acts == 1
+
+
+def test_a_command_that_came_too_late_is_looked_at_again(node):
+    node.answers = [{"rc": 1, "stdout": LATE, "stderr": ""}, fine()]
+    assert node.reboot()["failed"] is False
+    assert node.seen[1:] == ["logind", "gate", "act"] * 2
+
+
+def test_one_that_came_too_late_on_a_node_that_another_run_finished_ends_there(node):
+    def paused(node):
+        node.boot_id = NEXT
+        return {"rc": 1, "stdout": LATE, "stderr": ""}
+
+    node.answers = [paused]
+    with pytest.raises(Refused, match="meanwhile"):
+        node.reboot()
+    assert node.acts == 1
+
+
+def test_a_shutdown_that_is_in_progress_counts_as_sent(node):
+    """Whoever asked for it: the slot is not given back while the node goes down."""
+    node.preparing = True
+    with pytest.raises(Refused, match="in progress"):
+        node.reboot()
+    assert (node.acts, node.action._sent) == (0, True)
+
+
+class TestGuard:
+    """In a real shell, with the boot ID and the uptime of this machine."""
+
+    @pytest.fixture
+    def boot_id(self):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+    @pytest.fixture
+    def uptime(self):
+        return int(float(Path("/proc/uptime").read_text().split()[0]))
+
+    def run(self, *arguments):
+        done = subprocess.run(
+            ["/bin/sh", "-c", guarded("echo done; exit 7", *arguments)], capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout.strip()
+
+    def test_in_this_boot_and_in_time(self, boot_id, uptime):
+        assert self.run(boot_id, uptime + 600) == (7, "done")
+
+    def test_in_another_boot(self, uptime):
+        assert self.run(NEXT, uptime + 600) == (1, OTHER_BOOT)
+
+    def test_too_late(self, boot_id, uptime):
+        assert self.run(boot_id, uptime) == (1, LATE)
