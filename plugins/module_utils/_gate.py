@@ -23,10 +23,12 @@ class Pass:
     Attributes:
         boot_id: The Node's boot ID at that moment.
         overridden: Holds that stood and were overridden; recorded wherever the act is.
+        node: The Node at that moment; ``None`` where it is not known which one it is.
     """
 
     boot_id: str
     overridden: list[dict[str, Any]] = field(default_factory=list)
+    node: Object | None = None
 
 
 def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "") -> Pass:
@@ -55,7 +57,8 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
             holds=held,
             shutdown_inhibited=_node.inhibited_by(node),
         )
-    return Pass(_node.boot_id(node), [*held, *(_described(node_name, name) for name in lingering)])
+    overridden = [*held, *(_described(node_name, name) for name in lingering)]
+    return Pass(_node.boot_id(node), overridden, node)
 
 
 def _way_out(node: Object, held: list[dict[str, Any]]) -> str:

@@ -298,6 +298,8 @@ SPEC: dict[str, Any] = {
         "wait": {"type": "bool", "default": True},
         "wait_timeout": {"type": "int", "default": 600},
         "override_holds": {"type": "bool", "default": False},
+        "boot_id": {"type": "str"},
+        "not_ready": {"type": "bool", "default": False},
         "run": {"type": "str"},
         **auth_options(),
         **management_option(),
