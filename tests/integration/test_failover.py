@@ -179,10 +179,13 @@ def test_a_person_vouches_and_the_node_is_deleted(failovers, victim):
     assert failovers.audit()[entry["operation"]]["result"] == "moved"
 
 
+CORDS = "I pulled the cords of {{ failover_node_name }}."
+
+
 def vouched(age=0):
     """Variables of a person who has seen it so many seconds ago."""
     seen = (datetime.now(timezone.utc) - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    by = {"attestation_by": "Ada", "attestation_statement": "I pulled the cords.", "attestation_at": seen}
+    by = {"attestation_by": "Ada", "attestation_statement": CORDS, "attestation_at": seen}
     return {"fence": "attestation", **by}
 
 
@@ -334,7 +337,8 @@ def test_a_verify_command_that_says_on(failovers, victim):
     done = failovers.run(victim.name, fence_timeout=40, **variables)
 
     assert done.results == {victim.name: "failed"}
-    assert 'said "on"' in done.detail(victim.name)
+    assert "did not say so" in done.detail(victim.name)
+    assert done.report["nodes"][0]["output"] == "on"
     assert victim.taint is None
     assert set(victim.world.pods(victim.name)) == {"stays"}
     assert victim.record["result"] == "failed", "the next run goes on with it"
@@ -349,9 +353,12 @@ def test_a_fence_command_that_fails_says_why_and_no_secrets(failovers, victim):
     done = failovers.run(victim.name, arguments=("-v",), **failovers.by_command() | fence)
 
     assert done.results == {victim.name: "failed"}
-    assert f"{fails}) for node {victim.name} ended with 3: no route to the BMC of bmc-{victim.name}." in done.detail(
-        victim.name
-    )
+    assert f"{fails}) for node {victim.name} ended with 3." in done.detail(victim.name)
+    # Whoever starts it reads what it said. Whoever may read Nodes does not.
+    said = f"no route to the BMC of bmc-{victim.name}"
+    assert done.report["nodes"][0]["output"] == said
+    assert said in done.output
+    assert said not in str(failovers.audit()) + str(victim.marks)
     assert "hunter2" not in done.output + str(done.report) + str(failovers.audit()) + str(victim.marks)
     assert victim.taint is None
     # It may be off.
@@ -418,7 +425,7 @@ def test_a_host_that_is_not_the_nodes(failovers, victim, hosts, host, known):
 
 
 @pytest.mark.long
-def test_the_way_back_without_the_module_for_redfish(failovers, victim):
+def test_the_way_back_by_another_url(failovers, victim):
     victim.hang()
     failovers.run(victim.name, **vouched()).good()
     uri = "https://bmc/redfish/v1/Systems/1"
@@ -427,12 +434,11 @@ def test_the_way_back_without_the_module_for_redfish(failovers, victim):
     marks = {f"{OURS}failover": json.dumps(record)}
     victim.world.cluster.merge(paths.node(victim.name), {"metadata": {"annotations": marks}})
 
-    for variables, why in (({}, "community.general"), ({"redfish_uri": f"{uri}7"}, "failover_redfish_uri is another")):
-        done = failovers.recover(victim.name, **variables)
-        assert done.results == {victim.name: "failed"}
-        assert why in done.detail(victim.name)
-        assert (victim.taint, victim.claim) == ("nodeshutdown", {})
-        assert victim.record["phase"] == record["phase"]
+    done = failovers.recover(victim.name, redfish_uri=f"{uri}7")
+    assert done.results == {victim.name: "failed"}
+    assert "failover_redfish_uri is another" in done.detail(victim.name)
+    assert (victim.taint, victim.claim) == ("nodeshutdown", {})
+    assert victim.record["phase"] == record["phase"]
 
 
 def test_a_statement_of_last_week(failovers, victim):
@@ -451,9 +457,9 @@ def test_what_is_missing_is_said_before_anything_is_done(failovers, victim):
     done = failovers.run(victim.name, fence="command", fence_command="true")
     assert done.code != 0
     assert "failover_verify_command" in done.output
-    done = failovers.run(victim.name, fence="redfish", redfish_uri="https://bmc/redfish/v1/Systems/1")
+    done = failovers.run(victim.name, fence="redfish", redfish_uri="http://bmc/redfish/v1/Systems/1")
     assert done.code != 0
-    assert "community.general" in done.output
+    assert "failover_redfish_insecure_http" in done.output
     assert victim.untouched
 
 

@@ -162,11 +162,11 @@ def test_a_host_that_was_off_proves_nothing(fenced):
 @pytest.mark.parametrize("status", ["registration error", "OK"])
 def test_a_machine_that_is_on_while_its_status_says_off(fenced, status):
     """It was seen off, metal3 was away, it went on; then our key, and a BMC that nobody reaches, or reaches again."""
-    fenced.host.tell(poweredOn=False, operationalStatus="error", errorType="registration error")
+    fenced.host.tell(poweredOn=False, operationalStatus="error")
     pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", mode="hard", wait_timeout=6)
     fenced.host.until(lambda host: OURS in (host["metadata"].get("annotations") or {}))
     if status == "OK":
-        fenced.host.tell(operationalStatus="OK", errorType="", lastUpdated="2099-01-01T00:00:00Z")
+        fenced.host.tell(operationalStatus="OK", lastUpdated="2099-01-01T00:00:00Z")
     failed = pending.result()
 
     assert (failed["error"], failed["powered_on"]) == ("not_datable", False)
