@@ -61,6 +61,25 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
     return Pass(_node.boot_id(node), overridden, node)
 
 
+def look_at_leases(cluster: Cluster, node_name: str, *, override_holds: bool) -> list[dict[str, Any]]:
+    """Let nobody through who would interrupt a holder on a machine whose Node object is gone; the holds overridden.
+
+    The machine may still run, and so may what the holder protects. Nobody can claim it any more.
+
+    Raises:
+        Held: It is held and ``override_holds`` is not set.
+    """
+    held = holds_on(cluster, node_name)
+    if held and not override_holds:
+        raise Held(
+            f"Node {node_name} is gone, but its machine may still run, and it is held: {sentence(held)}. Wait until "
+            "the holder releases it, or set override_holds to interrupt it knowingly.",
+            node=node_name,
+            holds=held,
+        )
+    return held
+
+
 def _way_out(node: Object, held: list[dict[str, Any]]) -> str:
     if held or _node.ready(node):
         return "Wait until the holder releases it, or set override_holds to interrupt it knowingly."

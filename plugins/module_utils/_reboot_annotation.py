@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import _bare_metal_host as rules
-from . import _evidence, _last_look, _metal3, _node, _reboot_key, _run
+from . import _evidence, _expired_keys, _last_look, _metal3, _node, _reboot_key, _run
 from ._bare_metal_host import Off, Written
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
@@ -26,6 +26,7 @@ from ._watch import Deadline, retry_conflicts, wait_for
 _ROUND = 75.0
 # Seconds. For so long a single reboot that a run before asked for may be under way, with the annotation gone already.
 _UNDER_WAY = 900.0
+EXPIRED = "expired"
 _WAY_OUT = {SOFT: "Try mode hard, or raise wait_timeout.", HARD: "Look at its BMC, and that metal3 runs."}
 
 
@@ -42,7 +43,9 @@ class NotDatable(NotOff):
 
 
 def reboot_annotation(context: Context, params: Params) -> Result:
-    """Set or remove one reboot annotation; see the module of the same name."""
+    """Set or remove one reboot annotation, or those that expired; see the module of the same name."""
+    if params["state"] == EXPIRED:
+        return {**_nothing(), **_expired_keys.remove(context, params)}
     if params.get("key") is not None:
         _reboot_key.check_key(params["key"])
     context, host = _metal3.asked_for(context, params)
@@ -66,10 +69,19 @@ def _gone(context: Context, params: Params, host: str) -> Result:
             "see that it is switched on."
         )
     return {
-        "changed": False,
+        **_nothing(),
         "host": host,
         "namespace": params.get("namespace") or None,
         "node": params.get("node") or None,
+    }
+
+
+def _nothing() -> Result:
+    return {
+        "changed": False,
+        "host": None,
+        "namespace": None,
+        "node": None,
         "powered_on": None,
         "keys": [],
         "effective_mode": None,

@@ -455,3 +455,61 @@ def test_in_a_play_with_a_management_cluster(fenced, ansible):
     assert [key["key"] for key in info["hosts"][0]["keys"]] == ["ours"]
     assert back["changed"]
     assert fenced.keys == {}
+
+
+class TestExpired:
+    """A key that outlives the Machine for which it was written."""
+
+    def remove(self, fenced, **more):
+        options = {"namespace": fenced.host.namespace, "state": "expired", **more}
+        done = fenced.world.run(reboot_annotation, **options)
+        assert not done.get("failed"), done
+        return done
+
+    def test_the_host_s_next_life_stays_on(self, fenced):
+        fenced.run(mode="hard", wait=False)
+        pending = fenced.world.start(
+            reboot_annotation, node=fenced.node, namespace=fenced.host.namespace, state="expired", wait_timeout=60
+        )
+        # Cluster API lets the host go, and another Machine gets it.
+        fenced.host.tell(provisioning={"state": "deprovisioning"})
+        done = pending.result()
+        assert [(item["annotation"], item["node"]) for item in done["removed"]] == [(OURS, fenced.node)]
+        fenced.host.tell(provisioning={"state": "provisioned"})
+        fenced.hosts.start()
+        fenced.host.annotate({"somebody": "was here"})
+        fenced.host.until(lambda host: host["status"].get("conditions"))
+        assert (fenced.host.powered, fenced.host.commands, fenced.keys) == (True, [], {})
+        assert RECORDS not in fenced.host.annotations
+
+    def test_another_consumer(self, world, hosts, lab):
+        (node,) = world.nodes()
+        host = hosts.add(node)
+        found = Fenced.__new__(Fenced)
+        found.world, found.hosts, found.node, found.host = world, hosts, node, host
+        with machines(lab, world.cluster):
+            hosts.chain(host)
+            found.run(mode="hard", wait=False)
+            assert self.remove(found, node=node, wait=False)["kept"]
+            path = paths.namespaced("apis/infrastructure.cluster.x-k8s.io/v1beta2", world.namespace, "metal3machines")
+            owner = world.cluster.get(paths.one(path, f"m-{node}"))
+            # One of the same name is made again.
+            world.cluster.delete(paths.one(path, f"m-{node}"))
+            metadata = {"name": f"m-{node}", "annotations": owner["metadata"]["annotations"]}
+            body = {"apiVersion": owner["apiVersion"], "kind": "Metal3Machine", "metadata": metadata}
+            world.cluster.create(path, {**body, "spec": owner["spec"]})
+            assert [item["why"] for item in self.remove(found)["removed"]] == ["another consumer uses it now"]
+        assert found.keys == {}
+
+    def test_those_of_others_and_of_a_host_that_is_still_the_node_s_stay(self, fenced):
+        fenced.host.annotate({OTHER: "gibberish"})
+        fenced.run(mode="hard", wait=False)
+        before = fenced.host.get()
+        done = self.remove(fenced, node=fenced.node, wait_timeout=1)
+        assert [item["annotation"] for item in done["kept"]] == [OURS]
+        assert "still provisioned" in done["warnings"][0]
+        assert (done["changed"], fenced.host.get()) == (False, before)
+        fenced.host.tell(provisioning={"state": "available"})
+        assert self.remove(fenced, node="another-node", wait_timeout=1)["removed"] == []
+        assert self.remove(fenced)["changed"]
+        assert fenced.keys == {OTHER: "gibberish"}
