@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -464,6 +465,28 @@ def test_what_is_missing_is_said_before_anything_is_done(failovers, victim):
 
 
 # -- it comes back ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["metal3", "command"])
+def test_a_run_that_is_stopped_before_the_power_off(failovers, victim, host, way, tmp_path):
+    """SIGSTOP of the playbook with all its processes; meanwhile the node recovers."""
+    halt = Halt(tmp_path / "halt")
+    victim.hang()
+    variables = {"soft_timeout": 0} if way == "metal3" else failovers.by_command()
+    module, options = ("failover_record", {"phase": "fence"}) if way == "metal3" else ("cordon", {"state": None})
+    run = failovers.start(victim.name, environment=halt.after("localhost", module, **options), **variables)
+    run.until(lambda: halt.reached, "the run before the power-off", 120)
+    run.send_to_all(signal.SIGSTOP)
+    victim.wake()
+    halt.let_go()
+    run.send_to_all(signal.SIGCONT)
+    done = run.done(300)
+
+    assert done.results == {victim.name: "stopped"}, done.output
+    assert (host.commands, failovers.commands) == ([], [])
+    assert not any("reboot" in name for name in host.annotations)
+    assert victim.untouched
 
 
 @pytest.mark.parametrize("booted", [True, False], ids=["with a new boot", "it only hung"])
