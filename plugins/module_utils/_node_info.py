@@ -71,7 +71,7 @@ def _own(node: Object) -> dict[str, Any]:
         "ready": _node.ready(node),
         "boot_id": _node.boot_id(node),
         "unschedulable": _node.unschedulable(node),
-        "cordoned_by": cordoned["owner"] if cordoned else None,
+        "cordoned_by": cordoned.get("owner") if cordoned else None,
         "shutdown_inhibited": (_node.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True",
         "inhibited_by": _node.inhibited_by(node),
         "claim": _node.record(node, CLAIM),

@@ -59,9 +59,19 @@ def _claimant(params: Params) -> str:
     return (params.get("run") or "") if params["claimed"] else ""
 
 
+def _is_sound(record: dict[str, Any]) -> bool:
+    """Whether a record can be carried on. One that someone broke says nothing, and the operation begins again."""
+    try:
+        from_text(record["since"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    texts = all(isinstance(record.get(name), str) for name in ("phase", "result"))
+    return texts and isinstance(record.get("phases"), dict)
+
+
 def advance(record: dict[str, Any] | None, node: Object, params: Params, now: str) -> dict[str, Any]:
     """The record after this step; the same content where the step is written down already."""
-    if record is None or record.get("id") != params["operation"]:
+    if record is None or record.get("id") != params["operation"] or not _is_sound(record):
         cordoned = _node.record(node, CORDON)
         before = bool(cordoned.get("unschedulable_before")) if cordoned else _node.unschedulable(node)
         record = {

@@ -216,3 +216,11 @@ def test_leftovers(world, nodes, info):
     (left,) = info(name)["leftovers"]
 
     assert (left["namespace"], left["name"], left["reason"]) == (world.namespace, "left", "Terminated")
+
+
+def test_a_cordon_record_that_someone_broke(world):
+    (node,) = world.nodes()
+    marks = {"holdfast.dev/cordon": '{"reason": "x"}'}
+    world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+    (found,) = world.run(node_info, name=node)["nodes"]
+    assert found["cordoned_by"] is None
