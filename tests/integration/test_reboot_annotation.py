@@ -466,16 +466,19 @@ class TestExpired:
         assert not done.get("failed"), done
         return done
 
+    def become(self, fenced, state):
+        fenced.host.tell(provisioning={"state": state, "ID": "an-id"})
+
     def test_the_host_s_next_life_stays_on(self, fenced):
         fenced.run(mode="hard", wait=False)
         pending = fenced.world.start(
             reboot_annotation, node=fenced.node, namespace=fenced.host.namespace, state="expired", wait_timeout=60
         )
         # Cluster API lets the host go, and another Machine gets it.
-        fenced.host.tell(provisioning={"state": "deprovisioning"})
+        self.become(fenced, "deprovisioning")
         done = pending.result()
         assert [(item["annotation"], item["node"]) for item in done["removed"]] == [(OURS, fenced.node)]
-        fenced.host.tell(provisioning={"state": "provisioned"})
+        self.become(fenced, "provisioned")
         fenced.hosts.start()
         fenced.host.annotate({"somebody": "was here"})
         fenced.host.until(lambda host: host["status"].get("conditions"))
@@ -509,7 +512,7 @@ class TestExpired:
         assert [item["annotation"] for item in done["kept"]] == [OURS]
         assert "still provisioned" in done["warnings"][0]
         assert (done["changed"], fenced.host.get()) == (False, before)
-        fenced.host.tell(provisioning={"state": "available"})
+        self.become(fenced, "available")
         assert self.remove(fenced, node="another-node", wait_timeout=1)["removed"] == []
         assert self.remove(fenced)["changed"]
         assert fenced.keys == {OTHER: "gibberish"}
