@@ -4,8 +4,9 @@
 """Rules about metal3's BareMetalHosts: would the controller act on this one, and is it believed to be off?
 
 Sources: baremetalhost_controller.go (manageHostPower, saveHostStatus) and host_state_machine.go of the
-baremetal-operator (2026). The controller saves a status only over the very object that it has read, so one that changed
-after our key was written is of a look that came after it, too.
+baremetal-operator (2026). The controller saves a status only over the very object that it has read. It also saves one
+without reading the power: after a registration error, changed credentials or an unknown power state. So a status that
+is newer than our key proves nothing; only a poweredOn that was true after the key was written, and is false now, does.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ DETACHED = "baremetalhost.metal3.io/detached"
 PROVISIONED = ("provisioned", "externally provisioned")
 
 FELL = "poweredOn went from true to false after the key was written"
-SAVED = "the status was written after the key was"
+OTHER_EVIDENCE = "Use another kind of evidence: Redfish, a verify command, or a person who has looked."
 
 
 @dataclass(frozen=True)
@@ -36,20 +37,20 @@ class Written:
 
     Attributes:
         since: When, by the clock of the API server that has the host.
-        powered_on: ``status.poweredOn`` at that moment.
-        last_updated: ``status.lastUpdated`` at that moment; empty where there was none.
+        powered_on: Whether ``status.poweredOn`` was true at that moment, or was seen true later.
         node: The Node that the host is; empty where that is not known.
         boot_id: Its boot ID at that moment.
         run: Id of the run that wrote it.
+        consumer: UID of the object that used the host (its Metal3Machine); empty where that is not known.
         overridden: The holds, as namespace/holder, that stood and were overridden.
     """
 
     since: str
     powered_on: bool
-    last_updated: str = ""
     node: str = ""
     boot_id: str = ""
     run: str = ""
+    consumer: str = ""
     overridden: tuple[str, ...] = ()
 
 
@@ -57,10 +58,10 @@ class Written:
 _TYPES: Mapping[str, type] = {
     "since": str,
     "powered_on": bool,
-    "last_updated": str,
     "node": str,
     "boot_id": str,
     "run": str,
+    "consumer": str,
     "overridden": list,
 }
 
@@ -173,33 +174,21 @@ def off(host: Object, key: str) -> Off:
     if written is None:
         return Off(False, "nobody recorded what it was when the key was written", datable=False)
     sick = trouble(host)
-    if not written.powered_on and not _saved_since(host, written):
+    if not written.powered_on:
         # With an error, too: metal3 may have tried to switch it on, and has nothing to do since our key is there.
         shown = f"; it shows an error ({sick})" if sick else ""
-        why = (
-            "it was off before the key was written, and its status was not written since, so nothing says when that was"
-        )
+        why = "it was off before the key was written, and was not seen on since, so nothing says when it went off"
         return Off(False, f"{why}{shown}", datable=False)
     if sick:
         return Off(False, f"poweredOn may be old, because its status shows an error ({sick})")
-    return Off(True, FELL if written.powered_on else SAVED)
+    return Off(True, FELL)
 
 
-def _saved_since(host: Object, written: Written) -> bool:
-    """Whether the status is another one than when the key was written, and its own time says so, too."""
-    found = last_updated(host)
-    if not found or found == written.last_updated:
-        return False
-    try:
-        # lastUpdated has whole seconds.
-        return from_text(found) >= from_text(written.since).replace(microsecond=0)
-    except ValueError:
-        return False
-
-
-def write(host: Object, *, since: str, node: str, boot_id: str, run: str, overridden: tuple[str, ...]) -> Written:
+def write(
+    host: Object, *, since: str, node: str, boot_id: str, run: str, consumer: str = "", overridden: tuple[str, ...]
+) -> Written:
     """What to keep of a host to which a key is written now."""
-    return Written(since, powered_on(host) is True, last_updated(host), node, boot_id, run, overridden)
+    return Written(since, powered_on(host) is True, node, boot_id, run, consumer, overridden)
 
 
 def written_of(host: Object, key: str) -> Written | None:
@@ -217,6 +206,28 @@ def written_of(host: Object, key: str) -> Written | None:
         return Written(**{**found, "overridden": tuple(overridden)})
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def keys_written(host: Object) -> dict[str, Written]:
+    """What was kept of each key of ours that is on the host."""
+    found = {request.key: written_of(host, request.key) for request in requests_of(host) if request.key}
+    return {key: written for key, written in found.items() if written is not None}
+
+
+def former(host: Object, written: Written, consumer: str) -> str:
+    """Why a key of ours belongs to a life of the host that is over; empty where it does not.
+
+    The host stays the machine of its Node only while it is provisioned for the same consumer. A key that outlives that
+    would switch off the host's next life.
+
+    Args:
+        consumer: UID of the object that uses the host now; empty where that is not known.
+    """
+    if state(host) and state(host) not in PROVISIONED:
+        return f'its state is "{state(host)}"'
+    if written.consumer and consumer and written.consumer != consumer:
+        return "another consumer uses it now"
+    return ""
 
 
 def records_with(host: Object, key: str, written: Written | None) -> str | None:

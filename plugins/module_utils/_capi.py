@@ -87,13 +87,13 @@ def of_node(context: Context, node: str, namespace: str | None) -> Place | None:
 
     Raises:
         InvalidInput: It is in another namespace than was said.
-        Refused: Several Machines, or another one, claim to be that Node.
+        Refused: Several Machines claim to be that Node, or nothing proves that the one that does is.
     """
     management, kind = context.management, KINDS[MACHINE]
     present = context.cluster.find(paths.node(node))
     named = _machine.name_of(present) if present else None
     if named is None:
-        return _by_reference(management, node, namespace)
+        return _by_reference(management, node, present, namespace)
     if namespace and named[0] != namespace:
         raise InvalidInput(
             f"The Machine of Node {node} is {'/'.join(named)}, not in the namespace {namespace}. Leave namespace "
@@ -103,21 +103,41 @@ def of_node(context: Context, node: str, namespace: str | None) -> Place | None:
         )
     found = place(management, kind, *named)
     machine = management.find(found.path)
-    other = node_of(machine) if machine else node
-    if other not in (None, node):
-        raise Refused(
-            f"Node {node} says that it is Machine {'/'.join(named)}, but that Machine is Node {other}. Name the "
-            "Machine itself with machine and namespace.",
-            node=node,
-            machine="/".join(named),
-        )
+    if machine and present:
+        _check_whose(present, machine)
     return found
 
 
-def _by_reference(management: Cluster, node: str, namespace: str | None) -> Place | None:
+def _check_whose(node: Object, machine: Object) -> None:
+    relation = _machine.relation(node, machine)
+    if relation == _machine.PROVEN:
+        return
+    name, full_name = node["metadata"]["name"], _full_name(machine)
+    other = node_of(machine)
+    why = (
+        f"that Machine is Node {other}"
+        if other not in (None, name)
+        else f"that Machine belongs to Cluster {cluster_of(machine)}, and is the Machine of another Node"
+        if relation == _machine.FOREIGN
+        else f"nothing proves that it is the Machine of this Node. {_machine.HOW_PROVEN}"
+    )
+    raise Refused(
+        f"Node {name} seems to be Machine {full_name}, but {why}. Name the Machine itself with machine and namespace.",
+        node=name,
+        machine=full_name,
+        why=relation,
+    )
+
+
+def _by_reference(management: Cluster, node: str, present: Object | None, namespace: str | None) -> Place | None:
     """By ``status.nodeRef``, where the Node is gone or says nothing."""
-    found = [item for item in machines(management, namespace) if node_of(item) == node]
-    names = sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in found)
+    known = list(machines(management, namespace))
+    found = [item for item in known if node_of(item) == node]
+    if present:
+        proven = [item for item in found if _machine.relation(present, item) == _machine.PROVEN]
+        found = proven or found
+    names = sorted(_full_name(item) for item in found)
+    clusters = sorted({f"{item['metadata']['namespace']}/{cluster_of(item)}" for item in known})
     if len(found) > 1:
         raise Refused(
             f"Several Machines are Node {node}, of several clusters: {', '.join(names)}. Name the Machine itself with "
@@ -127,8 +147,23 @@ def _by_reference(management: Cluster, node: str, namespace: str | None) -> Plac
         )
     if not found:
         return None
+    if present:
+        _check_whose(present, found[0])
+    elif len(clusters) > 1:
+        raise Refused(
+            f"There is no Node {node}, and Machine {names[0]} says that it was one of that name. There are Machines of "
+            f"several Clusters ({', '.join(clusters)}), so it may be another Cluster's. Name the Machine itself with "
+            "machine and namespace.",
+            node=node,
+            machines=names,
+            why=_machine.UNPROVEN,
+        )
     metadata = found[0]["metadata"]
     return place(management, KINDS[MACHINE], metadata["namespace"], metadata["name"])
+
+
+def _full_name(item: Object) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
 
 
 def machines(

@@ -98,8 +98,8 @@ def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False, r
 
 def owner_of(node: Object) -> str | None:
     """Who of ours cordoned the node; ``None`` where nobody of ours did."""
-    record = _node.record(node, CORDON)
-    return str(record.get("owner")) if record else None
+    record = _node.record(node, CORDON) or {}
+    return str(record["owner"]) if record.get("owner") else None
 
 
 def why_it_stays(node: Object, owner: str) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,6 +53,9 @@ _DOUBTS = (
     "fan fans led leds light lamp beacon identify locator alarm lockout policy"
 )
 
+# A name of a Node, or a word, in what a person writes.
+_WORD = re.compile(r"[\w.-]+")
+
 # What firmware tells that was never given one.
 _NO_UUIDS = frozenset({UUID(int=0), UUID(int=2**128 - 1), UUID("03000200-0400-0500-0006-000700080009")})
 
@@ -78,7 +81,7 @@ def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime
                 node=node,
             )
     if kind == REDFISH:
-        check_uri(str(evidence["uri"]), node)
+        check_uri(str(evidence["uri"]), node, insecure_http=bool(evidence.get("insecure_http")))
     if evidence.get("node") and evidence["node"] != node:
         raise _refused(node, f"it is of node {evidence['node']}", "Give evidence of this node.", "other_host")
     if evidence.get("boot_id") and evidence["boot_id"] != boot_id:
@@ -112,6 +115,37 @@ def _check_age(node: str, at: str, now: datetime) -> None:
         )
 
 
+def check_statement(statement: str, node: str, others: Iterable[str]) -> None:
+    """Refuse a person's word that is not about this node, or not about it alone.
+
+    Args:
+        others: The names of the cluster's Nodes.
+
+    Raises:
+        Refused: It does not name the node, or names another one.
+    """
+    words = {word.strip("._-") for word in _WORD.findall(statement.lower())}
+    named = sorted(other for other in set(others) - {node} if other.lower() in words)
+    if node.lower() not in words:
+        why = f"it does not name {node}{f', but {_and(named)}' if named else ''}"
+    elif named:
+        why = f"it names {_and(named)}, too, and nobody can say which of them was seen"
+    else:
+        return
+    raise _refused(
+        node,
+        why,
+        f'Write a statement about this node alone, with its name as the API has it: "{node} is off, I pulled its power '
+        'cords." Look that it is the right machine.',
+        "other_node",
+    )
+
+
+def _and(names: list[str]) -> str:
+    shown = names[:5]
+    return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
+
+
 def check_silent_since(evidence: Mapping[str, Any], *, node: str, last_sign: datetime) -> None:
     """Refuse a person's word that is older than the kubelet's last sign of life: they have seen another machine.
 
@@ -138,22 +172,27 @@ def check_silent_since(evidence: Mapping[str, Any], *, node: str, last_sign: dat
     )
 
 
-def _refused(node: str, why: str, way_out: str, code: str) -> Refused:
-    return Refused(f"The evidence does not prove that node {node} is off: {why}. {way_out}", node=node, why=code)
+def _refused(node: str, why: str, way_out: str, code: str, **more: Any) -> Refused:
+    message = f"The evidence does not prove that node {node} is off: {why}. {way_out}"
+    return Refused(message, node=node, why=code, **more)
 
 
 def not_true(
-    node: str, why: str, code: str = NOT_OFF, way_out: str = "Switch the node off, and prove that it is."
+    node: str,
+    why: str,
+    code: str = NOT_OFF,
+    way_out: str = "Switch the node off, and prove that it is.",
+    **more: Any,
 ) -> Refused:
     """Looked at again, it is not so, or not any more."""
-    return _refused(node, why, f"Nothing was changed. {way_out}", code)
+    return _refused(node, why, f"Nothing was changed. {way_out}", code, **more)
 
 
-def check_uri(uri: str, node: str = "") -> None:
-    """Let no URI through that has credentials in it: it is kept and shown.
+def check_uri(uri: str, node: str = "", *, insecure_http: bool = False) -> None:
+    """Let no URI through that has credentials in it: it is kept and shown. Nor one over which others read them.
 
     Raises:
-        InvalidInput: It has, or it is no URL.
+        InvalidInput: It is so, or it is no URL.
     """
     about = f" for node {node}" if node else ""
     try:
@@ -169,6 +208,12 @@ def check_uri(uri: str, node: str = "") -> None:
     if not usable:
         raise InvalidInput(
             f"evidence.uri {uri}{about} is no URL. Give that of the system: https://BMC/redfish/v1/Systems/ID."
+        )
+    if parts and parts.scheme != "https" and not insecure_http:
+        raise InvalidInput(
+            f"evidence.uri {uri}{about} is not https: the password would go over the network as plain text, and anyone "
+            "could answer for the BMC. Give an https URL, or allow it with insecure_http (in the role with "
+            "failover_redfish_insecure_http)."
         )
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from . import _bare_metal_host as rules
-from . import _claim, _gate, _metal3
+from . import _claim, _gate, _last_look, _machine, _metal3
 from . import _paths as paths
 from ._cluster import Cluster, Object
+from ._deletion_hook_rules import cluster_of
 from ._errors import InvalidInput, NotFound, Refused
 from ._face import Context, Params
 from ._read_node import read_node
@@ -53,16 +54,22 @@ class Target:
     def read_node(self) -> Object:
         return read_node(self._cluster, self.node)
 
+    def find_node(self) -> Object | None:
+        """The Node; ``None`` where it is gone, or not known."""
+        return self._cluster.find(paths.node(self.node)) if self.node else None
+
     def check_claim(self, run: str) -> None:
         """The claim is ours, or nobody's when used alone, where nothing is switched off."""
         # Of a Node that was deleted nobody has a claim.
-        if self.node and (node := self._cluster.find(paths.node(self.node))):
+        if node := self.find_node():
             _claim.check(node, run)
 
-    def pass_gate(self, run: str, *, override_holds: bool) -> _gate.Pass:
-        """No hold, and the claim is ours, directly before the host is told to go off."""
+    def look(self, run: str, *, override_holds: bool, boot_id: str, down: bool) -> _last_look.Look:
+        """No hold, the claim is ours, and the node is as it should be, directly before the host is told to go off."""
         if self.node:
-            return _gate.look(self._cluster, self.node, override_holds=override_holds, run=run)
+            return _last_look.look(
+                self._cluster, self.node, run=run, override_holds=override_holds, boot_id=boot_id, down=down
+            )
         if not override_holds:
             raise Refused(
                 f"Which Node BareMetalHost {self.full_name} is can't be found out, so nobody can say whether it is "
@@ -70,7 +77,7 @@ class Target:
                 host=self.full_name,
                 why="node_unknown",
             )
-        return _gate.Pass("")
+        return _last_look.Look(_gate.Pass(""), _last_look.steady())
 
 
 def resolve(context: Context, params: Params, named: str) -> Target:
@@ -89,14 +96,17 @@ def resolve(context: Context, params: Params, named: str) -> Target:
         return Target(cluster, management, _metal3.host_of(management, read_node(cluster, node), namespace), node, node)
     host = _metal3.find(management, named, namespace)
     known = _metal3.nodes_of(cluster, management, [host]).get(host["metadata"]["uid"], "")
-    if node and known and node != known:
+    claimed, machine = _metal3.claimed_by(management, host)
+    other = next((name for name in (known, claimed) if name not in ("", node)), "")
+    if node and other:
         raise Refused(
-            f"BareMetalHost {rules.full_name(host)} is node {known}, not {node}. Leave out one of them, or give the "
+            f"BareMetalHost {rules.full_name(host)} is node {other}, not {node}. Leave out one of them, or give the "
             "right one.",
-            node=known,
+            node=other,
             host=rules.full_name(host),
         )
     if node:
+        _check_machine(cluster, machine, host, node)
         _check_whose(cluster, management, host, node)
     if params.get("run") and not node and not known:
         raise InvalidInput(
@@ -136,6 +146,18 @@ def may_let_go(node: str, serves: str, written_for: str) -> bool:
         written_for: The Node that it was when the key was written; empty where that is not known.
     """
     return not node or node in (written_for, serves) or not (serves or written_for)
+
+
+def _check_machine(cluster: Cluster, machine: Object | None, host: Object, node: str) -> None:
+    """That the Machine of a host given together with a node is not that of another Cluster's Node of the same name."""
+    present = cluster.find(paths.node(node)) if machine else None
+    if present and machine and _machine.relation(present, machine) == _machine.FOREIGN:
+        raise Refused(
+            f"BareMetalHost {rules.full_name(host)} is node {node} of Cluster {cluster_of(machine)}, which is "
+            "another one than the Node in the cluster that was asked. Give the right host.",
+            node=node,
+            host=rules.full_name(host),
+        )
 
 
 def _check_whose(cluster: Cluster, management: Cluster, host: Object, node: str) -> None:

@@ -24,10 +24,12 @@ class Pass:
     Attributes:
         boot_id: The Node's boot ID at that moment.
         overridden: Holds that stood and were overridden; recorded wherever the act is.
+        node: The Node at that moment; ``None`` where it is not known which one it is.
     """
 
     boot_id: str
     overridden: list[dict[str, Any]] = field(default_factory=list)
+    node: Object | None = None
 
 
 def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "") -> Pass:
@@ -56,7 +58,27 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
             holds=held,
             shutdown_inhibited=_node.inhibited_by(node),
         )
-    return Pass(_node.boot_id(node), [*held, *(_described(node_name, name) for name in lingering)])
+    overridden = [*held, *(_described(node_name, name) for name in lingering)]
+    return Pass(_node.boot_id(node), overridden, node)
+
+
+def look_at_leases(cluster: Cluster, node_name: str, *, override_holds: bool) -> list[dict[str, Any]]:
+    """Let nobody through who would interrupt a holder on a machine whose Node object is gone; the holds overridden.
+
+    The machine may still run, and so may what the holder protects. Nobody can claim it any more.
+
+    Raises:
+        Held: It is held and ``override_holds`` is not set.
+    """
+    held = holds_on(cluster, node_name)
+    if held and not override_holds:
+        raise Held(
+            f"Node {node_name} is gone, but its machine may still run, and it is held: {sentence(held)}. Wait until "
+            "the holder releases it, or set override_holds to interrupt it knowingly.",
+            node=node_name,
+            holds=held,
+        )
+    return held
 
 
 def _way_out(node: Object, held: list[dict[str, Any]]) -> str:

@@ -79,6 +79,10 @@ class _Work:
                 result = REMOVED
             elif found.node is not None:
                 facts = self._pass_the_gate(machine, found.node, state)
+            elif state == rules.NODE_GONE:
+                name, override = str(hooks.node_of(machine)), params["override_holds"]
+                held = _gate.look_at_leases(self._context.cluster, name, override_holds=override)
+                facts = _overridden(held)
         change = Change(
             phase=params.get("phase") or "",
             done=params.get("done") or "",
@@ -109,8 +113,7 @@ class _Work:
             return {"off": state}
         override = self._params["override_holds"]
         seen = _gate.look(self._context.cluster, _node.name(node), override_holds=override, run=self._run)
-        held = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
-        return {"overridden_holds": held} if held else {}
+        return _overridden(seen.overridden)
 
     @property
     def _base(self) -> str:
@@ -147,3 +150,9 @@ class _Work:
             "hooks": {hook.annotation: hook.owner for hook in hooks.hooks_of(machine)},
             "machine_guard": rules.record_of(machine, self._guard.hook),
         }
+
+
+def _overridden(holds: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is recorded of holds that were overridden."""
+    held = [f"{hold['namespace']}/{hold['holder']}" for hold in holds]
+    return {"overridden_holds": held} if held else {}

@@ -4,8 +4,8 @@
 """From a Node to its BareMetalHost, and back.
 
 A Node knows its Machine by annotations, or the Machine knows it by ``status.nodeRef``; the Machine knows its
-Metal3Machine, and that its BareMetalHost. Or the Node's provider ID names the host. What contradicts itself is
-refused: the wrong host would be switched off.
+Metal3Machine, and that its BareMetalHost. Or the Node's provider ID names the host. What contradicts itself, and a
+Machine that is not proven to be the Node's, is refused: the wrong host would be switched off.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from . import _bare_metal_host as rules
 from . import _machine, _node
 from . import _paths as paths
 from ._cluster import Cluster, Object
+from ._deletion_hook_rules import cluster_of
 from ._errors import InvalidInput, NotFound, Refused
 from ._face import Context, Params
 
@@ -173,7 +174,7 @@ def _by_machine(management: Cluster, node: Object, namespace: str) -> tuple[Obje
     host = management.find(paths.one(hosts(wanted), name))
     if host is None:
         return None, f"there is no BareMetalHost {wanted}/{name}, which {_KIND} {_full(metal3_machine)} names"
-    consumer = (host.get("spec") or {}).get("consumerRef") or {}
+    consumer = _consumer(host)
     if consumer.get("kind") == _KIND and consumer.get("name") != reference["name"]:
         raise Refused(
             f"{_KIND} {_full(metal3_machine)} of node {_node.name(node)} names BareMetalHost {wanted}/{name}, but that "
@@ -202,16 +203,19 @@ def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Obje
             node=name,
             machine="/".join(known),
         )
+    if _machine.relation(node, machine.object) != _machine.PROVEN:
+        return None, _not_proven(machine.object)
     return machine.object, ""
 
 
 def _machine_naming(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
-    name, uid = _node.name(node), node["metadata"].get("uid")
-    found = []
-    for machine in _machines(management, namespace):
-        reference = _node_reference(machine)
-        if reference.get("name") == name and reference.get("uid") in (None, "", uid):
-            found.append(machine)
+    name = _node.name(node)
+    relations = [
+        (machine, _machine.relation(node, machine))
+        for machine in _machines(management, namespace)
+        if _node_reference(machine).get("name") == name
+    ]
+    found = [machine for machine, relation in relations if relation == _machine.PROVEN]
     if len(found) > 1:
         names = sorted(_full(machine) for machine in found)
         raise Refused(
@@ -220,7 +224,18 @@ def _machine_naming(management: Cluster, node: Object, namespace: str) -> tuple[
             node=name,
             candidates=names,
         )
-    return (found[0], "") if found else (None, f"no Machine says that it is node {name}")
+    if found:
+        return found[0], ""
+    unproven = [_not_proven(machine) for machine, _relation in relations]
+    return None, "; ".join(unproven) or f"no Machine says that it is node {name}"
+
+
+def _not_proven(machine: Object) -> str:
+    """Why a Machine that seems to be the Node's is not believed to be."""
+    return (
+        f"Machine {_full(machine)} of Cluster {cluster_of(machine)} may be another Node's of the same name "
+        f"({_machine.HOW_PROVEN})"
+    )
 
 
 def _machines(management: Cluster, namespace: str) -> list[Object]:
@@ -243,49 +258,90 @@ def _by_provider_id(management: Cluster, node: Object) -> tuple[Object | None, s
         host = management.find(paths.one(hosts(parts[0]), parts[1]))
     else:
         host = next((item for item in listed(management) if parts and _uid(item) == parts[0]), None)
-    return host, "" if host else f"there is no BareMetalHost for its provider ID {text}"
+    if host is None:
+        return None, f"there is no BareMetalHost for its provider ID {text}"
+    if not _is_used_by(host, parts):
+        return None, f"BareMetalHost {rules.full_name(host)} of its provider ID {text} has another consumer now"
+    return host, ""
+
+
+def _is_used_by(host: Object, parts: list[str]) -> bool:
+    """Whether the Metal3Machine in a provider ID, where there is one, still uses the host."""
+    consumer = _consumer(host)
+    return len(parts) < 3 or consumer.get("kind") != _KIND or consumer.get("name") == parts[2]
 
 
 # -- and back ---------------------------------------------------------------------------------------------------------
 
 
 def nodes_of(cluster: Cluster, management: Cluster, wanted: Iterable[Object]) -> dict[str, str]:
-    """Which Node each host is: UID of the BareMetalHost → name of the Node, where it is known."""
+    """Which Node each host is: UID of the BareMetalHost → name of the Node, where it is known.
+
+    A Node of the right name that is not proven to be the host's is another Cluster's, or may be.
+    """
     found = {}
     providers: dict[str, str] | None = None
     for host in wanted:
-        name = _by_consumer(management, host)
+        name, machine = claimed_by(management, host)
+        node = cluster.find(paths.node(name)) if name else None
+        if node and machine and _machine.relation(node, machine) != _machine.PROVEN:
+            name = ""
         if not name:
             if providers is None:
                 providers = _providers(cluster)
-            name = providers.get(_uid(host)) or providers.get(rules.full_name(host)) or ""
+            name = _by_providers(providers, host)
         if name:
             found[_uid(host)] = name
     return found
 
 
-def _by_consumer(management: Cluster, host: Object) -> str:
-    consumer = (host.get("spec") or {}).get("consumerRef") or {}
-    if consumer.get("kind") != _KIND or not consumer.get("name"):
-        return ""
-    place = consumer.get("namespace") or host["metadata"]["namespace"]
-    metal3_machine = _metal3_machine(management, place, consumer["name"])
+def claimed_by(management: Cluster, host: Object) -> tuple[str, Object | None]:
+    """Name of the Node that the host's Machine says it is, of whatever Cluster, and that Machine."""
+    consumer = _consumer(host)
+    metal3_machine = _consumer_of(management, host)
     owners = metal3_machine["metadata"].get("ownerReferences") or [] if metal3_machine else []
     owner = next((item for item in owners if item.get("kind") == "Machine"), None)
     if owner is None:
-        return ""
+        return "", None
+    place = consumer.get("namespace") or host["metadata"]["namespace"]
     machine = _machine.find(management, _VERSIONS, place, owner["name"])
-    return str(_node_reference(machine.object).get("name") or "") if machine else ""
+    return (str(_node_reference(machine.object).get("name") or ""), machine.object) if machine else ("", None)
+
+
+def consumer_uid(management: Cluster, host: Object) -> str:
+    """UID of the Metal3Machine that uses the host; empty where that is not known."""
+    found = _consumer_of(management, host)
+    return _uid(found) if found else str(_consumer(host).get("uid") or "")
+
+
+def _consumer(host: Object) -> dict[str, Any]:
+    return (host.get("spec") or {}).get("consumerRef") or {}
+
+
+def _consumer_of(management: Cluster, host: Object) -> Object | None:
+    consumer = _consumer(host)
+    if consumer.get("kind") != _KIND or not consumer.get("name"):
+        return None
+    return _metal3_machine(management, consumer.get("namespace") or host["metadata"]["namespace"], consumer["name"])
+
+
+def _by_providers(providers: dict[str, str], host: Object) -> str:
+    """By the provider IDs of the Nodes, as ``_providers`` returns them."""
+    consumer = _consumer(host)
+    names = [_uid(host), f"{rules.full_name(host)}/{consumer.get('name')}"]
+    if consumer.get("kind") != _KIND:
+        names.append(rules.full_name(host))
+    return next((providers[name] for name in names if name in providers), "")
 
 
 def _providers(cluster: Cluster) -> dict[str, str]:
-    """Node by what its provider ID says of the host: its UID, or its namespace and name."""
+    """Node by what its provider ID says of the host: its UID, or its namespace and name, with and without consumer."""
     found = {}
     for node in cluster.items(paths.NODES):
         text = str((node.get("spec") or {}).get("providerID") or "")
         if text.startswith(_PROVIDER):
             parts = [part for part in text[len(_PROVIDER) :].split("/") if part]
-            found["/".join(parts[:2])] = _node.name(node)
+            found["/".join(parts[:2])] = found["/".join(parts)] = _node.name(node)
     return found
 
 

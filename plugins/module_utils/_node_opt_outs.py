@@ -155,6 +155,8 @@ def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | Non
     if not versions:
         return None, f"the API {_machine.GROUP} is not installed in the management cluster"
     machine = _machine.find(context.management, versions, *found)
+    if machine and _machine.relation(node, machine.object) == _machine.FOREIGN:
+        return None, f"Machine {'/'.join(found)} is that of another Node"
     return machine, "" if machine else f"there is no Machine {'/'.join(found)}"
 
 

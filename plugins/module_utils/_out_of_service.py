@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _claim, _evidence, _gate, _node, _run, _second_look
+from . import _claim, _evidence, _gate, _last_look, _node, _run, _second_look
 from . import _ledger_store as store
 from . import _out_of_service_rules as rules
 from . import _paths as paths
@@ -23,7 +23,7 @@ from ._face import Context, Params, Result
 from ._names import EVIDENCE
 from ._out_of_service_rules import GONE, LEFT, STAYS, Attachment, Occupant
 from ._read_node import read_node
-from ._redfish import BmcFailure
+from ._redfish_rules import BmcFailure
 from ._volumes import persistent_volumes
 from ._watch import Deadline, Follower, Listed, retry_conflicts, wait_for
 
@@ -143,7 +143,8 @@ def _put_on(context: Context, params: Params) -> Result:
     if contents.blockers:
         raise TimedOut(
             f"Node {params['name']} is out of service, but not empty after {params['wait_timeout']} s: "
-            f"{rules.sentence(contents.blockers)}.{told} The taint stays. Look at what keeps them, and run it again.",
+            f"{rules.sentence(contents.blockers)}.{told} The taint stays. Look at what keeps them, and run it again."
+            f"{rules.attachments_way_out(contents.blockers)}",
             **result,
         )
     if told:
@@ -156,7 +157,9 @@ def _prove_and_put_on(context: Context, params: Params) -> _Change:
     deadline = Deadline(0 if context.check_mode else params["proof_timeout"])
     while True:
         try:
-            found: _Change = retry_conflicts(lambda: _try_to_put_on(context, params), seconds=_PATIENCE)
+            found: _Change = _last_look.repeat(
+                lambda: retry_conflicts(lambda: _try_to_put_on(context, params), seconds=_PATIENCE)
+            )
             return found
         except (Refused, BmcFailure) as error:
             # A BMC may be away for a moment because its machine was switched off.
@@ -191,13 +194,19 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     seen = _gate.look(cluster, name, override_holds=params["override_holds"], run=run)
     rules.check_down(node, _live_slot(cluster, name, run))
     _evidence.check(evidence, node=name, boot_id=_node.boot_id(node), now=cluster.now())
+    if evidence["kind"] == _evidence.ATTESTATION:
+        _evidence.check_statement(str(evidence["statement"]), name, map(_node.name, cluster.items(paths.NODES)))
     found = _second_look.look(context.management, node, evidence)
-    _check_silence(cluster, name, evidence)
+    if _check_silence(cluster, name, evidence):
+        # The kubelet's silence took a while, and the machine may be on by now.
+        found = _second_look.look(context.management, node, evidence)
+    look = _last_look.Look(seen, _last_look.steady())
     facts = _evidence.record(
         evidence, found, node=name, boot_id=_node.boot_id(node), looked_at=to_text(cluster.now()), run=run
     )
     if seen.overridden:
         facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
+    look.check()
     if taint and (record is None or record.get("taint") == "found"):
         # Whoever put it there takes it off again.
         return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}))
@@ -209,8 +218,11 @@ def _live_slot(cluster: Cluster, name: str, run: str) -> Any:
     return rules.live_slot(slots, _run.live_ids(cluster), run) if slots else None
 
 
-def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> None:
+def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> bool:
     """Wait until the kubelet has missed a renewal of its Lease: whatever the evidence says, one that renews it is on.
+
+    Returns:
+        Whether that took any time.
 
     Raises:
         Refused: It renewed it, or was heard of after a person had seen it off.
@@ -219,7 +231,7 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
     lease = cluster.find(paths.one(collection, name))
     last = rules.last_sign(lease) if lease else None
     if lease is None or last is None:
-        return
+        return False
     missing = rules.quiet_seconds(lease) - seconds_between(last, cluster.now())
 
     def renewed(item: Object | None) -> bool:
@@ -228,6 +240,7 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
     if missing > 0 and renewed(wait_for(cluster, collection, name, renewed, Deadline(missing))):
         raise _evidence.not_true(name, "its kubelet has just renewed its Lease, so the node is on", "alive")
     _evidence.check_silent_since(evidence, node=name, last_sign=last)
+    return missing > 0
 
 
 # -- absent -----------------------------------------------------------------------------------------------------------
@@ -275,18 +288,23 @@ def _put_back(context: Context, params: Params, node: Object, contents: _Content
             "to take it off. force removes it all the same."
         )
         return _write(cluster, node, None, None)
-    kept = None
+    if not rules.needs_force(node) and not contents.blockers:
+        return _write(cluster, node, rules.without_taint(node), None)
+    removed = {"at": to_text(cluster.now()), "forced": True, "run": params.get("run") or ""}
+    left = f" {rules.sentence(contents.blockers)}." if contents.blockers else ""
     if rules.needs_force(node):
-        kept = {
-            **(record or {}),
-            "removed": {"at": to_text(cluster.now()), "forced": True, "run": params.get("run") or ""},
-        }
-        left = f" {rules.sentence(contents.blockers)}." if contents.blockers else ""
         context.warn(
             f"The out-of-service taint was taken off node {name} by force, with boot ID {_node.boot_id(node)}: the "
             f"evidence ({(record or {}).get('kind') or 'none of ours'}) did not prove what it was for. Its pods may "
             f"run twice, and its volumes may have been written to from two sides: look at them.{left}"
         )
+    else:
+        # Its machine was off, so nothing there has these volumes mounted. Only the driver does not say so.
+        context.warn(
+            f"The out-of-service taint was taken off node {name} by force.{left} Pods that use these volumes wait on "
+            "other nodes until the CSI driver's attacher works again."
+        )
+    kept = {**(record or {}), "removed": removed}
     return _write(cluster, node, rules.without_taint(node), kept)
 
 

@@ -51,9 +51,11 @@ class Attachment:
     volume: str
     attacher: str
     reason: str = ""
+    detaching: bool = False
 
     def to_data(self, state: str) -> dict[str, Any]:
-        return {**vars(self), "state": state}
+        found = {key: value for key, value in vars(self).items() if key != "detaching"}
+        return {**found, "state": state}
 
 
 # -- the taint --------------------------------------------------------------------------------------------------------
@@ -204,7 +206,8 @@ def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None
 
     Args:
         left: Pods and VolumeAttachments that had to go and are still there.
-        force: Also from one that never was off. What is left of one that was off is waited for all the same.
+        force: Also from one that never was off. Of one that was off, VolumeAttachments whose driver was asked to detach
+            them may stay; pods may not.
 
     Raises:
         Refused: It is not Ready, or not with a new boot ID, or something is left.
@@ -234,10 +237,12 @@ def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None
             why="same_boot",
             evidence=record,
         )
+    if force:
+        left = [item for item in left if not item.get("detaching")]
     if left:
         raise Refused(
             f"The taint stays on node {name}: {sentence(left)}. Wait until they are gone: without the taint nothing "
-            "finishes them off.",
+            f"finishes them off.{attachments_way_out(left)}",
             node=name,
             why="left",
             blockers=left,
@@ -285,7 +290,7 @@ def attachment(item: Object) -> Attachment:
     else:
         reason = "nobody has asked to detach it yet"
     volume = (spec.get("source") or {}).get("persistentVolumeName") or ""
-    return Attachment(item["metadata"]["name"], volume, spec["attacher"], reason)
+    return Attachment(item["metadata"]["name"], volume, spec["attacher"], reason, bool(deleted))
 
 
 def blockers(occupants: Iterable[Occupant], attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
@@ -293,9 +298,27 @@ def blockers(occupants: Iterable[Occupant], attachments: Iterable[Attachment]) -
     pods = sorted(occupants, key=lambda item: item.pod.full_name)
     volumes = sorted(attachments, key=lambda item: item.name)
     return [{"kind": "Pod", **item.pod.ref(uid=item.pod.uid, reason=item.reason())} for item in pods] + [
-        {"kind": "VolumeAttachment", "namespace": None, "name": item.name, "uid": None, "reason": item.reason}
+        {
+            "kind": "VolumeAttachment",
+            "namespace": None,
+            "name": item.name,
+            "uid": None,
+            "reason": item.reason,
+            "detaching": item.detaching,
+        }
         for item in volumes
     ]
+
+
+def attachments_way_out(left: Iterable[Mapping[str, Any]]) -> str:
+    """What can be done where a driver does not detach what it was asked to; empty where nothing waits for that."""
+    if not any(item.get("detaching") for item in left):
+        return ""
+    return (
+        " Where the CSI driver's attacher does not come back: once the node is Ready with a new boot ID, state absent "
+        "with force (failover_force of the playbook recover) takes the taint off although these VolumeAttachments are "
+        "left."
+    )
 
 
 def sentence(left: Iterable[Mapping[str, Any]]) -> str:

@@ -6,29 +6,29 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import _bare_metal_host as rules
-from . import _evidence, _metal3, _node, _reboot_key, _run
+from . import _evidence, _expired_keys, _last_look, _metal3, _node, _reboot_key, _run
 from ._bare_metal_host import Off, Written
 from ._clock import from_text, seconds_between, to_text
 from ._cluster import Object
 from ._errors import HoldfastError, Refused, TimedOut
 from ._face import Context, Params, Result
 from ._fence_target import Target, may_let_go, resolve, resolve_to_let_go
-from ._hold import entry
 from ._names import REBOOT_KEYS
 from ._reboot_key import HARD, SOFT, Request
 from ._reboot_watch import wait_for_reboot
 from ._watch import Deadline, retry_conflicts, wait_for
 
-# metal3 looks at the power of a host that changes nothing every 60 s: what it has not written by then, it won't.
+# metal3 looks at the power of a host that changes nothing every 60 s: what it has not seen by then, it won't.
 _ROUND = 75.0
 # Seconds. For so long a single reboot that a run before asked for may be under way, with the annotation gone already.
 _UNDER_WAY = 900.0
 # How many of the holds that were overridden are named.
 _NAMED = 100
+EXPIRED = "expired"
 _WAY_OUT = {SOFT: "Try mode hard, or raise wait_timeout.", HARD: "Look at its BMC, and that metal3 runs."}
 
 
@@ -45,7 +45,9 @@ class NotDatable(NotOff):
 
 
 def reboot_annotation(context: Context, params: Params) -> Result:
-    """Set or remove one reboot annotation; see the module of the same name."""
+    """Set or remove one reboot annotation, or those that expired; see the module of the same name."""
+    if params["state"] == EXPIRED:
+        return {**_nothing(), **_expired_keys.remove(context, params)}
     if params.get("key") is not None:
         _reboot_key.check_key(params["key"])
     context, host = _metal3.asked_for(context, params)
@@ -69,10 +71,19 @@ def _gone(context: Context, params: Params, host: str) -> Result:
             "see that it is switched on."
         )
     return {
-        "changed": False,
+        **_nothing(),
         "host": host,
         "namespace": params.get("namespace") or None,
         "node": params.get("node") or None,
+    }
+
+
+def _nothing() -> Result:
+    return {
+        "changed": False,
+        "host": None,
+        "namespace": None,
+        "node": None,
         "powered_on": None,
         "keys": [],
         "effective_mode": None,
@@ -118,7 +129,7 @@ class _Work:
     # -- present
 
     def put(self) -> Result:
-        change: _Change = retry_conflicts(self._try_to_put)
+        change: _Change = _last_look.repeat(lambda: retry_conflicts(self._try_to_put))
         if not self._params["wait"] or self._context.check_mode:
             return self._result(change, change.after)
         try:
@@ -145,7 +156,8 @@ class _Work:
                 "absent first",
                 "foreign",
             )
-        if request and written and request.value == value:
+        ours = written is not None and self._is_of_this_boot(written)
+        if request and written and ours and request.value == value:
             self._target.check_claim(self._run)
             return _Change(host, host)
         if not self._key and (self._asked_by_others(host, request, written) or self._under_way(request, written)):
@@ -153,17 +165,34 @@ class _Work:
             return _Change(host, host)
         if not self._key and not request and (why := rules.why_no_reboot(host)):
             raise self._refused(host, why, "no_reboot")
-        seen = self._target.pass_gate(self._run, override_holds=self._params["override_holds"])
-        if request is None or written is None:
+        consumer = _metal3.consumer_uid(self._management, host)
+        look = self._target.look(
+            self._run,
+            override_holds=self._params["override_holds"],
+            boot_id=self._params.get("boot_id") or "",
+            down=bool(self._params.get("not_ready")),
+        )
+        if request is None or written is None or not ours:
+            # A key of an earlier try, on a node that has booted since, proves nothing of this boot.
             written = rules.write(
                 host,
                 since=to_text(self._management.now()),
                 node=self._target.node,
-                boot_id=seen.boot_id,
+                boot_id=look.boot_id,
                 run=self._run,
-                overridden=_named(seen.overridden),
+                consumer=consumer,
+                overridden=_named(look.overridden),
             )
+        look.check()
         return _Change(host, self._write(host, value, written))
+
+    def _is_of_this_boot(self, written: Written) -> bool:
+        """Whether a key was written for this node, and in its present boot, as far as that is known."""
+        node = self._target.node
+        if node and written.node not in ("", node):
+            return False
+        present = self._target.find_node()
+        return not present or not written.boot_id or _node.boot_id(present) in ("", written.boot_id)
 
     def _asked_by_others(self, host: Object, request: Request | None, written: Written | None) -> bool:
         """Whether somebody else has asked for the very reboot; theirs is left as it is."""
@@ -188,6 +217,7 @@ class _Work:
 
     def _wait_until_off(self, host: Object) -> Object:
         while True:
+            host = self._remember_that_it_is_on(host)
             off = rules.off(host, self._key)
             if off.believed or self._in_vain(host):
                 break
@@ -197,6 +227,22 @@ class _Work:
             if self._deadline.passed or (not off.datable and not after.datable):
                 break
         return self._judge(host)
+
+    def _remember_that_it_is_on(self, host: Object) -> Object:
+        """A host that was off before, and is seen on now, can still be seen to go off."""
+        written = rules.written_of(host, self._key)
+        if written is None or written.powered_on or not rules.powered_on(host):
+            return host
+
+        def attempt() -> Object:
+            found = self._target.read()
+            known, request = rules.written_of(found, self._key), rules.request_of(found, self._key)
+            if known is None or request is None or known.since != written.since:
+                return found
+            return self._write(found, request.value, replace(known, powered_on=True))
+
+        after: Object = retry_conflicts(attempt)
+        return after
 
     def _follow(self, patience: Deadline, now: Off) -> Object:
         """Watch the host until something else is to be thought of it than now, as far as that ends the wait."""
@@ -224,7 +270,7 @@ class _Work:
         if not off.datable:
             raise NotDatable(
                 f"BareMetalHost {self._target.full_name} is off, but that proves nothing: {off.why}. The key stays and "
-                "keeps it off. Use another kind of evidence: Redfish, a verify command, or a person who has looked.",
+                f"keeps it off. {rules.OTHER_EVIDENCE}",
                 why="not_datable",
             )
         sick = rules.trouble(host)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The power state of one machine, as its BMC tells over Redfish."""
+"""One machine at its BMC, over Redfish."""
 
 from __future__ import annotations
 
@@ -9,64 +9,80 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from . import _redfish_rules as rules
 from ._connection import IMPORT_ERROR
-from ._errors import HoldfastError
 from ._evidence import check_uri
+from ._redfish_rules import OFF, ON, BmcFailure, System
 
 if not IMPORT_ERROR:
     import urllib3
     from urllib3.exceptions import HTTPError
 
+__all__ = ["OFF", "ON", "Bmc", "BmcFailure", "System"]
+
 _TIMEOUT = (5.0, 20.0)
-OFF = "Off"
+_ADVICE = "Check the URL, the user and the password, and that the BMC is reached from here."
 
 
-class BmcFailure(HoldfastError):
-    """The BMC did not answer, or not with what it was asked for."""
-
-    kind = "bmc"
-
-
-def power(options: Mapping[str, Any]) -> dict[str, Any]:
-    """PowerState and UUID of a ComputerSystem.
+class Bmc:
+    """One ComputerSystem.
 
     Args:
-        options: ``uri`` of the system, ``username``, ``password``, ``validate_certs``, ``ca_cert``.
+        options: ``uri`` of the system, ``username``, ``password``, ``validate_certs``, ``ca_cert``, ``insecure_http``.
 
     Raises:
-        InvalidInput: The uri is none, or has credentials in it.
-        BmcFailure: It does not tell.
+        InvalidInput: The uri is none, has credentials in it, or is not https.
     """
-    uri = str(options["uri"])
-    check_uri(uri)
-    system = _get(uri, options)
-    state = system.get("PowerState")
-    if not isinstance(state, str):
-        raise BmcFailure(f"{uri} has no PowerState. Give the URL of the system: https://BMC/redfish/v1/Systems/ID.")
-    return {"power_state": state, "uuid": str(system.get("UUID") or "")}
 
-
-def _get(uri: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    verify = options.get("validate_certs")
-    pool = urllib3.PoolManager(
-        cert_reqs="CERT_NONE" if verify is False else "CERT_REQUIRED",
-        ca_certs=options.get("ca_cert"),
-        timeout=urllib3.Timeout(connect=_TIMEOUT[0], read=_TIMEOUT[1]),
-        retries=urllib3.Retry(total=2, redirect=0, backoff_factor=0.5, raise_on_redirect=False),
-    )
-    headers = {"Accept": "application/json"}
-    if options.get("username"):
-        headers |= urllib3.make_headers(basic_auth=f"{options['username']}:{options.get('password') or ''}")
-    try:
-        answer = pool.request("GET", uri, headers=headers, redirect=False)
-        content = json.loads(answer.data) if answer.status == 200 else None
-    except (HTTPError, OSError, ValueError) as error:
-        raise BmcFailure(
-            f"{uri} did not tell its power state: {error}. Check that the BMC is reached from here."
-        ) from error
-    if not isinstance(content, dict):
-        raise BmcFailure(
-            f"{uri} did not tell its power state: HTTP status {answer.status}. Check the URL, the user and "
-            "the password."
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.uri = str(options["uri"])
+        check_uri(self.uri, insecure_http=bool(options.get("insecure_http")))
+        self._pool = urllib3.PoolManager(
+            cert_reqs="CERT_NONE" if options.get("validate_certs") is False else "CERT_REQUIRED",
+            ca_certs=options.get("ca_cert"),
+            timeout=urllib3.Timeout(connect=_TIMEOUT[0], read=_TIMEOUT[1]),
         )
-    return content
+        self._headers = {"Accept": "application/json"}
+        if options.get("username"):
+            self._headers |= urllib3.make_headers(basic_auth=f"{options['username']}:{options.get('password') or ''}")
+
+    def read(self) -> System:
+        """The system as it is now.
+
+        Raises:
+            BmcFailure: The BMC does not tell.
+        """
+        retries = urllib3.Retry(total=2, redirect=0, backoff_factor=0.5, raise_on_redirect=False)
+        status, data = self._send("GET", self.uri, "tell its power state", retries=retries)
+        try:
+            content = json.loads(data) if status == 200 else None
+        except ValueError:
+            content = None
+        if not isinstance(content, dict):
+            raise BmcFailure(f"{self.uri} did not tell its power state: HTTP status {status}. {_ADVICE}")
+        return rules.read(self.uri, content)
+
+    def reset(self, system: System, wanted: str) -> None:
+        """Tell the system to change its power, once: a request that is sent again later may come too late.
+
+        Raises:
+            BmcFailure: It was refused, or it is not known whether it was.
+        """
+        url, kind = rules.reset_url(system), rules.reset_type(system, wanted)
+        body = json.dumps({"ResetType": kind})
+        headers = {"Content-Type": "application/json"}
+        status, data = self._send("POST", url, f"take {kind}", retries=False, body=body, headers=headers)
+        if status >= 300:
+            said = data.decode("utf-8", "replace").strip()[:500]
+            raise BmcFailure(f"{url} refused {kind}: HTTP status {status}. {_ADVICE}", output=said)
+
+    def _send(
+        self, method: str, url: str, what: str, *, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> tuple[int, bytes]:
+        try:
+            answer = self._pool.request(
+                method, url, headers={**self._headers, **(headers or {})}, redirect=False, **more
+            )
+        except (HTTPError, OSError) as error:
+            raise BmcFailure(f"{url} did not {what}: {error}. Check that the BMC is reached from here.") from error
+        return int(answer.status), bytes(answer.data)

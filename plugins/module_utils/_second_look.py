@@ -5,17 +5,13 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import signal
-import subprocess
 from collections.abc import Mapping
 from typing import Any
 
 from . import _bare_metal_host as hosts
-from . import _evidence, _metal3, _node, _redfish
+from . import _command, _evidence, _metal3, _node, _redfish
 from ._cluster import Cluster, Object
-from ._errors import InvalidInput, NotFound
+from ._errors import NotFound
 
 _COMMAND_TIMEOUT = 60
 
@@ -34,7 +30,7 @@ def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict
     if kind == _evidence.REDFISH:
         return _system(node, evidence)
     if kind == _evidence.COMMAND:
-        return _command(name, evidence)
+        return _by_command(name, evidence)
     # A person vouches for it. There is nothing more to be seen than the node itself.
     return {}
 
@@ -81,62 +77,28 @@ def _check_whose(management: Cluster, node: Object, host: Object, evidence: Mapp
 
 def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
     name, uri = str(node["metadata"]["name"]), str(evidence["uri"])
-    seen = _redfish.power(evidence)
+    system = _redfish.Bmc(evidence).read()
     # Of another machine it says nothing, on or off.
     _evidence.check_system(
-        name, seen["uuid"], uri=uri, expected=str(evidence.get("uuid") or ""), of_node=_node.system_uuid(node)
+        name, system.uuid, uri=uri, expected=str(evidence.get("uuid") or ""), of_node=_node.system_uuid(node)
     )
-    if seen["power_state"] != _redfish.OFF:
-        raise _evidence.not_true(name, f"{uri} says that its PowerState is {seen['power_state']}")
-    return seen
+    if system.power_state != _redfish.OFF:
+        raise _evidence.not_true(name, f"{uri} says that its PowerState is {system.power_state}")
+    return {"power_state": system.power_state, "uuid": system.uuid}
 
 
-def _command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
-    argv = list(evidence.get("argv") or ()) or _split(str(evidence["command"]))
+def _by_command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    argv = list(evidence.get("argv") or ()) or _command.split(str(evidence["command"]), "evidence.command")
     seconds = evidence.get("timeout") or _COMMAND_TIMEOUT
-    status, output, complaint = _run(argv, name, seconds)
-    if status is None:
+    ended = _command.run(argv, {"HOLDFAST_NODE": name}, seconds)
+    if ended.status is None:
         raise _evidence.not_true(name, f"the verify command {argv[0]} did not end within {seconds} s")
-    if not _evidence.off_by_command(status, output):
-        said = _evidence.kept_output("\n".join(text for text in (output.strip(), complaint.strip()) if text))
+    if not _evidence.off_by_command(ended.status, ended.output):
+        said = "\n".join(text for text in (ended.output.strip(), ended.complaint.strip()) if text)
         raise _evidence.not_true(
             name,
-            f'the verify command {argv[0]} ended with {status} and said "{said}"; it has to end with 0, and its '
+            f"the verify command {argv[0]} ended with {ended.status} and did not say so; it has to end with 0, and its "
             'last line has to be "off", or "SUBJECT is off", "SUBJECT: off" or "SUBJECT=off" with a plain subject',
+            output=_evidence.kept_output(said),
         )
-    return {"program": argv[0], "output": _evidence.kept_output(output)}
-
-
-def _split(command: str) -> list[str]:
-    try:
-        found = shlex.split(command)
-    except ValueError as error:
-        raise InvalidInput(f"evidence.command can't be split into words: {error}. Use evidence.argv.") from error
-    if not found:
-        raise InvalidInput("evidence.command must not be empty.")
-    return found
-
-
-def _run(argv: list[str], node: str, seconds: float) -> tuple[int | None, str, str]:
-    """Exit status and outputs of a command that knows the node as HOLDFAST_NODE; no status where it took too long."""
-    try:
-        process = subprocess.Popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "HOLDFAST_NODE": node},
-            start_new_session=True,
-            text=True,
-            errors="replace",
-        )
-    except OSError as error:
-        raise InvalidInput(f"The verify command {argv[0]} can't be started: {error}.") from error
-    with process:
-        try:
-            output, complaint = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            # Whatever it has started holds the pipes open, too.
-            os.killpg(process.pid, signal.SIGKILL)
-            return None, "", ""
-    return process.returncode, output, complaint
+    return {"program": argv[0], "output": _evidence.kept_output(ended.output)}

@@ -121,6 +121,12 @@ options:
         description:
           - Path of the CA certificate that the BMC is verified with.
         type: path
+      insecure_http:
+        description:
+          - Allows a C(uri) that is not https. User and password then go over the network as plain text, and anyone between may
+            answer for the BMC.
+        type: bool
+        default: false
       command:
         description:
           - Command that says whether the node is off, split into words as a shell would, but run without one. The name of the
@@ -174,7 +180,8 @@ options:
     description:
       - With O(state=absent), takes the taint off a Ready node whose boot ID is the old one, because the evidence was wrong, or
         that has no evidence of ours. It is allowed, recorded on the Node, and warned of.
-      - For a node with a new boot ID it does nothing. What is left there has to go all the same.
+      - For a node with a new boot ID it only lets VolumeAttachments stay that the CSI driver was asked to detach and did not
+        within O(wait_timeout). Its pods have to go all the same.
     type: bool
     default: false
   override_holds:
@@ -384,6 +391,10 @@ blockers:
       description: Why it is still there.
       type: str
       sample: csi.example.com has been asked to detach it since 2026-11-21T09:00:07Z
+    detaching:
+      description: Whether the CSI driver was asked to detach it. Of a VolumeAttachment alone.
+      type: bool
+      sample: true
 back:
   description:
     - Whether the node came back under our taint. On success, that it did so while its workloads were waited for.
@@ -450,6 +461,7 @@ _EVIDENCE: dict[str, dict[str, Any]] = {
     "password": {"type": "str", "no_log": True},
     "validate_certs": {"type": "bool", "default": True},
     "ca_cert": {"type": "path"},
+    "insecure_http": {"type": "bool", "default": False},
     "command": {"type": "str"},
     "argv": {"type": "list", "elements": "str"},
     "timeout": {"type": "int", "default": 60},

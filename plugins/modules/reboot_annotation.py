@@ -12,10 +12,16 @@ version_added: 0.1.0
 description:
   - Sets or removes a reboot annotation on a BareMetalHost of the management cluster. With O(key), the host is off for as long
     as the annotation C(reboot.metal3.io/KEY) is there. Without, C(reboot.metal3.io) asks for one reboot.
-  - Off is believed only where C(poweredOn) went from true to false, or the status was written, after the annotation was. What
-    the status was before is kept beside it, in C(holdfast.dev/reboot-keys), so that the next run can go on after a killed one.
+  - Off is believed only where C(poweredOn) was seen true and then false after the annotation was written. A status that is
+    newer than the annotation proves nothing, because metal3 saves one without having read the power. What was known of the
+    host is kept beside the annotation, in C(holdfast.dev/reboot-keys), so that the next run can go on after a killed one.
   - A reboot is over when C(poweredOn) was seen false and then true, or when the Node has a new boot ID. That metal3 took the
     annotation away is no sign of it, because it does that when the host is off.
+  - Claim, holds and boot ID are looked at in the same operation, directly before the annotation is written. A run that was
+    paused in between, for more than 10 seconds, looks again.
+  - Where several Clusters share a management cluster, the Machine has to be proven to be the Node's. The Node's annotations
+    C(cluster.x-k8s.io/machine), C(cluster.x-k8s.io/cluster-namespace) and C(cluster.x-k8s.io/cluster-name) prove it, so do the
+    UID in C(status.nodeRef), and a provider ID. Or name the host in O(bare_metal_host).
   - Refused, with the reason, are hosts on which it would do nothing, or not what it is for. They are paused, detached, not
     provisioned, being deleted, or have C(online) false or C(disablePowerOff) true.
   - Annotations of others are left byte for byte. As long as one of them with a key is there, the host stays off.
@@ -61,8 +67,12 @@ options:
         O(bare_metal_host) and O(node).
       - With V(absent), a BareMetalHost that is given by its name and is gone is no failure. With O(node), too, it does not have
         to be that Node's any more; then a key is removed only where it was written for O(node). Both are warned of.
+      - V(expired) removes those of our annotations, with any key, whose host has begun another life since. It is not
+        provisioned any more, or another Metal3Machine uses it. With O(node) only those that were written for it, which are
+        waited for; without, all that there are now. Run this where a Machine may be deleted after it was fenced, because its
+        key would keep the host's next life off.
     type: str
-    choices: [present, absent]
+    choices: [present, absent, expired]
     default: present
   wait:
     description:
@@ -73,12 +83,22 @@ options:
   wait_timeout:
     description:
       - Seconds to wait at most. When they have passed the task fails, and the annotation stays.
-      - A host that was off before is waited for 75 s at most, because nothing more is to come then.
+      - A host that was off before is waited for 75 s at most. Where metal3 sees it on within that time, it can still be seen to
+        go off.
     type: int
     default: 600
   override_holds:
     description:
       - Switches a node off although it is held, which interrupts the holder. The holds are in the result and stay on record.
+    type: bool
+    default: false
+  boot_id:
+    description:
+      - The boot ID that the Node must still have, directly before the annotation is written. Otherwise it is refused.
+    type: str
+  not_ready:
+    description:
+      - Refuses a Node that is Ready, directly before the annotation is written, and one whose boot ID is not O(boot_id).
     type: bool
     default: false
   run:
@@ -249,6 +269,18 @@ evidence:
       description: What makes it believed.
       type: str
       sample: poweredOn went from true to false after the key was written
+removed:
+  description: What was removed, and why.
+  type: list
+  elements: dict
+  returned: O(state=expired)
+  sample: [{host: metal/rack-3-unit-7, annotation: reboot.metal3.io/holdfast-failover, node: worker-1,
+      why: its state is "available"}]
+kept:
+  description: Our annotations that stay.
+  type: list
+  elements: dict
+  returned: O(state=expired)
 overridden_holds:
   description: The holds, as V(namespace/holder), that stood when the annotation was written and were overridden.
   type: list
@@ -262,13 +294,13 @@ waited:
   sample: 12.4
 why:
   description: In one word, what kept it from happening, for example V(inert) for a host that metal3 does not act on,
-    V(no_reboot), V(foreign), V(node_unknown), V(not_datable) or V(timed_out).
+    V(no_reboot), V(foreign), V(node_unknown), V(not_datable), V(new_boot) or V(timed_out).
   type: str
   returned: failure because of the host
   sample: inert
 error:
-  description: What kind of failure it was, for example V(refused), V(held), V(claimed), V(claim_lost), V(not_off),
-    V(not_datable), V(timed_out), V(not_found), V(invalid_input), V(api) or V(api_unreachable). With V(not_datable) the host is
+  description: What kind of failure it was, for example V(refused), V(held), V(claimed), V(claim_lost), V(came_back),
+    V(not_off), V(not_datable), V(timed_out), V(not_found), V(invalid_input), V(api) or V(api_unreachable). With V(not_datable) the host is
     off, but was before, and nothing says since when.
   type: str
   returned: failure
@@ -294,10 +326,12 @@ SPEC: dict[str, Any] = {
         "namespace": {"type": "str"},
         "key": {"type": "str", "no_log": False},
         "mode": {"type": "str", "choices": ["soft", "hard"], "default": "soft"},
-        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "state": {"type": "str", "choices": ["present", "absent", "expired"], "default": "present"},
         "wait": {"type": "bool", "default": True},
         "wait_timeout": {"type": "int", "default": 600},
         "override_holds": {"type": "bool", "default": False},
+        "boot_id": {"type": "str"},
+        "not_ready": {"type": "bool", "default": False},
         "run": {"type": "str"},
         **auth_options(),
         **management_option(),

@@ -158,14 +158,15 @@ class TestSetAndRemove:
         assert hooked.fleet.hooks(hooked.name) == {OURS: "team"}
         assert hooked.run(node=node, namespace="elsewhere")["error"] == "invalid_input"
 
-        # By the Machine's own word, where the Node says nothing.
-        marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace")}
+        # Where the Node says nothing, the Machine may be that of another Cluster's Node of the same name.
+        marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace", "cluster-name")}
         before = hooked.fleet.world.node(node)["metadata"]["annotations"]
         hooked.fleet.world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
         try:
-            assert hooked.remove(node=node, namespace=hooked.fleet.namespace)["changed"]
+            assert hooked.remove(node=node, namespace=hooked.fleet.namespace)["error"] == "refused"
         finally:
             hooked.fleet.world.cluster.merge(paths.node(node), {"metadata": {"annotations": before}})
+        assert hooked.remove(node=node, namespace=hooked.fleet.namespace)["changed"]
 
     def test_no_such_machine(self, hopeless, world):
         assert hopeless.run(machine="nobody")["error"] == "not_found"

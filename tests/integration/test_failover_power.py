@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A real node loses its power under a StatefulSet with volumes: one command moves its pods, another brings it back.
 
-By Redfish, which needs sushy-tools and the community.general of the benchmarks' peers, by commands, and by metal3.
+By Redfish, which needs sushy-tools, by commands, and by metal3.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from integration.support.bmcs import peers, redfish
+from integration.support.bmcs import redfish
 from integration.support.failovers import Failovers, Victim
 from integration.support.group import until
 from integration.support.metal3 import bound
@@ -91,7 +91,6 @@ def way(request, world, lab, tmp_path, failovers):
         yield power_commands(lab, tmp_path)
         return
     pytest.importorskip("sushy_tools")
-    collections = peers(tmp_path)
     with redfish(world, lab, tmp_path, DEAD) as bmcs:
         yield {
             "fence": "redfish",
@@ -101,7 +100,6 @@ def way(request, world, lab, tmp_path, failovers):
             "redfish_username": bmcs.USER,
             "redfish_password": bmcs.PASSWORD,
             "redfish_ca_cert": str(bmcs.ca),
-            "environment": {"ANSIBLE_COLLECTIONS_PATH": collections, "no_proxy": "127.0.0.1"},
         }
 
 

@@ -1,20 +1,83 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A failover through BMCs that speak Redfish. Needs sushy-tools, and the community.general of the benchmarks' peers."""
+"""A failover through BMCs that speak Redfish. Needs sushy-tools."""
 
 from __future__ import annotations
 
 import pytest
-from integration.support.bmcs import peers, redfish
-from integration.support.failovers import Failovers
+from integration.support.bmcs import gateway, redfish
+from integration.support.failovers import Failovers, Victim
+
+from ansible_collections.holdfast.kubernetes.plugins.modules import failover_power, failover_step
 
 pytest.importorskip("sushy_tools")
 
 
+def begin(world, victim):
+    run = f"r-{victim.name}"
+    options = {"selector": f"pool={world.namespace}", "max_unhealthy": "1", "confirm_seconds": 0}
+    begun = world.run(failover_step, name=victim.name, run=run, **options)
+    return {"name": victim.name, "run": run, "operation": begun["operation"], "method": "redfish"}
+
+
+def test_behind_a_path_prefix_with_another_system_of_the_same_id(world, lab, tmp_path):
+    (name,) = world.nodes()
+    victim = Victim(world, name)
+    victim.hang()
+    options = begin(world, victim)
+    folders = [tmp_path / "theirs", tmp_path / "ours"]
+    for folder in folders:
+        folder.mkdir()
+    with (
+        redfish(world, lab, folders[0], name) as theirs,
+        redfish(world, lab, folders[1], name) as ours,
+        gateway(lab, tmp_path, {"": theirs, "/rack-7/bmc": ours}) as origin,
+    ):
+        bmc = ours.options(name, f"{origin}/rack-7/bmc")
+        done = world.run(failover_power, power="off", bmc=bmc, **options)
+        assert (done.get("sent"), done.get("power_state")) == (True, "Off"), done
+        assert (ours.commands(name), theirs.commands(name)) == (["ForceOff"], [])
+        # Another run finds it off already.
+        assert world.run(failover_power, power="off", bmc=bmc, **options)["sent"] is False
+
+        back = world.run(failover_power, power="on", bmc=bmc, **options)
+        assert (back["sent"], back["power_state"]) == (True, "On")
+        assert (ours.commands(name), theirs.commands(name)) == (["ForceOff", "On"], [])
+
+
+def test_what_is_refused_is_not_sent(world, lab, tmp_path):
+    (name,) = world.nodes()
+    victim = Victim(world, name)
+    victim.hang()
+    options = {"power": "off", "timeout": 2, **begin(world, victim)}
+    with redfish(world, lab, tmp_path, name) as bmcs:
+        bmc = bmcs.options(name)
+        for change, error in (
+            ({"uuid": "38947555-7742-3448-3784-823347823834"}, "refused"),
+            # The Node's own systemUUID is another one.
+            ({"uuid": None}, "refused"),
+            ({"password": "wrong"}, "bmc"),
+            ({"ca_cert": None}, "bmc"),
+            ({"uri": bmc["uri"].replace("https:", "http:")}, "invalid_input"),
+        ):
+            failed = world.run(failover_power, bmc={**bmc, **change}, **options)
+            assert (failed["error"], failed.get("sent", False)) == (error, False), failed
+        assert victim.record["phase"] == "claim"
+        assert bmcs.commands(name) == []
+
+        # A BMC that takes it, and a machine that stays on.
+        bmcs.faults(name, says="on")
+        failed = world.run(failover_power, bmc=bmc, **options)
+        assert (failed["error"], failed["sent"]) == ("timed_out", True)
+        # One that refuses it says why; that is not recorded.
+        bmcs.faults(name, says="on", refused=["power off"])
+        failed = world.run(failover_power, bmc=bmc, **options)
+        assert (failed["error"], failed["sent"], "refused" in failed["output"]) == ("bmc", True, True), failed
+
+
 @pytest.mark.long
 def test_by_redfish_there_and_back(world, ansible, lab, tmp_path):
-    collections = peers(tmp_path)
     failovers = Failovers(world, ansible)
     victim = failovers.victim()
     world.nodes(2)
@@ -28,7 +91,6 @@ def test_by_redfish_there_and_back(world, ansible, lab, tmp_path):
             "redfish_username": bmcs.USER,
             "redfish_password": bmcs.PASSWORD,
             "redfish_ca_cert": str(bmcs.ca),
-            "environment": {"ANSIBLE_COLLECTIONS_PATH": collections, "no_proxy": "127.0.0.1"},
         }
         victim.hang()
 

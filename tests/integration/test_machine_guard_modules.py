@@ -363,6 +363,17 @@ def test_the_node_is_gone(work, fleet, name, world):
     assert (told["record"]["result"], told["node_state"]) == ("released", "gone")
 
 
+def test_the_node_is_gone_and_somebody_holds_it(work, fleet, name, world):
+    """Its machine may still run."""
+    node = work.step()["machine"]["node"]
+    world.create("leases", node, {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}})
+    world.cluster.delete(paths.node(node))
+    assert work.write(result="released")["error"] == "held"
+    assert fleet.hooks(name) == HOOKS
+    told = work.write(result="released", override_holds=True)
+    assert told["record"]["facts"] == {"overridden_holds": [f"{world.namespace}/app"]}
+
+
 def test_the_node_of_another_machine(work, fleet, name, world):
     """As in a cluster that is not the Machine's, and has a Node of that name."""
     node = fleet.get(name)["status"]["nodeRef"]["name"]

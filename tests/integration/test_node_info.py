@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     lease_hold,
@@ -216,3 +217,11 @@ def test_leftovers(world, nodes, info):
     (left,) = info(name)["leftovers"]
 
     assert (left["namespace"], left["name"], left["reason"]) == (world.namespace, "left", "Terminated")
+
+
+def test_a_cordon_record_that_someone_broke(world):
+    (node,) = world.nodes()
+    marks = {"holdfast.dev/cordon": '{"reason": "x"}'}
+    world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+    (found,) = world.run(node_info, name=node)["nodes"]
+    assert found["cordoned_by"] is None

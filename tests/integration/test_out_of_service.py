@@ -74,6 +74,8 @@ class Down:
         self.power(on=True)
 
     def run(self, state="present", *, check_mode=False, **options):
+        if "statement" in (options.get("evidence") or {}):
+            options["evidence"] = named(options["evidence"], self.name)
         return self.world.run(out_of_service, check_mode=check_mode, name=self.name, state=state, **options)
 
     def put(self, evidence=None, **options):
@@ -111,7 +113,12 @@ class Down:
 
 def attested(**more):
     now = datetime.now(timezone.utc).isoformat()
-    return {"kind": "Attestation", "by": "Ada", "statement": "I pulled the cords.", "at": now, **more}
+    return {"kind": "Attestation", "by": "Ada", "statement": "I pulled the cords of NODE.", "at": now, **more}
+
+
+def named(evidence, node):
+    """A person's word, about this node."""
+    return {**evidence, "statement": evidence["statement"].replace("NODE", node)}
 
 
 def commanded(program, **more):
@@ -153,7 +160,7 @@ def bmc(down):
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     uri = f"http://127.0.0.1:{server.server_port}/redfish/v1/Systems/1"
-    yield system, {"kind": "Redfish", "uri": uri, "username": "u", "password": "hush"}
+    yield system, {"kind": "Redfish", "uri": uri, "username": "u", "password": "hush", "insecure_http": True}
     server.shutdown()
     server.server_close()
 
@@ -243,7 +250,7 @@ def test_the_deadline_names_what_is_left(down):
 def test_back_while_its_workloads_move(down):
     down.world.owned("goes", down.name, wait=False)
     volume = down.attachment("volume")
-    moving = down.world.start(out_of_service, name=down.name, evidence=attested())
+    moving = down.world.start(out_of_service, name=down.name, evidence=named(attested(), down.name))
     down.world.until(paths.NODES, down.name, lambda _node: down.taint is not None)
     down.boot()
     down.world.cluster.delete(volume)
@@ -397,6 +404,68 @@ def test_a_kubelet_that_still_renews_its_lease(down):
     before = (datetime.now(timezone.utc) - timedelta(seconds=20)).isoformat()
     assert "gave a sign of life" in refused(down, "old", evidence=attested(at=before))["msg"]
     assert down.put()["waited"] > 0
+
+
+def test_a_machine_that_goes_on_while_the_kubelet_is_waited_for(down, bmc):
+    """Its kubelet's silence takes a while, so its power is looked at again after it."""
+    system, evidence = bmc
+    spec = {"holderIdentity": down.name, "leaseDurationSeconds": 4, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    down.world.cluster.create(LEASES, {"metadata": {"name": down.name}, "spec": spec})
+    looks = []
+    look = operation._check_silence
+
+    def watched(*arguments):
+        looks.append(system["PowerState"])
+        system["PowerState"] = "On"
+        return look(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operation, "_check_silence", watched)
+        refused(down, "not_off", evidence=evidence)
+    assert looks == ["Off"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "I pulled the cords.",
+        "another-node is off.",
+        "NODE2 is off.",
+        "x-NODE is off.",
+        "NODE.example.com is off.",
+        "NODE and OTHER are off.",
+    ],
+)
+def test_a_statement_that_is_not_about_this_node_alone(down, statement):
+    (other,) = down.world.nodes()
+    said = statement.replace("NODE", down.name).replace("OTHER", other)
+    failed = refused(down, "other_node", evidence=attested(statement=said))
+    assert f'"{down.name} is off' in failed["msg"]
+
+
+def test_a_bmc_without_https(down, bmc):
+    _system, evidence = bmc
+    assert "is not https" in refused(down, None, "invalid_input", evidence={**evidence, "insecure_http": False})["msg"]
+
+
+def test_a_volume_whose_driver_never_detaches_it(down):
+    """Its attacher is dead for good. The machine was off, so nothing there has the volume mounted."""
+    volume = down.attachment("volume")
+    down.world.cluster.merge(volume, {"metadata": {"finalizers": ["csi.example.com/attacher"]}})
+    down.world.cluster.delete(volume)
+    try:
+        failed = down.put(wait_timeout=1)
+        assert (failed["error"], [item["detaching"] for item in failed["blockers"]]) == ("timed_out", [True])
+        assert "failover_force" in failed["msg"]
+        down.boot()
+        assert down.run("absent", wait_timeout=1)["why"] == "left"
+        assert down.taint == "nodeshutdown"
+        done = down.run("absent", wait_timeout=1, force=True)
+        assert (done["changed"], down.taint) == (True, None), done
+        assert "attacher" in done["warnings"][0]
+        assert down.evidence["removed"]["forced"] is True
+    finally:
+        down.world.cluster.merge(volume, {"metadata": {"finalizers": None}})
 
 
 @pytest.mark.parametrize("sign", ["ready", "boot"])

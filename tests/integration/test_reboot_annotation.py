@@ -14,6 +14,7 @@ from integration.support.metal3 import BASE, Fenced, bound, machines
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     bare_metal_host_info,
+    deletion_hook,
     lease_hold,
     node_claim,
     reboot_annotation,
@@ -160,9 +161,47 @@ def test_a_host_that_was_off_proves_nothing(fenced):
     assert failed["powered_on"] is False
     assert OURS in fenced.keys
 
+    # metal3 saves a status without having read the power.
     fenced.host.tell(lastUpdated="2099-01-01T00:00:00Z")
-    done = fenced.run(wait_timeout=2)
-    assert done["evidence"]["seen"] == "the status was written after the key was"
+    assert fenced.run(wait_timeout=2)["error"] == "not_datable"
+
+
+@pytest.mark.parametrize("status", ["registration error", "OK"])
+def test_a_machine_that_is_on_while_its_status_says_off(fenced, status):
+    """It was seen off, metal3 was away, it went on; then our key, and a BMC that nobody reaches, or reaches again."""
+    fenced.host.tell(poweredOn=False, operationalStatus="error")
+    pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", mode="hard", wait_timeout=6)
+    fenced.host.until(lambda host: OURS in (host["metadata"].get("annotations") or {}))
+    if status == "OK":
+        fenced.host.tell(operationalStatus="OK", lastUpdated="2099-01-01T00:00:00Z")
+    failed = pending.result()
+
+    assert (failed["error"], failed["powered_on"]) == ("not_datable", False)
+    assert fenced.host.powered
+    again = fenced.run(mode="hard", wait=False)
+    assert again["evidence"] is None
+
+
+def test_a_machine_that_is_seen_on_later_can_be_seen_to_go_off(fenced):
+    fenced.host.tell(poweredOn=False)
+    fenced.hosts.start()
+    done = fenced.run(mode="hard")
+
+    assert not done.get("failed"), done["msg"]
+    assert done["evidence"]["seen"] == "poweredOn went from true to false after the key was written"
+    assert not fenced.host.powered
+
+
+def test_a_key_of_an_earlier_boot(fenced):
+    """An earlier try, a boot by itself while metal3 is away, and a hang."""
+    fenced.run(mode="hard", wait=False)
+    status = {"status": {"nodeInfo": {"bootID": "another"}}}
+    fenced.world.cluster.merge(f"{paths.node(fenced.node)}/status", status)
+    fenced.hosts.start()
+    done = fenced.run(mode="hard")
+
+    assert not done.get("failed"), done["msg"]
+    assert done["evidence"]["boot_id"] == fenced.boot_id == "another"
 
 
 def test_a_status_that_is_old_proves_nothing(fenced):
@@ -304,12 +343,43 @@ class TestWhichHost:
             assert self.found(world, node) == host.name
             by_host = world.run(bare_metal_host_info, host=host.name, namespace=world.namespace)
             assert [item["node"] for item in by_host["hosts"]] == [node]
-            # The Machine alone knows it.
-            marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace")}
+            # The Machine alone knows it, and it may be that of another Cluster's Node.
+            marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace", "cluster-name")}
             world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+            assert world.run(bare_metal_host_info, node=node)["hosts"] == []
+            # Both have the same provider ID.
+            provider = f"metal3://{world.namespace}/{host.name}/m-{node}"
+            world.cluster.merge(paths.node(node), {"spec": {"providerID": provider}})
             assert self.found(world, node) == host.name
             done = world.run(reboot_annotation, node=node, key="ours", wait=False)
             assert (done["host"], done["node"]) == (host.name, node)
+
+    def test_another_cluster_s_node_of_the_same_name(self, world, hosts, lab):
+        node, theirs = world.nodes(2)
+        host = hosts.add(theirs)
+        named = {"bare_metal_host": host.name, "namespace": world.namespace, "key": "ours", "wait": False}
+        hook = {"node": node, "hook": "h", "owner": "o", "point": "pre-drain"}
+        with machines(lab, world.cluster):
+            hosts.chain(host, cluster="theirs", another_of=node)
+            before = host.get()
+
+            failed = world.run(reboot_annotation, node=node, key="ours", wait=False)
+            assert (failed["error"], "may be another Node's" in failed["msg"]) == ("not_found", True)
+            assert world.run(deletion_hook, **hook)["error"] == "refused"
+            # Whose holds and claims count is not known.
+            assert world.run(reboot_annotation, **named)["why"] == "node_unknown"
+
+            marks = {"machine": "m", "cluster-namespace": world.namespace, "cluster-name": "ours"}
+            marks = {f"cluster.x-k8s.io/{name}": value for name, value in marks.items()}
+            world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+            assert world.run(reboot_annotation, node=node, key="ours", wait=False)["error"] == "not_found"
+            assert world.run(reboot_annotation, node=node, **named)["error"] == "refused"
+            # Where the Node says the name of their Machine, the Cluster differs.
+            marks["cluster.x-k8s.io/machine"] = f"m-{theirs}"
+            world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+            assert world.run(reboot_annotation, node=node, key="ours", wait=False)["error"] == "not_found"
+            assert world.run(deletion_hook, **hook)["error"] == "refused"
+            assert host.get() == before
 
     def test_a_node_that_names_the_machine_of_another(self, world, hosts, lab):
         victim, liar = world.nodes(2)
@@ -392,3 +462,64 @@ def test_in_a_play_with_a_management_cluster(fenced, ansible):
     assert [key["key"] for key in info["hosts"][0]["keys"]] == ["ours"]
     assert back["changed"]
     assert fenced.keys == {}
+
+
+class TestExpired:
+    """A key that outlives the Machine for which it was written."""
+
+    def remove(self, fenced, **more):
+        options = {"namespace": fenced.host.namespace, "state": "expired", **more}
+        done = fenced.world.run(reboot_annotation, **options)
+        assert not done.get("failed"), done
+        return done
+
+    def become(self, fenced, state):
+        fenced.host.tell(provisioning={"state": state, "ID": "an-id"})
+
+    def test_the_host_s_next_life_stays_on(self, fenced):
+        fenced.run(mode="hard", wait=False)
+        pending = fenced.world.start(
+            reboot_annotation, node=fenced.node, namespace=fenced.host.namespace, state="expired", wait_timeout=60
+        )
+        # Cluster API lets the host go, and another Machine gets it.
+        self.become(fenced, "deprovisioning")
+        done = pending.result()
+        assert [(item["annotation"], item["node"]) for item in done["removed"]] == [(OURS, fenced.node)]
+        self.become(fenced, "provisioned")
+        fenced.hosts.start()
+        fenced.host.annotate({"somebody": "was here"})
+        fenced.host.until(lambda host: host["status"].get("conditions"))
+        assert (fenced.host.powered, fenced.host.commands, fenced.keys) == (True, [], {})
+        assert RECORDS not in fenced.host.annotations
+
+    def test_another_consumer(self, world, hosts, lab):
+        (node,) = world.nodes()
+        host = hosts.add(node)
+        found = Fenced.__new__(Fenced)
+        found.world, found.hosts, found.node, found.host = world, hosts, node, host
+        with machines(lab, world.cluster):
+            hosts.chain(host)
+            found.run(mode="hard", wait=False)
+            assert self.remove(found, node=node, wait=False)["kept"]
+            path = paths.namespaced("apis/infrastructure.cluster.x-k8s.io/v1beta2", world.namespace, "metal3machines")
+            owner = world.cluster.get(paths.one(path, f"m-{node}"))
+            # One of the same name is made again.
+            world.cluster.delete(paths.one(path, f"m-{node}"))
+            metadata = {"name": f"m-{node}", "annotations": owner["metadata"]["annotations"]}
+            body = {"apiVersion": owner["apiVersion"], "kind": "Metal3Machine", "metadata": metadata}
+            world.cluster.create(path, {**body, "spec": owner["spec"]})
+            assert [item["why"] for item in self.remove(found)["removed"]] == ["another consumer uses it now"]
+        assert found.keys == {}
+
+    def test_those_of_others_and_of_a_host_that_is_still_the_node_s_stay(self, fenced):
+        fenced.host.annotate({OTHER: "gibberish"})
+        fenced.run(mode="hard", wait=False)
+        before = fenced.host.get()
+        done = self.remove(fenced, node=fenced.node, wait_timeout=1)
+        assert [item["annotation"] for item in done["kept"]] == [OURS]
+        assert "still provisioned" in done["warnings"][0]
+        assert (done["changed"], fenced.host.get()) == (False, before)
+        self.become(fenced, "available")
+        assert self.remove(fenced, node="another-node", wait_timeout=1)["removed"] == []
+        assert self.remove(fenced)["changed"]
+        assert fenced.keys == {OTHER: "gibberish"}

@@ -100,11 +100,19 @@ class TestOff:
         assert not found.believed
         assert found.datable
 
-    def test_off_before_and_nothing_written_since(self):
-        found = off(keyed(host(powered_on=False)))
+    @pytest.mark.parametrize("written", [BEFORE, AFTER, "2026-05-04T10:05:00Z", "", None, "yesterday"])
+    def test_off_before(self, written):
+        """metal3 saves a status without having read the power, so a newer one dates nothing."""
+        found = off(keyed(host(powered_on=False), lastUpdated=written))
         assert not found.believed
         assert not found.datable
         assert "off before" in found.why
+
+    def test_off_before_and_an_error_that_is_gone_now(self):
+        sick = {"operationalStatus": "error", "errorType": "registration error"}
+        assert not off(keyed(host(powered_on=False, **sick), lastUpdated=AFTER)).datable
+        well = {"operationalStatus": "OK", "errorType": "", "lastUpdated": AFTER}
+        assert not off(keyed(host(powered_on=False, **sick), **well)).believed
 
     def test_off_before_and_metal3_could_not_switch_it_on(self):
         dead = {"errorType": "power management error", "errorMessage": "PowerOn operation failed"}
@@ -112,16 +120,6 @@ class TestOff:
         assert not found.datable, "the wait would be in vain"
         assert "off before" in found.why
         assert "PowerOn operation failed" in found.why
-        # It tries again, or its BMC is heard of again: what it says then counts.
-        assert off(keyed(host(powered_on=False, **dead), lastUpdated=AFTER)).datable
-
-    def test_off_before_and_the_status_was_written_since(self):
-        found = off(keyed(host(powered_on=False), lastUpdated=AFTER))
-        assert (found.believed, found.why) == (True, rules.SAVED)
-
-    @pytest.mark.parametrize("written", ["2026-05-04T09:59:30Z", "", None, "yesterday"])
-    def test_off_before_and_the_status_says_that_it_is_older(self, written):
-        assert not off(keyed(host(powered_on=False), lastUpdated=written)).believed
 
     @pytest.mark.parametrize("power", [None, "false", 0])
     def test_power_not_told(self, power):
@@ -154,8 +152,7 @@ class TestOff:
             ("since", 5),
             ("since", ""),
             ("since", "yesterday"),
-            ("last_updated", 5),
-            ("last_updated", None),
+            ("consumer", 5),
             ("node", 5),
             ("boot_id", []),
             ("run", {}),
@@ -179,7 +176,7 @@ class TestOff:
             st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(SINCE),
             lambda inner: (
                 st.lists(inner, max_size=3)
-                | st.dictionaries(st.sampled_from(["since", "powered_on", "last_updated", "node", "holdfast"]), inner)
+                | st.dictionaries(st.sampled_from(["since", "powered_on", "consumer", "node", "holdfast"]), inner)
             ),
             max_leaves=10,
         )
@@ -235,8 +232,32 @@ class TestOff:
         if not provisioned:
             found["status"]["provisioning"]["state"] = "available"
         sure = key and not paused and not error and provisioned and now[0] is False
-        dated = before[0] or (now[1] == AFTER)
-        assert off(found).believed == (sure and dated)
+        assert off(found).believed == (sure and before[0])
+
+
+class TestFormer:
+    """A key that outlived the life of the host for which it was written."""
+
+    WRITTEN = rules.Written(SINCE, powered_on=True, node="n", consumer="one")
+
+    @pytest.mark.parametrize(
+        ("found", "consumer", "former"),
+        [
+            (host(), "one", False),
+            (host(), "", False),
+            (host(), "other", True),
+            (host(provisioning={"state": "externally provisioned"}), "one", False),
+            (host(provisioning={"state": "deprovisioning"}), "one", True),
+            (host(provisioning={"state": "available"}), "", True),
+            (host(provisioning={"state": "provisioning"}), "other", True),
+            (host(provisioning={}), "one", False),
+        ],
+    )
+    def test_former(self, found, consumer, former):
+        assert bool(rules.former(found, self.WRITTEN, consumer)) is former
+
+    def test_of_a_consumer_that_was_not_known(self):
+        assert not rules.former(host(), rules.Written(SINCE, powered_on=True), "other")
 
 
 class TestReboot:

@@ -16,7 +16,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import C
 GROUP = "cluster.x-k8s.io"
 NODE = "/api/v1/nodes/n"
 BASE = f"/apis/{GROUP}/v1beta2/namespaces/metal"
-MARKS = {f"{GROUP}/machine": "m", f"{GROUP}/cluster-namespace": "metal"}
+MARKS = {f"{GROUP}/machine": "m", f"{GROUP}/cluster-namespace": "metal", f"{GROUP}/cluster-name": "c"}
 THEN = "2026-05-04T01:02:03Z"
 
 
@@ -45,19 +45,20 @@ class Server:
         key, equals, value = term.partition("=")
         return labels.get(key) == value if equals else key in labels
 
-    def machine(self, name="m", namespace="metal", *, node=None, going=False, control_plane=False):
-        labels = {f"{GROUP}/cluster-name": "c", **({f"{GROUP}/control-plane": ""} if control_plane else {})}
+    def machine(self, name="m", namespace="metal", *, node=None, going=False, control_plane=False, cluster="c"):
+        labels = {f"{GROUP}/cluster-name": cluster, **({f"{GROUP}/control-plane": ""} if control_plane else {})}
         metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}/{name}", "labels": labels}
         if going:
             metadata["deletionTimestamp"] = THEN
-        item = {"metadata": metadata, "spec": {"clusterName": "c"}, "status": {}}
+        item = {"metadata": metadata, "spec": {"clusterName": cluster}, "status": {}}
         if node:
             item["status"]["nodeRef"] = {"name": node}
         self.objects[f"/apis/{GROUP}/v1beta2/namespaces/{namespace}/machines/{name}"] = item
         return item
 
     def node(self, marks=None):
-        self.objects[NODE] = {"metadata": {"name": "n", "annotations": MARKS if marks is None else marks}}
+        metadata = {"name": "n", "uid": "node", "annotations": MARKS if marks is None else marks}
+        self.objects[NODE] = {"metadata": metadata, "spec": {}}
 
     def cluster(self, *, going=False, **spec):
         metadata = {"name": "c", "namespace": "metal", **({"deletionTimestamp": THEN} if going else {})}
@@ -119,11 +120,10 @@ class TestPatches:
 class TestOfNode:
     PLACE = Place(f"{BASE}/machines", "m")
 
-    @pytest.mark.parametrize("node", [None, "n"])
-    def test_as_the_node_says(self, node):
+    def test_as_the_node_says(self):
         server = Server()
         server.node()
-        server.machine(node=node)
+        server.machine(node="n")
         assert _capi.of_node(context(server), "n", None) == self.PLACE
         assert _capi.of_node(context(server), "n", "metal") == self.PLACE
 
@@ -147,25 +147,66 @@ class TestOfNode:
         with pytest.raises(Refused, match="another"):
             _capi.of_node(context(server), "n", None)
 
-    @pytest.mark.parametrize("marks", [None, {}])
-    def test_as_the_machine_says(self, marks):
-        """Where the Node is gone, or says nothing."""
+    def test_the_machine_does_not_say_so(self):
         server = Server()
-        if marks is not None:
-            server.node(marks)
+        server.node()
+        server.machine()
+        with pytest.raises(Refused, match="nothing proves"):
+            _capi.of_node(context(server), "n", None)
+
+    def test_the_machine_of_another_cluster(self):
+        """It has the name and the namespace that the Node says, in another management cluster."""
+        server = Server()
+        server.node()
+        server.machine(node="n", cluster="other")
+        with pytest.raises(Refused, match="of another Node"):
+            _capi.of_node(context(server), "n", None)
+
+    def test_the_machine_of_another_cluster_whose_node_has_the_same_name(self):
+        server = Server()
+        server.node({})
+        server.machine(node="n", cluster="other")
+        with pytest.raises(Refused, match="nothing proves"):
+            _capi.of_node(context(server), "n", None)
+
+    def test_a_node_that_is_gone(self):
+        server = Server()
         server.machine(node="n")
         server.machine("other", node="o")
         assert _capi.of_node(context(server), "n", None) == self.PLACE
         assert _capi.of_node(context(server), "n", "elsewhere") is None
         assert _capi.of_node(context(server), "nobody", None) is None
+        server.machine("third", "else", node="o", cluster="other")
+        with pytest.raises(Refused, match="several Clusters"):
+            _capi.of_node(context(server), "n", None)
+        assert _capi.of_node(context(server), "n", "metal") == self.PLACE
+
+    def test_a_node_that_says_nothing(self):
+        server = Server()
+        server.node({})
+        machine = server.machine(node="n")
+        machine["status"]["nodeRef"]["uid"] = "node"
+        assert _capi.of_node(context(server), "n", None) == self.PLACE
+
+        machine["status"]["nodeRef"].pop("uid")
+        for provider_id, proven in (("metal3://host-uid", True), ("docker:////n", False)):
+            machine["spec"]["providerID"] = server.objects[NODE]["spec"]["providerID"] = provider_id
+            if proven:
+                assert _capi.of_node(context(server), "n", None) == self.PLACE
+                continue
+            with pytest.raises(Refused, match="nothing proves"):
+                _capi.of_node(context(server), "n", None)
 
     def test_nodes_of_one_name_in_several_clusters(self):
         server = Server()
-        server.machine(node="n")
+        mine = server.machine(node="n")
         server.machine(namespace="other", node="n")
         with pytest.raises(Refused, match="metal/m, other/m"):
             _capi.of_node(context(server), "n", None)
         assert _capi.of_node(context(server), "n", "metal") == self.PLACE
+        server.node({})
+        mine["status"]["nodeRef"]["uid"] = "node"
+        assert _capi.of_node(context(server), "n", None) == self.PLACE
 
 
 class TestAround:

@@ -257,3 +257,48 @@ def test_the_end_of_a_long_output_is_kept():
     long = rules.kept_output("x" * 5000 + "\noff")
     assert long.endswith("off")
     assert len(long) < 1100
+
+
+class TestStatement:
+    """A person's word is about this node, and no other."""
+
+    OTHERS = ("worker-3", "worker-4", "worker-33", "w", "worker-3.example.com")
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "worker-3 is off.",
+            "I pulled both cords of worker-3",
+            "I pulled the cords of Worker-3.",
+            "Both cords of (worker-3) are out; nobody touches it.",
+            "worker-3's cords are out",
+        ],
+    )
+    def test_good(self, statement):
+        rules.check_statement(statement, "worker-3", self.OTHERS)
+
+    @pytest.mark.parametrize(
+        ("statement", "why"),
+        [
+            ("I pulled both power cords.", "does not name worker-3"),
+            ("worker-4 is off", "does not name worker-3, but worker-4"),
+            ("worker-33 is off", "does not name worker-3, but worker-33"),
+            ("my-worker-3 is off", "does not name worker-3"),
+            ("worker-3.example.com is off", "does not name worker-3"),
+            ("worker-3-old is off", "does not name worker-3"),
+            ("worker-3 and worker-4 are off", "names worker-4, too"),
+            ("worker-3/worker-4 are off", "names worker-4, too"),
+            ("", "does not name worker-3"),
+        ],
+    )
+    def test_refused(self, statement, why):
+        with pytest.raises(Refused, match=why) as refused:
+            rules.check_statement(statement, "worker-3", self.OTHERS)
+        assert refused.value.fields["why"] == "other_node"
+
+
+def test_a_uri_without_https():
+    uri = "http://bmc/redfish/v1/Systems/1"
+    with pytest.raises(InvalidInput, match="is not https"):
+        check("Redfish", uri=uri)
+    check("Redfish", uri=uri, insecure_http=True)

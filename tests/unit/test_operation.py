@@ -156,3 +156,16 @@ def test_phases_add_up_to_the_time_spent(steps):
 def test_a_step_without_phase_and_result_is_none():
     with pytest.raises(InvalidInput, match="phase, result or both"):
         node_operation(Context({}), {"name": "node-1", "phase": None, "result": None})
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"since": None}, {"since": "yesterday"}, {"phase": 7}, {"phases": None}, {"phases": []}, {"result": None}],
+)
+def test_a_record_that_someone_broke_begins_again(broken):
+    sound = through((0, step("hold")), (5, step("slot")))
+    began = advance({**sound, **broken}, node(), step("drain"), at(9))
+    assert (began["phase"], began["started"], began["phases"]) == ("drain", at(9), {})
+    for name in broken:
+        missing = {key: value for key, value in sound.items() if key != name}
+        assert advance(missing, node(), step("drain"), at(9)) == began

@@ -170,6 +170,19 @@ class TestBack:
                 rules.check_back(found, left, force=force)
         rules.check_back(node("True", boot_id="old", evidence=EVIDENCE), left, force=True)
 
+    @pytest.mark.parametrize("asked", [True, False])
+    def test_a_volume_that_its_driver_does_not_detach(self, asked):
+        metadata = {"name": "va", **({"deletionTimestamp": "2026-05-04T10:00:00Z"} if asked else {})}
+        item = {"metadata": metadata, "spec": {"attacher": "csi", "nodeName": "n", "source": {}}}
+        left = rules.blockers([], [rules.attachment(item)])
+        found = node("True", boot_id="new", evidence=EVIDENCE)
+        assert why(rules.check_back, found, left, force=False) == "left"
+        assert bool(rules.attachments_way_out(left)) is asked
+        if asked:
+            rules.check_back(found, left, force=True)
+        else:
+            assert why(rules.check_back, found, left, force=True) == "left"
+
     @given(
         st.sampled_from(["True", "False", "Unknown"]),
         st.sampled_from(["old", "new", ""]),

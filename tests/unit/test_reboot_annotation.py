@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _last_look, _reboot_annotation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._claim import Claimed, ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import (
     ApiFailure,
@@ -20,8 +21,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import
     InvalidInput,
     NotFound,
     Refused,
+    TimedOut,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import CameBack
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fence_target import may_let_go
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_annotation import reboot_annotation
 
@@ -180,8 +183,111 @@ def test_the_evidence():
 
 
 def test_a_host_that_was_off_proves_nothing():
-    server = Server(poweredOn=False)
+    server = Server(poweredOn=False, lastUpdated="2026-05-03T23:59:00Z")
     assert server.run()["evidence"] is None
+    # metal3 saves the status for another reason.
+    server.objects[HOST]["status"]["lastUpdated"] = "2026-05-04T00:01:00Z"
+    assert server.run()["evidence"] is None
+
+
+def test_a_host_that_was_off_and_is_seen_on_can_be_seen_to_go_off(monkeypatch):
+    server = Server(poweredOn=False)
+    seen = iter([True, False])
+
+    def wait_for(_cluster, _path, _name, _until, _deadline):
+        power = next(seen)
+        server.objects[HOST]["status"]["poweredOn"] = power
+        server.annotate(HOST, {})
+        return server.find(HOST)
+
+    monkeypatch.setattr(_reboot_annotation, "wait_for", wait_for)
+    done = server.run(wait=True, wait_timeout=60)
+    assert done["evidence"]["seen"] == "poweredOn went from true to false after the key was written"
+
+
+class TestOfAnEarlierBoot:
+    """A key of an earlier try; the node has booted by itself since, and hangs again."""
+
+    @pytest.fixture
+    def server(self):
+        found = Server()
+        found.run(mode="hard")
+        found.objects[NODE]["status"]["nodeInfo"]["bootID"] = "c"
+        return found
+
+    def test_the_record_is_written_again(self, server):
+        assert server.run(mode="hard")["changed"]
+        server.objects[HOST]["status"]["poweredOn"] = False
+        assert server.run(mode="hard")["evidence"]["boot_id"] == "c"
+
+    def test_the_gate_is_passed_again(self, server):
+        server.hold()
+        before = dict(server.annotations)
+        with pytest.raises(Held):
+            server.run(mode="hard")
+        assert server.annotations == before
+
+    def test_the_power_of_before_proves_nothing(self, server):
+        server.objects[HOST]["status"]["poweredOn"] = False
+        assert server.run(mode="hard")["evidence"] is None
+
+    def test_a_single_reboot(self):
+        server = Server()
+        server.annotate(HOST, {f"{BASE}/other": None})
+        server.run(key=None)
+        server.objects[NODE]["status"]["nodeInfo"]["bootID"] = "c"
+        server.run(key=None)
+        assert json.loads(server.annotations[RECORDS])[""]["boot_id"] == "c"
+
+
+class TestLastLook:
+    """What has to be so directly before the host is told to go off."""
+
+    def test_another_boot(self):
+        server = Server()
+        assert server.run(boot_id="b")["changed"]
+        server = Server()
+        with pytest.raises(Refused, match="was rebooted meanwhile") as refused:
+            server.run(boot_id="a")
+        assert refused.value.fields["why"] == "new_boot"
+        assert server.annotations == THEIRS
+
+    @pytest.mark.parametrize("back", ["ready", "booted"])
+    def test_a_node_that_is_back(self, back):
+        server = Server()
+        if back == "ready":
+            server.objects[NODE]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        with pytest.raises(CameBack):
+            server.run(boot_id="b" if back == "ready" else "a", not_ready=True)
+        assert server.annotations == THEIRS
+
+    def test_a_look_that_is_too_old_is_taken_again(self, monkeypatch):
+        """The process was paused between the look and the act; meanwhile the node came back."""
+        server = Server()
+        clock = [0.0]
+        monkeypatch.setattr(_last_look, "steady", lambda: clock[0])
+        look, looks = _last_look._gate.look, []
+
+        def paused(*arguments, **options):
+            seen = look(*arguments, **options)
+            looks.append(seen)
+            if len(looks) == 1:
+                clock[0] += 60
+                server.objects[NODE]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+            return seen
+
+        monkeypatch.setattr(_last_look._gate, "look", paused)
+        with pytest.raises(CameBack):
+            server.run(boot_id="b", not_ready=True)
+        assert (len(looks), server.annotations) == (2, THEIRS)
+
+    def test_looks_that_are_always_too_old(self, monkeypatch):
+        server = Server()
+        clock = iter(range(0, 10**6, 11))
+        monkeypatch.setattr(_last_look, "steady", lambda: next(clock))
+        with pytest.raises(TimedOut, match="looks at the node"):
+            server.run()
+        assert server.annotations == THEIRS
 
 
 class TestGate:

@@ -9,14 +9,15 @@ import base64
 import contextlib
 import importlib
 import json
-import os
 import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +28,8 @@ from lab.certificates import Authority
 from lab.metal3.redfish import system_id
 from lab.metal3.settings import Settings
 from lab.metal3.switches import Switch, switch
-from lab.paths import CHECKOUT
 from lab.patience import PATIENCE
 from lab.ports import free_port
-
-_PEERS = Path(sys.prefix).parent / "venv-peers"
-_GENERAL = "lib/python3*/site-packages/ansible_collections/community/general"
-
-
-def peers(folder: Path) -> str:
-    """The path on which Ansible finds community.general, and nothing else of the benchmarks' peers."""
-    # Does nothing where it is there already, and what it is made from has not changed.
-    subprocess.run(
-        [CHECKOUT / "tools/venv.sh", _PEERS, "requirements/peers.txt", "--constraint", "requirements/constraints.txt"],
-        stdin=subprocess.DEVNULL,
-        check=True,
-    )
-    (found,) = _PEERS.glob(_GENERAL)
-    home = folder / "collections/ansible_collections/community"
-    home.mkdir(parents=True)
-    (home / "general").symlink_to(found)
-    known = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
-    return f"{known}:{folder / 'collections'}"
 
 
 @contextlib.contextmanager
@@ -64,6 +45,48 @@ def redfish(world: Any, lab: Lab, folder: Path, *nodes: str) -> Iterator[Bmcs]:
             if node in lab.nodes:
                 found.machine(node).on()
         lab.wait_ready({*nodes} & {*lab.nodes})
+
+
+@contextlib.contextmanager
+def gateway(lab: Lab, folder: Path, services: dict[str, Bmcs]) -> Iterator[str]:
+    """One origin in front of several services, each behind a path prefix; the prefix is unknown to them."""
+    Authority(lab.paths.pki).server("gateway", [], ["127.0.0.1"]).write(folder, "gateway")
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._forward(None)
+
+        def do_POST(self) -> None:
+            self._forward(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
+
+        def _forward(self, body: bytes | None) -> None:
+            prefix = max((each for each in services if self.path.startswith(f"{each}/redfish/")), key=len)
+            service = services[prefix]
+            headers = {name: self.headers[name] for name in ("Authorization", "Content-Type") if self.headers[name]}
+            request = urllib.request.Request(service.url + self.path[len(prefix) :], data=body, headers=headers)
+            try:
+                with service.open(request) as answer:
+                    status, content = answer.status, answer.read()
+            except urllib.error.HTTPError as error:
+                status, content = error.code, error.read()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_arguments: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "gateway.crt", folder / "gateway.key")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"https://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 class Bmcs:
@@ -108,6 +131,17 @@ class Bmcs:
         """The id of a node's system."""
         return system_id(node)
 
+    def options(self, node: str, url: str = "") -> dict[str, Any]:
+        """How modules reach a node's system; behind another URL where that is given."""
+        # No firmware gave the node its UUID.
+        return {
+            "uri": f"{url or self.url}/redfish/v1/Systems/{self.system(node)}",
+            "uuid": self.system(node),
+            "username": self.USER,
+            "password": self.PASSWORD,
+            "ca_cert": str(self.ca),
+        }
+
     def machine(self, node: str) -> Switch:
         """What its power really is."""
         return self._machines[node]
@@ -148,6 +182,9 @@ class Bmcs:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def open(self, request: urllib.request.Request) -> Any:
+        return self._opener.open(request, timeout=10)
 
     def get(self, node: str) -> dict[str, Any]:
         """A node's system, as the service describes it."""

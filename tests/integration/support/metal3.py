@@ -282,9 +282,15 @@ class Hosts:
         self.hosts.append(host)
         return host
 
-    def chain(self, host: Host, *, namespace: str | None = None) -> None:
-        """What leads from the Node to the host: a Machine (see ``machines``) and its Metal3Machine."""
+    def chain(self, host: Host, *, namespace: str | None = None, cluster: str = "lab", another_of: str = "") -> None:
+        """What leads from the Node to the host: a Machine (see ``machines``) and its Metal3Machine.
+
+        Args:
+            another_of: The name of a Node of this cluster. The Machine is then that of another Cluster's Node of the
+                same name, and the Node here knows nothing of it.
+        """
         namespace = namespace or self.namespace
+        node = another_of or host.node
         name = f"m-{host.node}"
         infrastructure = paths.namespaced("apis/infrastructure.cluster.x-k8s.io/v1beta2", namespace, "metal3machines")
         collection = paths.namespaced("apis/cluster.x-k8s.io/v1beta2", namespace, "machines")
@@ -296,11 +302,11 @@ class Hosts:
                 "apiVersion": "cluster.x-k8s.io/v1beta2",
                 "kind": "Machine",
                 "metadata": {"name": name},
-                "spec": {"clusterName": "lab", "providerID": provider, "infrastructureRef": reference},
-                "status": {"nodeRef": {"name": host.node}},
+                "spec": {"clusterName": cluster, "providerID": provider, "infrastructureRef": reference},
+                "status": {"nodeRef": {"name": node}},
             },
         )
-        self.cluster.merge(f"{paths.one(collection, name)}/status", {"status": {"nodeRef": {"name": host.node}}})
+        self.cluster.merge(f"{paths.one(collection, name)}/status", {"status": {"nodeRef": {"name": node}}})
         uid = machine["metadata"]["uid"]
         owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": uid}
         marks = {"metal3.io/BareMetalHost": f"{self.namespace}/{host.name}"}
@@ -314,8 +320,10 @@ class Hosts:
             },
         )
         host.set(consumerRef={"kind": "Metal3Machine", "name": name, "namespace": namespace})
-        annotations = {"cluster.x-k8s.io/machine": name, "cluster.x-k8s.io/cluster-namespace": namespace}
-        self.workload.merge(paths.node(host.node), {"metadata": {"annotations": annotations}})
+        if not another_of:
+            marks = {"machine": name, "cluster-namespace": namespace, "cluster-name": cluster}
+            annotations = {f"cluster.x-k8s.io/{key}": value for key, value in marks.items()}
+            self.workload.merge(paths.node(host.node), {"metadata": {"annotations": annotations}})
 
     def start(self) -> None:
         """Start metal3, unless it runs."""

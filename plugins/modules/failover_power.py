@@ -1,0 +1,212 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: failover_power
+short_description: Switch the machine of a node that is failed over off or on
+version_added: 0.1.0
+description:
+  - Only the roles of this collection call this module; its options may change in any release.
+  - Switches the machine of a node off or on over Redfish, or by a command of the user.
+  - Before O(power=off) it sees that the run has the claim, that the node is not Ready and has not booted since the failover
+    began, and that nobody holds it. It records the phase, and then acts, all in one operation. A run that was paused in
+    between, for more than 10 seconds, looks again.
+  - Over Redfish it reads the system at O(bmc.uri), verifies that it is the machine of the node, sends the reset to the target that
+    this system names, and reads the same system until it says that it is off. A path prefix of a gateway is kept.
+options:
+  name:
+    description:
+      - Name of the Node.
+    type: str
+    required: true
+  power:
+    description:
+      - What the power is to be.
+    type: str
+    choices: ["off", "on"]
+    required: true
+  method:
+    description:
+      - How it is switched.
+    type: str
+    choices: [redfish, command]
+    required: true
+  operation:
+    description:
+      - Id of the failover. Needed for O(power=off).
+    type: str
+  run:
+    description:
+      - Id of the run, which has to have the claim. Needed for O(power=off). Without a Node there is no claim.
+    type: str
+  facts:
+    description:
+      - What later steps, another run, or people need to know. They are recorded before the act.
+    type: dict
+  timeout:
+    description:
+      - Seconds until the machine has to be off or on, or the command has to end.
+    type: int
+    default: 300
+  override_holds:
+    description:
+      - Switches a node off although it is held. The holds stay on record.
+    type: bool
+    default: false
+  bmc:
+    description:
+      - Where the machine is, for O(method=redfish).
+    type: dict
+    suboptions:
+      uri:
+        description:
+          - URL of the system, as V(https://BMC/redfish/v1/Systems/ID), without user and password.
+        type: str
+        required: true
+      uuid:
+        description:
+          - UUID that the system has to have. By default it has to be the C(systemUUID) of the Node.
+        type: str
+      username:
+        description:
+          - User at the BMC.
+        type: str
+      password:
+        description:
+          - Password at the BMC.
+        type: str
+      validate_certs:
+        description:
+          - Whether the BMC's certificate is verified.
+        type: bool
+        default: true
+      ca_cert:
+        description:
+          - Path of the CA certificate that the BMC is verified with.
+        type: path
+      insecure_http:
+        description:
+          - Allows a O(bmc.uri) that is not https. User and password then go over the network as plain text.
+        type: bool
+        default: false
+  command:
+    description:
+      - The command of the user. It is split into words as a shell would, but run without one, where this task runs.
+      - Its environment has the Node's name in E(HOLDFAST_NODE) and, with O(power=off), its boot ID in E(HOLDFAST_BOOT_ID), and
+        in E(HOLDFAST_DEADLINE) until when the look at the node counts, in seconds of C(/proc/uptime). A command that does
+        not switch the machine off at once compares that again.
+    type: str
+  command_name:
+    description:
+      - Name of the variable that has the command, for messages.
+    type: str
+seealso:
+  - module: holdfast.kubernetes.failover_record
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.change_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Switch the machine off
+  holdfast.kubernetes.failover_power:
+    name: worker-3
+    power: "off"
+    method: redfish
+    operation: worker-3.20261121T090000Z
+    run: "4711"
+    bmc:
+      uri: https://bmc-7.example.com/redfish/v1/Systems/1
+      username: admin
+      password: "{{ bmc_password }}"
+"""
+
+RETURN = r"""
+sent:
+  description: Whether the machine was told to change its power, or may have been. A machine that is off already is not.
+  type: bool
+  returned: success, and most failures
+  sample: true
+power_state:
+  description: What the BMC said last; null with O(method=command).
+  type: str
+  returned: success
+  sample: "Off"
+uuid:
+  description: UUID of the system; null with O(method=command).
+  type: str
+  returned: success
+  sample: 38947555-7742-3448-3784-823347823834
+output:
+  description: The last that a failed command, or a BMC, said. It is not recorded, because it may have secrets in it.
+  type: str
+  returned: failure of the command or the BMC
+error:
+  description: What kind of failure it was, for example V(came_back), V(held), V(claim_lost), V(refused), V(timed_out), V(bmc),
+    V(command), V(not_found), V(invalid_input), V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: came_back
+"""
+
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover_power import failover_power
+
+OPERATION = failover_power
+_BMC: dict[str, dict[str, Any]] = {
+    "uri": {"type": "str", "required": True},
+    "uuid": {"type": "str"},
+    "username": {"type": "str"},
+    "password": {"type": "str", "no_log": True},
+    "validate_certs": {"type": "bool", "default": True},
+    "ca_cert": {"type": "path"},
+    "insecure_http": {"type": "bool", "default": False},
+}
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "name": {"type": "str", "required": True},
+        "power": {"type": "str", "choices": ["off", "on"], "required": True},
+        "method": {"type": "str", "choices": ["redfish", "command"], "required": True},
+        "operation": {"type": "str"},
+        "run": {"type": "str"},
+        "facts": {"type": "dict"},
+        "timeout": {"type": "int", "default": 300},
+        "override_holds": {"type": "bool", "default": False},
+        "bmc": {"type": "dict", "options": _BMC},
+        "command": {"type": "str", "no_log": True},
+        "command_name": {"type": "str"},
+        **auth_options(),
+    },
+    "required_if": [
+        ("power", "off", ("operation", "run")),
+        ("method", "redfish", ("bmc",)),
+        ("method", "command", ("command",)),
+    ],
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    module = AnsibleModule(**SPEC)
+    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()
