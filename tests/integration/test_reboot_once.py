@@ -77,7 +77,7 @@ def ssh(tmp_path):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["node-3"])
+@pytest.mark.parametrize("name", ["node-1"])
 def test_a_controller_that_is_paused_between_the_look_and_the_act(world, rolling, freeze, ssh, name):
     """Meanwhile the node is rebooted by other means; when the controller goes on, nothing happens to it."""
     lab = rolling.lab
