@@ -62,7 +62,11 @@ def _claimant(params: Params) -> str:
 
 def _whole(record: dict[str, Any]) -> bool:
     """Whether a record can be resumed. One that someone broke says nothing, and the operation starts again."""
-    texts = ("since", "phase", "boot_id_before", "result")
+    try:
+        from_text(record["since"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    texts = ("phase", "boot_id_before", "result")
     return isinstance(record.get("phases"), dict) and all(isinstance(record.get(name), str) for name in texts)
 
 

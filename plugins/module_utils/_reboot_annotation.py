@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -107,10 +108,9 @@ class _Change:
         return self.before is not self.after
 
 
-def _named(held: list[dict[str, Any]]) -> tuple[str, ...]:
+def _named(held: Sequence[str]) -> tuple[str, ...]:
     """Holds as they are recorded, each with a slash, and how many more there are."""
-    named = [entry(hold["namespace"], hold["holder"]) for hold in held[:_NAMED]]
-    return (*named, *([f"…/and {len(held) - _NAMED} more"] if len(held) > _NAMED else []))
+    return (*held[:_NAMED], *([f"…/and {len(held) - _NAMED} more"] if len(held) > _NAMED else []))
 
 
 class _Work:

@@ -84,7 +84,7 @@ MUTANTS = [
         "budget-forgets-a-cordoned-node",
         1,
         "The slot of a dead run is dropped, although its node is claimed or cordoned.",
-        Code("heal", "_left_behind(slot, live) and not node.marked", "_left_behind(slot, live)"),
+        Code("heal", "_left_behind(slot, live) and not node.marked and not slot.claimed", "_left_behind(slot, live)"),
         "tests/unit/test_model.py::test_no_promise_is_broken",
     ),
     Mutant(
@@ -135,9 +135,10 @@ MUTANTS = [
         2,
         "A held node is switched off by its BareMetalHost.",
         Code(
-            "Target.pass_gate",
-            "_gate.look(self._cluster, self.node, override_holds=override_holds, run=run)",
-            "_gate.look(self._cluster, self.node, override_holds=True, run=run)",
+            "Target.look",
+            "_last_look.look("
+            "self._cluster, self.node, run=run, override_holds=override_holds, boot_id=boot_id, down=down)",
+            "_last_look.look(self._cluster, self.node, run=run, override_holds=True, boot_id=boot_id, down=down)",
         ),
         "tests/unit/test_reboot_annotation.py::TestGate::test_held",
     ),
@@ -311,7 +312,11 @@ MUTANTS = [
         "failures-plus-one",
         5,
         "One node more than max_failed may fail before the others are stopped.",
-        Code("decide", "len(failures) > request.max_failed", "len(failures) > request.max_failed + 1"),
+        Code(
+            "decide",
+            "ledger.failed(request.operation) > request.max_failed",
+            "ledger.failed(request.operation) > request.max_failed + 1",
+        ),
         "tests/unit/test_ledger.py::TestDecide::test_past_max_failed_nobody_gets_a_slot",
     ),
     Mutant(
@@ -477,14 +482,14 @@ MUTANTS = [
         "evidence-of-a-host-that-was-off-before",
         7,
         "A host that was off before, at a time that nothing tells, counts as off.",
-        Code("off", "not written.powered_on and not _saved_since(host, written)", "False"),
+        Code("off", "not written.powered_on", "False"),
         "tests/unit/test_bare_metal_host.py::TestOff::test_never_without_all_of_it",
     ),
     Mutant(
         "taint-without-a-second-look",
         7,
         "Nothing checks the evidence again before the taint.",
-        Code("_try_to_put_on", "_second_look.look(context.management, node, evidence)", "{}"),
+        Code("look", "_by_command(name, evidence)", "{}"),
         "tests/integration/test_out_of_service.py::TestCommand::test_says_on",
     ),
     Mutant(
