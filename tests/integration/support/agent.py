@@ -74,7 +74,7 @@ class Agent:
         loader = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, autoescape=False)
         loader.filters["dirname"] = lambda path: str(Path(path).parent)
         unit = loader.from_string((ROLE / "templates/holdfast-agent.service.j2").read_text()).render(
-            __node_agent_systemd_version=self.systemd, node_agent_textfile=TEXTFILE
+            __node_agent_systemd_version=self.systemd, __node_agent_settings={"textfile": TEXTFILE}
         )
         self.send(unit, f"mkdir -p {Path(TEXTFILE).parent} && cat > {UNIT}")
         self.configure(**config)
