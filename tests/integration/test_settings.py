@@ -194,7 +194,9 @@ def test_the_quorum_is_asked_again_directly_before_the_act(failovers, victim):
     done = failovers.run(victim.name, quorum_command=quorum, **failovers.by_command())
 
     assert done.code != 0
-    assert "member etcd-2 is away" in done.detail(victim.name)
+    assert "failover_quorum_command" in done.detail(victim.name)
+    assert "member etcd-2 is away" in done.output
+    assert "member etcd-2 is away" not in str(done.report) + str(failovers.audit()) + str(victim.marks)
     assert failovers.commands == [], "the machine was told to go off"
     assert victim.untouched
 
