@@ -194,6 +194,7 @@ def test_texts_and_blanks(old):
     assert old.snapshot() == old.bare
 
 
+@pytest.mark.long
 def test_a_claimed_node_is_left(old, stage):
     world, _ansible = stage()
     claim = {"name": old.name, "run": "another", "operation": "kernel"}

@@ -79,6 +79,7 @@ def test_guarding_with_blanks(guarding, world):
     fleet.until_gone(name)
 
 
+@pytest.mark.long
 def test_a_guard_that_nobody_could_serve_sets_no_hooks(guarding, world, inventory):
     fleet = guarding.fleet
     (node,) = world.nodes()

@@ -166,6 +166,7 @@ def test_texts_and_blanks(agent):
     assert "node_agent_enforcment is unknown. Did you mean node_agent_enforcement?" in mistyped.output
 
 
+@pytest.mark.long
 def test_check_mode_says_what_it_would_do_and_does_nothing(agent):
     done = agent.play("--check", "--diff").good()
 

@@ -210,6 +210,7 @@ def test_waits_for_an_api_server_that_is_away(scene, write):
 
 
 @_LONG
+@pytest.mark.long
 def test_waits_for_an_api_server_that_is_frozen(scene, write):
     with scene.proxy.frozen():
         waiting = scene.world._threads.submit(write.write, scene)
