@@ -108,9 +108,14 @@ class Cluster:
     def replace(self, path: str, body: Object) -> Object:
         return self._write("PUT", path, body)
 
-    def merge(self, path: str, body: Object, *, patient: bool = True) -> Object:
-        """JSON merge patch. With ``metadata.resourceVersion`` in it, a compare-and-swap (409 on conflict)."""
-        return self._write("PATCH", path, body, patient=patient, timeout=_TIMEOUT if patient else _SHORT_TIMEOUT)
+    def merge(self, path: str, body: Object, *, patient: bool = True, once: bool = False) -> Object:
+        """JSON merge patch. With ``metadata.resourceVersion`` in it, a compare-and-swap (409 on conflict).
+
+        Args:
+            once: Never send it again: what it was decided from may be too old by then. It has to be decided again.
+        """
+        timeout = _TIMEOUT if patient and not once else _SHORT_TIMEOUT
+        return self._write("PATCH", path, body, patient=patient, once=once, timeout=timeout)
 
     def delete(self, path: str, options: Object | None = None, *, patient: bool = True) -> Object:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
@@ -156,10 +161,11 @@ class Cluster:
         *,
         patient: bool = True,
         decided: bool = False,
+        once: bool = False,
         timeout: tuple[float, float] = _TIMEOUT,
     ) -> Object:
-        decided = decided or "resourceVersion" in (body.get("metadata") or {})
-        seconds = min(self._api_timeout, _DECISION) if decided else self._api_timeout
+        decided = decided or once or "resourceVersion" in (body.get("metadata") or {})
+        seconds = 0 if once else min(self._api_timeout, _DECISION) if decided else self._api_timeout
         retries = Patience.of(seconds) if patient else None
         query = {"dryRun": "All"} if self.dry_run else {}
         try:

@@ -209,8 +209,9 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     look.check()
     if taint and (record is None or record.get("taint") == "found"):
         # Whoever put it there takes it off again.
-        return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}))
-    return _Change(node, _write(cluster, node, rules.with_taint(node, params["value"], cluster.now()), facts))
+        return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}, once=True))
+    taints = rules.with_taint(node, params["value"], cluster.now())
+    return _Change(node, _write(cluster, node, taints, facts, once=True))
 
 
 def _live_slot(cluster: Cluster, name: str, run: str) -> Any:
@@ -348,7 +349,12 @@ def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline, contents
 
 
 def _write(
-    cluster: Cluster, node: Object, taints: list[dict[str, Any]] | None, record: Mapping[str, Any] | None
+    cluster: Cluster,
+    node: Object,
+    taints: list[dict[str, Any]] | None,
+    record: Mapping[str, Any] | None,
+    *,
+    once: bool = False,
 ) -> Object:
     """Taints, where given, and evidence in one write, over the very version that was looked at."""
     text = json.dumps(bounded(record), sort_keys=True) if record else None
@@ -356,7 +362,7 @@ def _write(
     body: dict[str, Any] = {"metadata": metadata}
     if taints is not None:
         body["spec"] = {"taints": taints or None}
-    return cluster.merge(paths.node(_node.name(node)), body)
+    return cluster.merge(paths.node(_node.name(node)), body, once=once)
 
 
 def _result(change: _Change, contents: _Contents, deadline: Deadline) -> Result:

@@ -307,6 +307,24 @@ def test_a_change_that_is_lost_for_good_is_outdated(api, cluster):
     assert (caught.value.status, caught.value.patience) == (409, LONG)
 
 
+def once(cluster: Cluster, version: str = "1") -> Any:
+    return cluster.merge(THING, {"metadata": {"resourceVersion": version}, "data": {"mine": "x"}}, once=True)
+
+
+@pytest.mark.parametrize("fault", [(429, {"Retry-After": "0"}), (503, {}), "reset before"], ids=str)
+def test_what_is_sent_once_is_decided_again(api, cluster, fault):
+    api.faults = [("PATCH", fault)]
+    with pytest.raises(Outdated):
+        once(cluster)
+    assert (api.seen, api.thing["data"]) == (["PATCH", "GET"], {})
+
+
+def test_what_is_sent_once_and_carried_out_is_done(api, cluster):
+    api.faults = [("PATCH", "reset after")]
+    assert once(cluster)["data"] == {"mine": "x"}
+    assert api.seen == ["PATCH", "GET"]
+
+
 def test_the_answer_that_came_too_late_still_counts(api, cluster):
     """Sent, carried out, its answer lost, and the server overloaded for longer than a decision lasts."""
     api.faults = [("PUT", "reset after"), *[("PUT", (503, {}))] * 1000]
