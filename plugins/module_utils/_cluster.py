@@ -194,7 +194,7 @@ class Cluster:
         if method == "DELETE" or not ((away and decided and self._api_timeout > 0) or (conflict and doubtful)):
             raise failure
         present = self.find(_place(method, path, body))
-        if present is not None and contains(present, _lasting(method, body)):
+        if present is not None and _is_written(method, present, body):
             return present
         if conflict:
             raise failure
@@ -266,10 +266,19 @@ def _place(method: str, path: str, body: Object) -> str:
     return f"{path}/{body['metadata']['name']}" if method == "POST" else path
 
 
+def _is_written(method: str, present: Object, body: Object) -> bool:
+    """Whether an object has what was written, and after a PUT nothing that was left out."""
+    wanted = _lasting(method, body)
+    if not contains(present, wanted):
+        return False
+    return method != "PUT" or contains(wanted, _lasting(method, {key: present[key] for key in body if key in present}))
+
+
 def _lasting(method: str, body: Object) -> Object:
     """What an object has after a write, but for what the server itself keeps in it."""
-    kept = ("labels", "annotations") if method == "PUT" else tuple(set(body["metadata"]) - {"resourceVersion"})
-    return {**body, "metadata": {key: value for key, value in body["metadata"].items() if key in kept}}
+    metadata = body.get("metadata") or {}
+    kept = ("labels", "annotations") if method == "PUT" else tuple(set(metadata) - {"resourceVersion"})
+    return {**body, "metadata": {key: value for key, value in metadata.items() if key in kept}}
 
 
 def _content(method: str, path: str, answer: Any) -> Object:

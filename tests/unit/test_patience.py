@@ -256,6 +256,25 @@ def test_someone_else_s_object_is_not_taken_for_ours(api, cluster):
     assert caught.value.status == 409
 
 
+@pytest.mark.parametrize("place", ["data", "annotations"])
+def test_what_was_to_be_removed_and_is_there_was_not_written(api, cluster, place):
+    """The answers to the PUT that releases were lost, and it was not carried out."""
+    known = api.thing["data"] if place == "data" else api.thing["metadata"].setdefault("annotations", {})
+    known.update(holder="me")
+    released = cluster.get(THING)
+    (released["data"] if place == "data" else released["metadata"]["annotations"]).pop("holder")
+    api.faults = [("PUT", (503, {}))] * 1000
+    with pytest.raises(Outdated):
+        cluster.replace(THING, released)
+
+
+def test_what_was_removed_is_gone(api, cluster):
+    api.thing["data"]["holder"] = "me"
+    released = {**cluster.get(THING), "data": {}}
+    api.faults = [("PUT", "reset after"), *[("PUT", (503, {}))] * 1000]
+    assert cluster.replace(THING, released)["data"] == {}
+
+
 def test_a_conflict_without_a_doubt_is_one(api, cluster):
     stale = cluster.get(THING)
     bump(api)
