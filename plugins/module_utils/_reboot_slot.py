@@ -75,6 +75,7 @@ class _Taking:
         self._policy = policy
         self._deadline = Deadline(params["wait_timeout"])
         self._before = Ledger()
+        self._looked = False
         # What fills the budget and is worked on by nobody.
         self._standing = Standing()
         # When a slot of the group was last taken or given back.
@@ -162,9 +163,9 @@ class _Taking:
             decision = replace(decision, outcome=WAIT)
         if decision.outcome == GRANTED and decision.ledger != ledger:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
-        if ledger.slots != self._before.slots:
+        if self._looked and ledger.slots != self._before.slots:
             self._went_on = self._deadline.elapsed
-        self._before = ledger
+        self._looked, self._before = True, ledger
         return decision
 
     def _passes(self, decision: Decision) -> bool:

@@ -214,3 +214,17 @@ def test_a_slot_says_that_its_node_is_claimed():
 
     assert store.ledger_of(api.config_map).slots["alfa"].claimed
     assert api.config_map["metadata"]["resourceVersion"] == "2"
+
+
+def test_what_stood_at_the_first_look_is_no_change(ask):
+    api = Api(Ledger(Policy(max_unavailable="2"), {"alfa": Slot("alfa", "other", "", "")}))
+    items = api.items
+
+    def slow(path, **selectors):
+        api.seconds += 5
+        return items(path, **selectors)
+
+    api.items = slow
+    found = ask(api, max_unavailable="2")
+
+    assert found["idle"] == found["waited"] > 0
