@@ -90,7 +90,8 @@ class _Taking:
                 decision = self._wait(decision)
         name = self._params["name"]
         before = self._before.slots.get(name)
-        if before is None and not self._check_mode:
+        # One that this run had before may come from a write whose answer was lost.
+        if (before is None or before.run == (self._params.get("run") or "")) and not self._check_mode:
             self._keep_out_of_two_groups()
         return {
             "changed": before != decision.ledger.slots[name],
