@@ -236,6 +236,13 @@ def test_a_caller_with_a_loop_of_its_own_hears_of_it_at_once(api, cluster, metho
     assert api.seen == [method]
 
 
+def test_a_redirect_is_not_followed_and_said(api, cluster):
+    api.faults = [("GET", (301, {"Location": "/elsewhere"}))]
+    with pytest.raises(ApiFailure) as caught:
+        cluster.get(THING)
+    assert (caught.value.status, api.seen) == (301, ["GET"])
+
+
 def test_what_can_never_work_is_said_at_once(api, cluster):
     api.faults = [("PUT", (500, {}))]
     with pytest.raises(ApiFailure) as caught:
