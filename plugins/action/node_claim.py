@@ -20,6 +20,7 @@ class ActionModule(ApiActionModule):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         params = self.params
-        if params and params["keep"] and result.get("claim") and not result.get("failed") and not self._task.check_mode:
+        keeps = params is not None and params["keep"] and params["state"] == "present"
+        if keeps and result.get("claim") and not result.get("failed") and not self._task.check_mode:
             _keeper.start({name: params.get(name) for name in NAMES}, params["run"])
         return result

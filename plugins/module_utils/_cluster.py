@@ -108,9 +108,14 @@ class Cluster:
     def replace(self, path: str, body: Object) -> Object:
         return self._write("PUT", path, body)
 
-    def merge(self, path: str, body: Object, *, patient: bool = True) -> Object:
-        """JSON merge patch. With ``metadata.resourceVersion`` in it, a compare-and-swap (409 on conflict)."""
-        return self._write("PATCH", path, body, patient=patient, timeout=_TIMEOUT if patient else _SHORT_TIMEOUT)
+    def merge(self, path: str, body: Object, *, patient: bool = True, once: bool = False) -> Object:
+        """JSON merge patch. With ``metadata.resourceVersion`` in it, a compare-and-swap (409 on conflict).
+
+        Args:
+            once: Never send it again: what it was decided from may be too old by then. It has to be decided again.
+        """
+        timeout = _TIMEOUT if patient and not once else _SHORT_TIMEOUT
+        return self._write("PATCH", path, body, patient=patient, once=once, timeout=timeout)
 
     def delete(self, path: str, options: Object | None = None, *, patient: bool = True) -> Object:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
@@ -156,10 +161,11 @@ class Cluster:
         *,
         patient: bool = True,
         decided: bool = False,
+        once: bool = False,
         timeout: tuple[float, float] = _TIMEOUT,
     ) -> Object:
-        decided = decided or "resourceVersion" in (body.get("metadata") or {})
-        seconds = min(self._api_timeout, _DECISION) if decided else self._api_timeout
+        decided = decided or once or "resourceVersion" in (body.get("metadata") or {})
+        seconds = 0 if once else min(self._api_timeout, _DECISION) if decided else self._api_timeout
         retries = Patience.of(seconds) if patient else None
         query = {"dryRun": "All"} if self.dry_run else {}
         try:
@@ -188,7 +194,7 @@ class Cluster:
         if method == "DELETE" or not ((away and decided and self._api_timeout > 0) or (conflict and doubtful)):
             raise failure
         present = self.find(_place(method, path, body))
-        if present is not None and contains(present, _lasting(method, body)):
+        if present is not None and _is_written(method, present, body):
             return present
         if conflict:
             raise failure
@@ -260,10 +266,19 @@ def _place(method: str, path: str, body: Object) -> str:
     return f"{path}/{body['metadata']['name']}" if method == "POST" else path
 
 
+def _is_written(method: str, present: Object, body: Object) -> bool:
+    """Whether an object has what was written, and after a PUT nothing that was left out."""
+    wanted = _lasting(method, body)
+    if not contains(present, wanted):
+        return False
+    return method != "PUT" or contains(wanted, _lasting(method, {key: present[key] for key in body if key in present}))
+
+
 def _lasting(method: str, body: Object) -> Object:
     """What an object has after a write, but for what the server itself keeps in it."""
-    kept = ("labels", "annotations") if method == "PUT" else tuple(set(body["metadata"]) - {"resourceVersion"})
-    return {**body, "metadata": {key: value for key, value in body["metadata"].items() if key in kept}}
+    metadata = body.get("metadata") or {}
+    kept = ("labels", "annotations") if method == "PUT" else tuple(set(metadata) - {"resourceVersion"})
+    return {**body, "metadata": {key: value for key, value in metadata.items() if key in kept}}
 
 
 def _content(method: str, path: str, answer: Any) -> Object:

@@ -69,8 +69,17 @@ class Look:
         Raises:
             Stale: The look is too old.
         """
-        if steady() > self.until:
-            raise Stale(f"The last look at the node is older than {GOOD_FOR:.0f} s.")
+        check(self.began)
+
+
+def check(began: float) -> None:
+    """Call this directly before an act that was decided from what was seen since then.
+
+    Raises:
+        Stale: That is too long ago.
+    """
+    if steady() > began + GOOD_FOR:
+        raise Stale(f"The last look at the node is older than {GOOD_FOR:.0f} s.")
 
 
 def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id: str = "", down: bool = False) -> Look:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from . import _capi, _claim, _event, _gate, _node, _run
+from . import _capi, _claim, _event, _gate, _last_look, _node, _run
 from . import _deletion_hook_rules as hooks
 from . import _machine_guard as rules
 from . import _machine_guard_node as nodes
@@ -42,7 +42,7 @@ class _Work:
 
     def write(self) -> Result:
         with _run.heartbeat(self._management, self._run):
-            before, after, record, state = retry_conflicts(self._attempt)
+            before, after, record, state = _last_look.repeat(lambda: retry_conflicts(self._attempt))
         if self._params.get("result") and not self._context.check_mode:
             self._leave(after or before)
             if record["result"] == FAILED and after is not None:
@@ -56,7 +56,7 @@ class _Work:
 
     def _attempt(self) -> tuple[Object | None, Object | None, dict[str, Any], str]:
         """Read, decide, write with the resourceVersion that was read."""
-        params, guard = self._params, self._guard
+        params, guard, began = self._params, self._guard, _last_look.steady()
         machine = self._management.find(self._place.path)
         if machine is None:
             return None, None, self._of_one_that_is_gone(), rules.NODE_GONE
@@ -93,7 +93,11 @@ class _Work:
         )
         record = rules.advance(record, change, self._base, self._management.now())
         changes[MACHINE_GUARD] = rules.written(machine, guard.hook, record)
-        return machine, self._management.merge(self._place.path, KINDS[MACHINE].patch(machine, changes)), record, state
+        patch, releases = KINDS[MACHINE].patch(machine, changes), result == RELEASED
+        if releases:
+            # Without its hook, Cluster API may end the machine at once.
+            _last_look.check(began)
+        return machine, self._management.merge(self._place.path, patch, once=releases), record, state
 
     def _of_one_that_is_gone(self) -> dict[str, Any]:
         if not self._params.get("result"):

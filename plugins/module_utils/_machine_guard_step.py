@@ -65,7 +65,13 @@ class _Work:
         self._end_turns_before()
         due = float("inf")
         while True:
-            found = self._follow(Deadline(min(self._deadline.left, due)))
+            try:
+                found = self._follow(Deadline(min(self._deadline.left, due)))
+            except Outdated:
+                # The server was away, and no news is on its way: list and decide again.
+                if self._deadline.passed:
+                    raise
+                continue
             if found is not None:
                 return found
             if self._deadline.passed or self._context.check_mode:

@@ -76,8 +76,9 @@ def begin(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) ->
     entry = {**entry, "runs": [*others, wish.run], "seen": now.isoformat(), "unfinished": False}
     if known and not others:
         entry["failures"] = _still_failed(ledger, entry["failures"], wish.nodes)
-        # Those that are not named are tried again, too.
-        entry.pop("left_out", None)
+        if not entry["failures"]:
+            # Those that are not named are tried again, too.
+            entry.pop("left_out", None)
     ledger = with_entry(ledger, entry)
     taken = _passing(ledger, operation, wish, live)
     slots = {

@@ -196,21 +196,29 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     _evidence.check(evidence, node=name, boot_id=_node.boot_id(node), now=cluster.now())
     if evidence["kind"] == _evidence.ATTESTATION:
         _evidence.check_statement(str(evidence["statement"]), name, map(_node.name, cluster.items(paths.NODES)))
-    found = _second_look.look(context.management, node, evidence)
+    found, since = _second_look_at(context, node, evidence)
     if _check_silence(cluster, name, evidence):
         # The kubelet's silence took a while, and the machine may be on by now.
-        found = _second_look.look(context.management, node, evidence)
-    look = _last_look.Look(seen, _last_look.steady())
+        found, since = _second_look_at(context, node, evidence)
     facts = _evidence.record(
         evidence, found, node=name, boot_id=_node.boot_id(node), looked_at=to_text(cluster.now()), run=run
     )
     if seen.overridden:
         facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
-    look.check()
+    _last_look.check(since)
     if taint and (record is None or record.get("taint") == "found"):
         # Whoever put it there takes it off again.
-        return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}))
-    return _Change(node, _write(cluster, node, rules.with_taint(node, params["value"], cluster.now()), facts))
+        return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}, once=True))
+    taints = rules.with_taint(node, params["value"], cluster.now())
+    return _Change(node, _write(cluster, node, taints, facts, once=True))
+
+
+def _second_look_at(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """What is seen now, and since when that counts."""
+    began = _last_look.steady()
+    found = _second_look.look(context.management, node, evidence)
+    # A command may run for longer than a look is good for, and says at its end what is so.
+    return found, _last_look.steady() if evidence["kind"] == _evidence.COMMAND else began
 
 
 def _live_slot(cluster: Cluster, name: str, run: str) -> Any:
@@ -348,7 +356,12 @@ def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline, contents
 
 
 def _write(
-    cluster: Cluster, node: Object, taints: list[dict[str, Any]] | None, record: Mapping[str, Any] | None
+    cluster: Cluster,
+    node: Object,
+    taints: list[dict[str, Any]] | None,
+    record: Mapping[str, Any] | None,
+    *,
+    once: bool = False,
 ) -> Object:
     """Taints, where given, and evidence in one write, over the very version that was looked at."""
     text = json.dumps(bounded(record), sort_keys=True) if record else None
@@ -356,7 +369,7 @@ def _write(
     body: dict[str, Any] = {"metadata": metadata}
     if taints is not None:
         body["spec"] = {"taints": taints or None}
-    return cluster.merge(paths.node(_node.name(node)), body)
+    return cluster.merge(paths.node(_node.name(node)), body, once=once)
 
 
 def _result(change: _Change, contents: _Contents, deadline: Deadline) -> Result:

@@ -56,7 +56,8 @@ class Patience(Retry):
     def of(cls, seconds: float) -> Patience:
         return cls(
             total=None,
-            redirect=5,
+            redirect=0,
+            raise_on_redirect=False,
             allowed_methods=None,
             status_forcelist=_PASSING,
             raise_on_status=False,

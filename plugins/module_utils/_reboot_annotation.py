@@ -184,7 +184,7 @@ class _Work:
                 overridden=_named(look.overridden),
             )
         look.check()
-        return _Change(host, self._write(host, value, written))
+        return _Change(host, self._write(host, value, written, once=True))
 
     def _is_of_this_boot(self, written: Written) -> bool:
         """Whether a key was written for this node, and in its present boot, as far as that is known."""
@@ -387,16 +387,16 @@ class _Work:
 
     # -- both
 
-    def _write(self, host: Object, value: str | None, written: Written | None) -> Object:
+    def _write(self, host: Object, value: str | None, written: Written | None, *, once: bool = False) -> Object:
         changes = {
             _reboot_key.annotation(self._key): value,
             REBOOT_KEYS: rules.records_with(host, self._key, written),
         }
-        return self._merge(host, changes)
+        return self._merge(host, changes, once=once)
 
-    def _merge(self, host: Object, annotations: dict[str, str | None]) -> Object:
+    def _merge(self, host: Object, annotations: dict[str, str | None], *, once: bool = False) -> Object:
         metadata = {"resourceVersion": host["metadata"]["resourceVersion"], "annotations": annotations}
-        return self._management.merge(self._target.path, {"metadata": metadata})
+        return self._management.merge(self._target.path, {"metadata": metadata}, once=once)
 
     def _refused(self, host: Object, why: str, code: str) -> Refused:
         return Refused(

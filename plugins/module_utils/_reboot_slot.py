@@ -75,6 +75,7 @@ class _Taking:
         self._policy = policy
         self._deadline = Deadline(params["wait_timeout"])
         self._before = Ledger()
+        self._looked = False
         # What fills the budget and is worked on by nobody.
         self._standing = Standing()
         # When a slot of the group was last taken or given back.
@@ -89,7 +90,8 @@ class _Taking:
                 decision = self._wait(decision)
         name = self._params["name"]
         before = self._before.slots.get(name)
-        if before is None and not self._check_mode:
+        # One that this run had before may come from a write whose answer was lost.
+        if (before is None or before.run == (self._params.get("run") or "")) and not self._check_mode:
             self._keep_out_of_two_groups()
         return {
             "changed": before != decision.ledger.slots[name],
@@ -162,9 +164,9 @@ class _Taking:
             decision = replace(decision, outcome=WAIT)
         if decision.outcome == GRANTED and decision.ledger != ledger:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
-        if ledger.slots != self._before.slots:
+        if self._looked and ledger.slots != self._before.slots:
             self._went_on = self._deadline.elapsed
-        self._before = ledger
+        self._looked, self._before = True, ledger
         return decision
 
     def _passes(self, decision: Decision) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _bare_metal_host as hosts
-from . import _command, _evidence, _metal3, _node, _redfish
+from . import _command, _evidence, _machine, _metal3, _node, _redfish
 from ._cluster import Cluster, Object
 from ._errors import NotFound
 
@@ -45,8 +45,11 @@ def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dic
     written = hosts.written_of(host, evidence["key"])
     if written and written.node not in ("", name):
         raise _evidence.not_true(name, f"its key on BareMetalHost {full_name} is for node {written.node}", "other_host")
-    if written and written.boot_id and written.boot_id != (evidence.get("boot_id") or written.boot_id):
-        raise _evidence.not_true(name, f"the key on BareMetalHost {full_name} was written anew since", "new_boot")
+    if written and written.boot_id and written.boot_id != _node.boot_id(node):
+        # A Node keeps the boot ID of its last boot while its machine is off.
+        raise _evidence.not_true(
+            name, f"the key on BareMetalHost {full_name} was written for another boot ({written.boot_id})", "new_boot"
+        )
     off = hosts.off(host, evidence["key"])
     if not off.believed:
         code = "not_off" if off.datable else "not_datable"
@@ -65,6 +68,13 @@ def _check_whose(management: Cluster, node: Object, host: Object, evidence: Mapp
         if evidence.get("node") != name:
             raise _evidence.not_true(
                 name, f"it does not say of which node it is, and {error.message}", "other_host"
+            ) from error
+        _node_name, machine = _metal3.claimed_by(management, host)
+        if machine and _machine.relation(node, machine) == _machine.FOREIGN:
+            raise _evidence.not_true(
+                name,
+                f"it is of BareMetalHost {hosts.full_name(host)}, which is another Node's of the same name",
+                "other_host",
             ) from error
         return
     if found["metadata"]["uid"] != host["metadata"]["uid"]:

@@ -98,7 +98,11 @@ MUTANTS = [
         "budget-node-in-two-groups",
         1,
         "Two groups give one node a slot at the same instant.",
-        Code("_Taking.run", "before is None and not self._check_mode", "False"),
+        Code(
+            "_Taking.run",
+            "(before is None or before.run == (self._params.get('run') or '')) and not self._check_mode",
+            "False",
+        ),
         "tests/integration/test_slots.py::test_two_groups_race_for_one_node",
     ),
     Mutant(

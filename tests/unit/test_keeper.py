@@ -18,6 +18,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ansible_collections.holdfast.kubernetes.plugins.action import node_claim
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _keeper
 
@@ -267,3 +268,15 @@ def test_a_worker_whose_controller_went_before_its_task_began():
         until(lambda: has_ended(worker), "the worker lives on")
         # Whoever adopted it is not its controller.
         assert controller.stdout.read() == b""
+
+
+@pytest.mark.parametrize(("state", "kept"), [("present", ["4711"]), ("absent", [])])
+def test_only_a_claim_that_is_taken_is_kept_up(monkeypatch, state, kept):
+    started = []
+    monkeypatch.setattr(_keeper, "start", lambda _options, run: started.append(run))
+    monkeypatch.setattr(node_claim.ApiActionModule, "run", lambda *_arguments: {"claim": {"run": "another"}})
+    action = node_claim.ActionModule.__new__(node_claim.ActionModule)
+    action.params, action._task = {"keep": True, "state": state, "run": "4711"}, SimpleNamespace(check_mode=False)
+    action.run()
+
+    assert started == kept

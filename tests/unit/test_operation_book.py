@@ -73,6 +73,13 @@ class TestBegin:
         assert (made.operation, made.adopted) == ("old", True)
         assert made.ledger.operations[-1]["failures"] == {"charlie": "drain"}
 
+    def test_failures_without_a_name_count_on_with_those_that_do(self):
+        elsewhere = ledger(runs=[], unfinished=True, failures={"alfa": "boot", "charlie": "boot"}, left_out=3)
+        again = ledger(runs=[], unfinished=True, failures={"alfa": "boot"}, left_out=3)
+
+        assert begin(elsewhere, wish(), runs(run("two")), NOW).ledger.failed("old") == 4
+        assert begin(again, wish(), runs(run("two")), NOW).ledger.failed("old") == 0
+
     def test_a_failure_counts_on_while_its_slot_stands(self):
         left = ledger(slot("alfa", state=FAILED), runs=[], unfinished=True, failures={"alfa": "boot"})
 

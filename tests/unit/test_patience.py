@@ -236,6 +236,13 @@ def test_a_caller_with_a_loop_of_its_own_hears_of_it_at_once(api, cluster, metho
     assert api.seen == [method]
 
 
+def test_a_redirect_is_not_followed_and_said(api, cluster):
+    api.faults = [("GET", (301, {"Location": "/elsewhere"}))]
+    with pytest.raises(ApiFailure) as caught:
+        cluster.get(THING)
+    assert (caught.value.status, api.seen) == (301, ["GET"])
+
+
 def test_what_can_never_work_is_said_at_once(api, cluster):
     api.faults = [("PUT", (500, {}))]
     with pytest.raises(ApiFailure) as caught:
@@ -254,6 +261,25 @@ def test_someone_else_s_object_is_not_taken_for_ours(api, cluster):
     with pytest.raises(ApiFailure) as caught:
         write(cluster, "POST")
     assert caught.value.status == 409
+
+
+@pytest.mark.parametrize("place", ["data", "annotations"])
+def test_what_was_to_be_removed_and_is_there_was_not_written(api, cluster, place):
+    """The answers to the PUT that releases were lost, and it was not carried out."""
+    known = api.thing["data"] if place == "data" else api.thing["metadata"].setdefault("annotations", {})
+    known.update(holder="me")
+    released = cluster.get(THING)
+    (released["data"] if place == "data" else released["metadata"]["annotations"]).pop("holder")
+    api.faults = [("PUT", (503, {}))] * 1000
+    with pytest.raises(Outdated):
+        cluster.replace(THING, released)
+
+
+def test_what_was_removed_is_gone(api, cluster):
+    api.thing["data"]["holder"] = "me"
+    released = {**cluster.get(THING), "data": {}}
+    api.faults = [("PUT", "reset after"), *[("PUT", (503, {}))] * 1000]
+    assert cluster.replace(THING, released)["data"] == {}
 
 
 def test_a_conflict_without_a_doubt_is_one(api, cluster):
@@ -305,6 +331,24 @@ def test_a_change_that_is_lost_for_good_is_outdated(api, cluster):
     with pytest.raises(Outdated, match=r"503.*decided again") as caught:
         write(cluster, "PUT")
     assert (caught.value.status, caught.value.patience) == (409, LONG)
+
+
+def once(cluster: Cluster, version: str = "1") -> Any:
+    return cluster.merge(THING, {"metadata": {"resourceVersion": version}, "data": {"mine": "x"}}, once=True)
+
+
+@pytest.mark.parametrize("fault", [(429, {"Retry-After": "0"}), (503, {}), "reset before"], ids=str)
+def test_what_is_sent_once_is_decided_again(api, cluster, fault):
+    api.faults = [("PATCH", fault)]
+    with pytest.raises(Outdated):
+        once(cluster)
+    assert (api.seen, api.thing["data"]) == (["PATCH", "GET"], {})
+
+
+def test_what_is_sent_once_and_carried_out_is_done(api, cluster):
+    api.faults = [("PATCH", "reset after")]
+    assert once(cluster)["data"] == {"mine": "x"}
+    assert api.seen == ["PATCH", "GET"]
 
 
 def test_the_answer_that_came_too_late_still_counts(api, cluster):

@@ -20,6 +20,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import
     Held,
     InvalidInput,
     NotFound,
+    Outdated,
     Refused,
     TimedOut,
 )
@@ -58,6 +59,7 @@ class Server:
         }
         self.holds = []
         self.before_write = None
+        self.sent_once = []
         self.requests = 0
         self.dry_run = True
         self.serves_hosts = True
@@ -83,7 +85,8 @@ class Server:
             return [self.find(NODE)]
         return copy.deepcopy(self.holds)
 
-    def merge(self, path, patch):
+    def merge(self, path, patch, *, once=False):
+        self.sent_once.append(once)
         if self.before_write:
             act, self.before_write = self.before_write, None
             act()
@@ -280,6 +283,19 @@ class TestLastLook:
         with pytest.raises(CameBack):
             server.run(boot_id="b", not_ready=True)
         assert (len(looks), server.annotations) == (2, THEIRS)
+
+    def test_a_key_that_did_not_get_through_is_looked_at_again(self):
+        """It is not sent again by itself: a hold came while the API server was away."""
+        server = Server()
+
+        def away():
+            server.hold()
+            raise Outdated("The API server was away.", patience=0)
+
+        server.before_write = away
+        with pytest.raises(Held):
+            server.run()
+        assert (server.sent_once, server.annotations) == ([True], THEIRS)
 
     def test_looks_that_are_always_too_old(self, monkeypatch):
         server = Server()

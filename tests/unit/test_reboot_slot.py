@@ -214,3 +214,38 @@ def test_a_slot_says_that_its_node_is_claimed():
 
     assert store.ledger_of(api.config_map).slots["alfa"].claimed
     assert api.config_map["metadata"]["resourceVersion"] == "2"
+
+
+def test_what_stood_at_the_first_look_is_no_change(ask):
+    api = Api(Ledger(Policy(max_unavailable="2"), {"alfa": Slot("alfa", "other", "", "")}))
+    items = api.items
+
+    def slow(path, **selectors):
+        api.seconds += 5
+        return items(path, **selectors)
+
+    api.items = slow
+    found = ask(api, max_unavailable="2")
+
+    assert found["idle"] == found["waited"] > 0
+
+
+@pytest.mark.parametrize("run", ["", "another"])
+def test_a_slot_from_a_lost_answer_is_looked_at_in_two_groups(ask, run):
+    """A slot that another run left was looked at when it was given."""
+    api = Api(Ledger(Policy(), {"delta": Slot("delta", "kernel", run, "")}))
+    items = api.items
+
+    def with_another_group(path, **selectors):
+        if "configmaps" not in path or not api.looks:
+            return items(path, **selectors)
+        theirs = Ledger(Policy(), {"delta": Slot("delta", "kernel", "", "")})
+        return [{"metadata": {"name": "group.other"}, "data": theirs.to_data()}]
+
+    api.items = with_another_group
+    if run:
+        assert ask(api)["slot"]["group"] == "default"
+        return
+    with pytest.raises(Refused, match="slot of group other"):
+        ask(api)
+    assert not store.ledger_of(api.config_map).slots
