@@ -72,7 +72,7 @@ def test_an_unreachable_node_and_one_that_never_comes_back_stop_the_rest(rolling
         assert "Mend the connection, or leave the host out." in done.detail(deaf)
         assert f"Node {gone}" in done.detail(gone)
         assert (
-            "The node stays cordoned: see what is wrong with it, then run this again, which goes on with it."
+            "The node stays cordoned: see what is wrong with it, then run this again to continue."
             in done.detail(gone)
         )
         for name in rest:
