@@ -50,7 +50,8 @@ class Run:
         return seconds_between(from_text(self.renewed), now)
 
     def alive(self, now: datetime) -> bool:
-        return not self.ended and self.age(now) < DEAD_AFTER
+        # A time of the future would be believed until it has passed.
+        return not self.ended and abs(self.age(now)) < DEAD_AFTER
 
 
 def lease_name(run: str) -> str:
@@ -93,7 +94,7 @@ def live_and_passing(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
     runs = all_runs(cluster)
     now = cluster.now()
     live = frozenset(run.id for run in runs if run.alive(now))
-    recent = frozenset(run.id for run in runs if run.age(now) < DEAD_AFTER + PASSING_FOR)
+    recent = frozenset(run.id for run in runs if abs(run.age(now)) < DEAD_AFTER + PASSING_FOR)
     return live, recent - live
 
 

@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _cluster, _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
 
 MADE = "2026-05-04T03:02:01Z"
@@ -37,6 +38,13 @@ def test_an_absurd_sign_of_life_is_that_of_the_beginning(absurd):
     assert not found.alive(NOW)
 
 
+@pytest.mark.parametrize(("ahead", "alive"), [(60, True), (100, False), (10**9, False)])
+def test_a_sign_of_life_of_the_future_is_not_believed(ahead, alive):
+    found = _run.read(lease(renewTime=to_text(NOW + timedelta(seconds=ahead))))
+
+    assert found.alive(NOW) is alive
+
+
 class Gone:
     """An API server from which the Lease was taken away while a sign of life was on its way."""
 
@@ -48,7 +56,7 @@ class Gone:
     def now(self):
         return NOW
 
-    def merge(self, _path, _body, *, patient=True):
+    def merge(self, _path, _body, *, patient=True, once=False):
         self.touched.release()
         if self.made:
             raise NotFound("gone")
