@@ -24,6 +24,7 @@ from ._cluster import Cluster, Object
 from ._errors import ApiFailure, HoldfastError, NotFound
 from ._ledger_store import ensure_namespace
 from ._names import MANAGED_BY, NAMESPACE, RUN
+from ._watch import retry_conflicts
 
 DEAD_AFTER = 90.0
 # For so long after a run's death its slots are waited for by others of its operation: one of them takes them over.
@@ -50,7 +51,8 @@ class Run:
         return seconds_between(from_text(self.renewed), now)
 
     def alive(self, now: datetime) -> bool:
-        return not self.ended and self.age(now) < DEAD_AFTER
+        # A time of the future would be believed until it has passed.
+        return not self.ended and abs(self.age(now)) < DEAD_AFTER
 
 
 def lease_name(run: str) -> str:
@@ -93,7 +95,7 @@ def live_and_passing(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
     runs = all_runs(cluster)
     now = cluster.now()
     live = frozenset(run.id for run in runs if run.alive(now))
-    recent = frozenset(run.id for run in runs if run.age(now) < DEAD_AFTER + PASSING_FOR)
+    recent = frozenset(run.id for run in runs if abs(run.age(now)) < DEAD_AFTER + PASSING_FOR)
     return live, recent - live
 
 
@@ -117,13 +119,19 @@ def silent_since(run: str, runs: Collection[Run], now: datetime) -> list[str]:
 def touch(cluster: Cluster, run: str, *, patient: bool = True) -> Object:
     """Give a sign of life for a run that has begun and not ended.
 
-    One that is not ``patient`` fails at once where the API server is away: the next one has the time of then.
+    One that is not ``patient`` fails at once where the API server is away. Each try has the time of then: an old one,
+    sent late, would be written over that of another process of the run.
 
     Raises:
         NotFound: It has not, or it has.
     """
-    body = {"spec": {"renewTime": to_text(cluster.now())}}
-    return cluster.merge(paths.lease(NAMESPACE, lease_name(run)), body, patient=patient)
+
+    def attempt() -> Object:
+        body = {"spec": {"renewTime": to_text(cluster.now())}}
+        return cluster.merge(paths.lease(NAMESPACE, lease_name(run)), body, patient=patient, once=True)
+
+    touched: Object = retry_conflicts(attempt)
+    return touched
 
 
 def renew(cluster: Cluster, run: str, holder: str, *, patient: bool = True) -> Object:

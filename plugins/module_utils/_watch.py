@@ -243,7 +243,9 @@ def retry_conflicts(attempt: Callable[[], Any], *, seconds: float = 30) -> Any:
             # Time in which an attempt only waited for the API server leaves others.
             if error.status != 409 or (time.monotonic() - started >= limit and failures >= _ATTEMPTS):
                 raise
-            time.sleep(random.uniform(0, 0.2))  # noqa: S311 - no secret
+            # A server that is overloaded gets more and more time.
+            longest = _PAUSES[min(failures, len(_PAUSES)) - 1] if isinstance(error, Outdated) else 0.2
+            time.sleep(random.uniform(0, longest))  # noqa: S311 - no secret
 
 
 def passing(status: int) -> bool:

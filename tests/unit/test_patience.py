@@ -345,6 +345,13 @@ def test_what_is_sent_once_is_decided_again(api, cluster, fault):
     assert (api.seen, api.thing["data"]) == (["PATCH", "GET"], {})
 
 
+def test_a_change_without_metadata_is_decided_again(api, cluster):
+    """As signs of life are."""
+    api.faults = [("PATCH", (503, {}))]
+    with pytest.raises(Outdated):
+        cluster.merge(THING, {"data": {"mine": "x"}}, once=True)
+
+
 def test_what_is_sent_once_and_carried_out_is_done(api, cluster):
     api.faults = [("PATCH", "reset after")]
     assert once(cluster)["data"] == {"mine": "x"}

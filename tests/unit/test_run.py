@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _cluster, _run
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound, Outdated
 
 MADE = "2026-05-04T03:02:01Z"
 RENEWED = "2026-05-04T04:02:01.000000Z"
@@ -37,6 +38,38 @@ def test_an_absurd_sign_of_life_is_that_of_the_beginning(absurd):
     assert not found.alive(NOW)
 
 
+@pytest.mark.parametrize(("ahead", "alive"), [(60, True), (100, False), (10**9, False)])
+def test_a_sign_of_life_of_the_future_is_not_believed(ahead, alive):
+    found = _run.read(lease(renewTime=to_text(NOW + timedelta(seconds=ahead))))
+
+    assert found.alive(NOW) is alive
+
+
+class Away:
+    """An API server that was away when the first sign of life was sent."""
+
+    def __init__(self):
+        self.seconds, self.sent = 0, []
+
+    def now(self):
+        self.seconds += 20
+        return NOW + timedelta(seconds=self.seconds)
+
+    def merge(self, _path, body, *, patient=True, once=False):
+        assert once
+        self.sent.append(body["spec"]["renewTime"])
+        if len(self.sent) == 1:
+            raise Outdated("away", patience=0)
+        return body
+
+
+def test_each_try_has_the_time_of_then():
+    cluster = Away()
+    _run.touch(cluster, "4711")
+
+    assert cluster.sent == [to_text(NOW + timedelta(seconds=seconds)) for seconds in (20, 40)]
+
+
 class Gone:
     """An API server from which the Lease was taken away while a sign of life was on its way."""
 
@@ -48,7 +81,7 @@ class Gone:
     def now(self):
         return NOW
 
-    def merge(self, _path, _body, *, patient=True):
+    def merge(self, _path, _body, *, patient=True, once=False):
         self.touched.release()
         if self.made:
             raise NotFound("gone")
