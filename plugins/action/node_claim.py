@@ -20,7 +20,8 @@ class ActionModule(ApiActionModule):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         params = self.params
-        keeps = params is not None and params["keep"] and params["state"] == "present"
-        if keeps and result.get("claim") and not result.get("failed") and not self._task.check_mode:
+        if params is None or not (params["keep"] and params["state"] == "present"):
+            return result
+        if result.get("claim") and not result.get("failed") and not self._task.check_mode:
             _keeper.start({name: params.get(name) for name in NAMES}, params["run"])
         return result

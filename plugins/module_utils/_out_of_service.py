@@ -196,16 +196,16 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     _evidence.check(evidence, node=name, boot_id=_node.boot_id(node), now=cluster.now())
     if evidence["kind"] == _evidence.ATTESTATION:
         _evidence.check_statement(str(evidence["statement"]), name, map(_node.name, cluster.items(paths.NODES)))
-    found, since = _second_look_at(context, node, evidence)
+    found, looked = _second_look_at(context, node, evidence)
     if _check_silence(cluster, name, evidence):
         # The kubelet's silence took a while, and the machine may be on by now.
-        found, since = _second_look_at(context, node, evidence)
+        found, looked = _second_look_at(context, node, evidence)
     facts = _evidence.record(
         evidence, found, node=name, boot_id=_node.boot_id(node), looked_at=to_text(cluster.now()), run=run
     )
     if seen.overridden:
         facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
-    _last_look.check(since)
+    _last_look.check(looked)
     if taint and (record is None or record.get("taint") == "found"):
         # Whoever put it there takes it off again.
         return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}, once=True))
