@@ -214,7 +214,7 @@ class ActionModule(BuiltinReboot):
         """See that the node may be rebooted now; the gate last."""
         state = self._logind()
         if state.preparing_for_shutdown:
-            # Whoever asked for it, the node goes down.
+            # Whatever asked for it, the node goes down.
             self._sent = True
             raise Refused(
                 "A shutdown is in progress on the node already. Wait until it is over and see what started it.",
@@ -224,7 +224,7 @@ class ActionModule(BuiltinReboot):
             self._boot_id = state.boot_id
         elif state.boot_id != self._boot_id:
             raise Refused(
-                f"The node was rebooted by somebody else meanwhile (boot ID {state.boot_id}, it was {self._boot_id}). "
+                f"The node was rebooted by someone else meanwhile (boot ID {state.boot_id}, it was {self._boot_id}). "
                 "Run it again if it still needs a reboot.",
                 boot_id=state.boot_id,
             )

@@ -209,13 +209,13 @@ def written_of(host: Object, key: str) -> Written | None:
 
 
 def keys_written(host: Object) -> dict[str, Written]:
-    """What was kept of each key of ours that is on the host."""
+    """The record of each key of this collection that is on the host."""
     found = {request.key: written_of(host, request.key) for request in requests_of(host) if request.key}
     return {key: written for key, written in found.items() if written is not None}
 
 
 def former(host: Object, written: Written, consumer: str) -> str:
-    """Why a key of ours belongs to a life of the host that is over; empty where it does not.
+    """Why a key of this collection belongs to a past life of the host; empty where it does not.
 
     The host stays the machine of its Node only while it is provisioned for the same consumer. A key that outlives that
     would switch off the host's next life.

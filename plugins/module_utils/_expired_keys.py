@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Take keys of ours off BareMetalHosts that have begun another life: they would switch that off, too."""
+"""Remove this collection's keys from BareMetalHosts that have a new Machine: they would switch it off, too."""
 
 from __future__ import annotations
 

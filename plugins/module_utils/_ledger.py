@@ -215,7 +215,7 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
 
 
 def _full(outcome: Decision, fills: list[str], *, which: str = "", working: bool) -> Decision:
-    """There is no room: wait where somebody works on what fills the budget."""
+    """There is no room: wait while a run works on what fills the budget."""
     why = f"{which}{some(fills, separator='; ')}"
     return replace(outcome, why=why, outcome=WAIT) if working else replace(outcome, why=why, fills=tuple(fills))
 
@@ -278,7 +278,7 @@ def fail(
 def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
     """A run that has got the claim on a node says so on its slot; a slot that is not its own any more stays as it is.
 
-    Whoever takes the run for dead, and has seen the Node before it was claimed, has to read the ledger again.
+    A run that takes this one for dead, and read the Node before it was claimed, must read the ledger again.
     """
     slot = ledger.slots.get(node)
     if slot is None or slot.claimed or (slot.run, slot.operation, slot.state) != (run, operation, ACTIVE):

@@ -71,7 +71,7 @@ def _own(node: Object) -> dict[str, Any]:
         "ready": _node.ready(node),
         "boot_id": _node.boot_id(node),
         "unschedulable": _node.unschedulable(node),
-        # Whoever broke the record, it was one of ours.
+        # A record that someone broke still marks a cordon of this collection.
         "cordoned_by": str(cordoned.get("owner") or "") if cordoned else None,
         "shutdown_inhibited": (_node.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True",
         "inhibited_by": _node.inhibited_by(node),

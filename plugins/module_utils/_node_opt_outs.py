@@ -213,7 +213,7 @@ def _warn_of_others(context: Context, after: _State) -> None:
     record = _opt_outs.record_of(after.node)
     if record and record.node_health_check and not _opt_outs.is_told(_opt_outs.label_on_node(after.node)):
         context.warn(
-            f"Somebody has changed the label {EXCLUDE_FROM_REMEDIATION} of node {_node.name(after.node)} to "
+            f"Someone changed the label {EXCLUDE_FROM_REMEDIATION} of node {_node.name(after.node)} to "
             f"{_opt_outs.label_on_node(after.node)!r} meanwhile. It stays so: a NodeHealthCheck may fence the node."
         )
     if record and record.autoscaler and not _opt_outs.is_told(_opt_outs.on_node(after.node)):

@@ -39,7 +39,7 @@ class Outcome:
         """Never by the annotation: metal3 takes it away when the host is off, and so may anybody."""
         if self.came_back:
             return True
-        # A node that was rebooted by somebody else, while the annotation is still there, is about to be switched off.
+        # A node that was rebooted by someone else, while the annotation is still there, is about to be switched off.
         waiting = self.host is not None and rules.request_of(self.host, "") is not None
         return self.new_boot and self.host is not None and not waiting
 

@@ -13,7 +13,7 @@ description:
   - Gives a node a slot of its group, so that all runs, controllers and job slices together never take down more nodes than
     the group's budget allows. The slots stand in the ConfigMap C(group.GROUP) in the namespace C(holdfast); each change of
     it is a compare-and-swap.
-  - Waits for slots that somebody works on. Where what fills the budget is worked on by nobody, and has stood unchanged for
+  - Waits for slots that a run works on. Where no run works on what fills the budget, and that has stood unchanged for
     O(unhealthy_grace), it fails and names it.
   - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. A different one is refused while slots
     are taken, and replaces the old one otherwise.

@@ -365,7 +365,7 @@ def test_a_fence_command_that_fails_says_why_and_no_secrets(failovers, victim):
 
     assert done.results == {victim.name: "failed"}
     assert f"{fails}) for node {victim.name} ended with 3." in done.detail(victim.name)
-    # Whoever starts it reads what it said. Whoever may read Nodes does not.
+    # The user who starts it reads the output. Users who may read Nodes do not.
     said = f"no route to the BMC of bmc-{victim.name}"
     assert done.report["nodes"][0]["output"] == said
     assert said in done.output

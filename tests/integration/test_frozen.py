@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A controller that is stopped (SIGSTOP) between its last look at a node and the power-off of its machine.
 
-Meanwhile the node recovers, or another run has it, or somebody takes hold of it. After SIGCONT nothing goes out.
+Meanwhile the node recovers, or another run has it, or someone takes a hold on it. After SIGCONT nothing goes out.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def test_a_controller_that_is_paused_between_the_look_and_the_act(world, rolling
             other = boot_id(lab, name)
             ssh.go.touch()
         done = run.done(PATIENCE)
-        # Told apart by the boot ID: the run goes on with a node that was rebooted.
+        # Told apart by the boot ID: the run resumes a node that was rebooted.
         assert done.results == {name: "rebooted"}, done.output
         assert boots.ids == [before, other]
         assert boot_id(lab, name) == other

@@ -242,7 +242,7 @@ class Memory:
         self.renew(run)
         read = self._read.pop((run, name), None)
         if read is None or read.ledger is not self.ledger:
-            # Somebody was faster to write the ledger, so it is all read again.
+            # Another run wrote the ledger first, so all is read again.
             read = self._look()
         agreed = Policy(**policy)
         request = Request(name, operation, run, read.now, max_failed, count_others, read.live, read.passing)

@@ -558,7 +558,7 @@ MUTANTS = [
     Mutant(
         "others-deletion-hook-removed-by-the-guard",
         8,
-        "The guard removes a hook of the same name, whoever owns it.",
+        "The guard removes a hook of the same name that another owner has.",
         Code(
             "Guard.has",
             "_node.annotations_of(machine).get(self.key(point)) == self.owner",

@@ -189,7 +189,7 @@ def test_one_that_came_too_late_on_a_node_that_another_run_finished_ends_there(n
 
 
 def test_a_shutdown_that_is_in_progress_counts_as_sent(node):
-    """Whoever asked for it: the slot is not given back while the node goes down."""
+    """Whatever asked for it: the slot is not given back while the node goes down."""
     node.preparing = True
     with pytest.raises(Refused, match="in progress"):
         node.reboot()

@@ -24,7 +24,7 @@ NAMES = ["alfa", "bravo", "charlie", "delta"]
 
 
 class Api:
-    """Nodes and one ledger. Time passes where somebody waits for news; what happens then was told before."""
+    """Nodes and one ledger. Time passes while the code waits for news; what happens then was told before."""
 
     dry_run = False
 

@@ -148,7 +148,7 @@ class RealNode:
         return "node is shutting down" in self.ssh(f"journalctl --boot={boot} --no-pager --unit=kubelet")
 
     def was_cut_short(self) -> bool:
-        """Whether logind went on with the last shutdown although somebody still delayed it."""
+        """Whether logind continued the last shutdown although a lock still delayed it."""
         command = "journalctl --boot=-1 --no-pager --unit=systemd-logind"
         return "inhibitor timeout is reached" in self.ssh(command)
 
