@@ -30,7 +30,6 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
 OURS = "holdfast.dev/"
 LONG_AGO = "2020-01-01T00:00:00.000000Z"
 # So that no machine is too slow for what is to be alive.
-IN_LONG = "2100-01-01T00:00:00.000000Z"
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
 SKIP = "cluster.x-k8s.io/skip-remediation"
 ALL = {"cordon", "opt_outs", "claim", "record", "slot", "operation", "run"}
@@ -88,7 +87,8 @@ class Ward:
         self.world.cluster.merge(self.lease(name), {"spec": {"renewTime": LONG_AGO}})
 
     def live_on(self, name="one"):
-        self.world.cluster.merge(self.lease(name), {"spec": {"renewTime": IN_LONG}})
+        """The run gives signs of life until the end of the test."""
+        self.world.until_closed(_run.heartbeat(self.world.cluster, self.run_of(name)))
 
     def come_to_life(self, name="one"):
         _run.renew(self.world.cluster, self.run_of(name), "somebody")
@@ -118,8 +118,9 @@ class Ward:
         """All that could change by us; the taints of a node that is down come by themselves."""
         nodes = [self.world.node(name) for name in self.nodes]
         marks = [(item["metadata"].get("annotations"), item["spec"].get("unschedulable")) for item in nodes]
+        # A live run renews its Lease all the time; the doctor may only delete one.
         leases = [self.world.cluster.find(path) for path in self.world.made.objects if "/leases/" in path]
-        return marks, self.ledger(), leases
+        return marks, self.ledger(), [lease and lease["metadata"]["uid"] for lease in leases]
 
     def ours(self, node=None):
         annotations = self.world.node(node or self.first)["metadata"].get("annotations") or {}

@@ -114,10 +114,16 @@ class World:
         self.kubeconfig = kubeconfig
         self.pool = {"pool": namespace}
         self._recorders: list[Recorder] = []
+        self._open = contextlib.ExitStack()
         self._threads = ThreadPoolExecutor(max_workers=32)
         self._count = 0
 
+    def until_closed(self, context: contextlib.AbstractContextManager[Any]) -> Any:
+        """Enter a context that lasts until the end of the test."""
+        return self._open.enter_context(context)
+
     def close(self) -> None:
+        self._open.close()
         for recorder in self._recorders:
             recorder.stop()
         self._threads.shutdown(wait=True, cancel_futures=True)
