@@ -92,7 +92,7 @@ MUTANTS = [
         1,
         "A node that a dead run left cordoned has no slot, so one node more than the budget can go down.",
         Code("give_back", "ledger if cordoned else release(ledger, node)", "release(ledger, node)"),
-        "tests/unit/test_model_cases.py::test_a_slot_stays_on_a_node_that_a_killed_run_left_cordoned",
+        "tests/unit/test_ledger.py::TestGiveBack::test_of_a_node_that_is_cordoned_still_it_stays",
     ),
     Mutant(
         "budget-node-in-two-groups",
