@@ -109,8 +109,8 @@ def short_entry(entry: str) -> str:
 def reason_of(entries: Collection[str], room: int) -> tuple[str, int]:
     """The reason that names these holds in their order, and how many of them by their short entries.
 
-    Each is named, so that each can be confirmed, however many there are. The longest are shortened first: whoever has
-    a name of usual length does not lose it to others.
+    Each is named, so that each can be confirmed, however many there are. The longest are shortened first, so that
+    a name of usual length is not lost to others.
 
     Args:
         entries: Oldest first.

@@ -290,7 +290,7 @@ def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | 
     """Drop slots that stand for nothing any more.
 
     They are the failed ones of nodes that are Ready again with a new boot ID, and, where ``live`` says which runs live,
-    those of dead runs on nodes that bear nothing of ours: whoever had them had not begun, or another run finished. One
+    those of dead runs on nodes without marks of this collection: their runs had not begun, or another run finished. One
     under which a node was claimed stays: the Nodes may have been read before that.
     """
     known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]

@@ -72,7 +72,7 @@ class Fleet:
         self.judge = Judge()
         self.judge.begin(world.picture())
         self.boots = dict.fromkeys(nodes, 1)
-        # Nodes that came back by themselves: whoever was at work on one finds it rebooted by someone else.
+        # Nodes that came back by themselves: the run at work on one finds it rebooted by someone else.
         self.astray: set[str] = set()
         self.history: list[str] = []
 
