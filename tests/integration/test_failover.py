@@ -27,7 +27,6 @@ from lab.metal3.settings import Times
 from lab.patience import PATIENCE
 
 KEY = "reboot.metal3.io/holdfast-failover"
-OTHER = "reboot.metal3.io/somebody-else"
 TOLERANT = [{"operator": "Exists"}]
 
 
@@ -123,10 +122,8 @@ def test_by_metal3_there_and_back(failovers, victim, host, volumes):
     world = victim.world
     volumes.statefulset("db", 3)
     on_it = [name for name, pod in world.pods().items() if pod["spec"]["nodeName"] == victim.name]
-    host.annotate({OTHER: "gibberish", "theirs": " kept "})
+    host.annotate({"theirs": " kept "})
     before = victim.boot_id
-    # Nobody else may keep it off for good.
-    host.annotate({OTHER: None})
     victim.hang()
 
     done = failovers.run(victim.name, soft_timeout=0).good()
