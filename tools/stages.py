@@ -7,7 +7,7 @@ tools/stages.py lint|sanity|unit|integration|long|molecule|test|test-all
 
 Each stage prints what it did and its seconds; its whole output is kept in build/logs. A failure does not keep the
 later stages from running; the exit status is that of the first failure. The last line is `N passed, N failed`.
-The stages that need no lab run beside each other and beside the build of the lab. `test` runs the tests that are not
+The stages that need no lab, the build of the lab and Molecule run beside each other. `test` runs the tests that are not
 marked `long`, and one Molecule scenario. `test-all` runs everything. tools/measure.py reads what the stages leave.
 """
 
@@ -40,8 +40,8 @@ BIN = Path(sys.executable).parent
 # What the integration tests and the scenarios are written for.
 NODES = 3
 SIMULATED = 20
-# Processes that share the integration tests. With more, two cores are too busy for what real nodes do on time.
-AT_ONCE = 4
+# Processes that share the integration tests: one for each real node, one for Machines, and two for all other tests.
+AT_ONCE = 6
 # The lab has rules of its own.
 UNIT_TESTS = ["tests/unit", "tests/lab"]
 # It needs 100 CPU seconds, as much as all other sanity tests together.
@@ -383,6 +383,7 @@ class Lab:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        _running.add(self._setup)
 
     def up(self) -> int:
         if self.was_up:
@@ -393,13 +394,17 @@ class Lab:
                 say(f"  Waiting for the lab's programs and images (build/logs/{log_of('lab', 'setup').name}) ...")
             since = time.monotonic()
             status = self._setup.wait()
+            _running.discard(self._setup)
             say(f"  Waited {time.monotonic() - since:.1f} s for the lab's programs and images.")
             self._setup = None
             if status:
                 show_log(log_of("lab", "setup"))
                 return status
         self.ours = True
-        return self._command("up", "--nodes", str(NODES), "--simulated", str(SIMULATED), show=True)
+        status = self._command("up", "--nodes", str(NODES), "--simulated", str(SIMULATED))
+        if status:
+            show_log(log_of("lab", "up"))
+        return status
 
     def down(self) -> int:
         if self._setup:
@@ -421,14 +426,14 @@ def lab_down(lab: Lab) -> Result:
     return Result("lab down", failed=int(status != 0), status=status)
 
 
-def integration(options: argparse.Namespace) -> Result:
+def integration(options: argparse.Namespace, name: str = "integration", marks: str = "not long") -> Result:
     # Most of them wait for something most of the time.
-    selected = ["tests/integration", "-m", "not long", "-n", str(AT_ONCE)]
-    return pytest("integration", selected, shlex.split(options.pytest_args))
+    selected = ["tests/integration", "-m", marks, "-n", str(AT_ONCE)]
+    return pytest(name, selected, shlex.split(options.pytest_args))
 
 
 def long(options: argparse.Namespace) -> Result:
-    return pytest("long", ["tests/integration", "-m", "long"], shlex.split(options.pytest_args))
+    return integration(options, "long", "long")
 
 
 def molecule(options: argparse.Namespace) -> Result:
@@ -451,9 +456,12 @@ def molecule(options: argparse.Namespace) -> Result:
         shutil.rmtree(left)
     # From where galaxy.yml lies, or it does not read extensions/molecule/config.yml.
     chosen = [argument for name in wanted for argument in ("--scenario-name", name)] or ["--all"]
-    result.status = run(["molecule", "test", *chosen], log_of("molecule", "-".join(wanted)), env=env, show=True)
+    log = log_of("molecule", "-".join(wanted))
+    result.status = run(["molecule", "test", *chosen], log, env=env, show=options.stage not in TOGETHER)
     if result.status:
         result.failed = 1
+        if options.stage in TOGETHER:
+            result.notes.append(log.read_text(errors="replace").rstrip())
     else:
         result.passed = len(wanted or known)
     return result
@@ -525,7 +533,7 @@ def beside(
     def timed() -> Result:
         started = time.monotonic()
         result = work(options)
-        result.seconds = time.monotonic() - started
+        result.seconds = result.seconds or time.monotonic() - started
         return result
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -538,18 +546,34 @@ def beside(
             raise
 
 
-def without_lab(report: Report, options: argparse.Namespace) -> None:
-    """All stages that need no lab."""
-    with beside(sanity, options) as sanity_beside:
+def before_integration(report: Report, options: argparse.Namespace, lab: Lab) -> bool:
+    """All stages but the integration tests, beside each other; whether the lab is up after them."""
+    with contextlib.ExitStack() as stack:
+        sanity_beside = stack.enter_context(beside(sanity, options))
+        lab_beside = stack.enter_context(beside(lambda _options: lab_up(lab), options))
+
+        def molecule_on_lab(options: argparse.Namespace) -> Result:
+            if lab_beside(options).status:
+                return Result("molecule")
+            started = time.monotonic()
+            result = molecule(options)
+            result.seconds = time.monotonic() - started
+            return result
+
+        molecule_beside = stack.enter_context(beside(molecule_on_lab, options))
         report.stage("lint", lint, options)
         report.stage("unit", unit, options)
         report.stage("sanity", sanity_beside, options)
+        is_up = report.stage("lab up", lab_beside, options).status == 0
+        if is_up:
+            report.stage("molecule", molecule_beside, options)
+    return is_up
 
 
 WITHOUT_LAB = {"lint": lint, "sanity": sanity, "unit": unit}
 WITH_LAB = {"integration": integration, "long": long, "molecule": molecule}
-# What the commands for everybody consist of, beside the stages that need no lab.
-TOGETHER = {"test": ["integration", "molecule"], "test-all": ["integration", "long", "molecule"]}
+# What the commands for everyone end with, after all other stages.
+TOGETHER = {"test": ["integration"], "test-all": ["integration", "long"]}
 
 
 def main() -> int:
@@ -569,9 +593,11 @@ def main() -> int:
     try:
         with signals():
             lab.prepare()
-            if options.stage in TOGETHER:
-                without_lab(report, options)
-            if report.stage("lab up", lab_up, lab).status == 0:
+            if (
+                before_integration(report, options, lab)
+                if options.stage in TOGETHER
+                else report.stage("lab up", lambda _options: lab_up(lab), options).status == 0
+            ):
                 for name, work in stages.items():
                     report.stage(name, work, options)
     except Interrupted as interrupted:

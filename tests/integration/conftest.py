@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from integration.support.agent import NODES, Agent, agents_on, free
 from integration.support.ansible import Ansible
 from integration.support.faults import Proxy
 from integration.support.freezing import frozen
@@ -125,6 +126,20 @@ def proxy(world: World, lab: Lab, tmp_path: Path) -> Iterator[Proxy]:
 def freeze() -> Callable[[int], AbstractContextManager[list[int]]]:
     """Stops a process and all that it started."""
     return frozen
+
+
+@pytest.fixture(scope="module", params=NODES)
+def installed(request: pytest.FixtureRequest, lab: Lab, cluster: Cluster) -> Iterator[Agent]:
+    """The agent on one node, which is for the tests of one file alone until the last one of them."""
+    name = request.param
+    with node_turns(lab, [name]), agents_on(lab, cluster, (name,)) as found:
+        yield found[name]
+
+
+@pytest.fixture
+def agent(installed: Agent) -> Iterator[Agent]:
+    with free(installed) as found:
+        yield found
 
 
 @pytest.fixture

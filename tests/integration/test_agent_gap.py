@@ -8,12 +8,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from integration.support.agent import UNITS, agents_on, free, until
-from integration.support.turns import node_turns
+from integration.support.agent import UNITS, until
 
 pytestmark = pytest.mark.long
 
-NODES = ("node-1", "node-2")
 TIMES = 20
 
 # Tries to reboot and looks at the locks every 50 ms, until the file of its own is gone.
@@ -31,19 +29,6 @@ END
 rm -f /run/tries.log
 systemd-run --quiet --unit=tries --collect sh /run/tries.sh
 """
-
-
-@pytest.fixture(scope="module")
-def installed(lab, cluster):
-    """The agent on both nodes, which are for these tests alone until the last one of them."""
-    with node_turns(lab, NODES), agents_on(lab, cluster, NODES) as found:
-        yield found
-
-
-@pytest.fixture(params=NODES)
-def agent(request, installed):
-    with free(installed[request.param]) as found:
-        yield found
 
 
 def tries(agent):

@@ -9,14 +9,11 @@ import re
 import time
 
 import pytest
-from integration.support.agent import UNITS, agents_on, free, until
-from integration.support.turns import node_turns
+from integration.support.agent import NODES, UNITS, until
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import hold_entry
 
-# systemd 252 and systemd 257.
-NODES = ("node-1", "node-2")
 LONG_AGO = "2026-01-02T03:04:05.000000Z"
 
 # What a slip, a tool or a script does; each with a time-out, because one that works never returns.
@@ -36,19 +33,6 @@ ATTEMPTS = (
     "systemctl start systemd-poweroff.service",
 )
 SIGNALS = ("RTMIN+3", "RTMIN+4", "RTMIN+5", "INT")
-
-
-@pytest.fixture(scope="module")
-def installed(lab, cluster):
-    """The agent on both nodes, which are for these tests alone until the last one of them."""
-    with node_turns(lab, NODES), agents_on(lab, cluster, NODES) as found:
-        yield found
-
-
-@pytest.fixture(params=NODES)
-def agent(request, installed):
-    with free(installed[request.param]) as found:
-        yield found
 
 
 @pytest.fixture

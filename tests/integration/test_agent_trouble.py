@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from integration.support.agent import UNITS, agents_on, free, until
-from integration.support.turns import node_turns
+from integration.support.agent import UNITS, until
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import from_text
@@ -21,8 +20,8 @@ from lab.certificates import Authority
 
 pytestmark = pytest.mark.long
 
-NODES = ("node-1", "node-2")
-OLD = "node-1"
+# One systemd is as good as the other.
+on_one = pytest.mark.parametrize("installed", ["node-1"], indirect=True)
 CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 CUT = """[Unit]
 DefaultDependencies=no
@@ -36,26 +35,6 @@ ExecStart=iptables --insert OUTPUT --protocol tcp --dport 6443 --jump REJECT --r
 [Install]
 WantedBy=multi-user.target
 """
-
-
-@pytest.fixture(scope="module")
-def installed(lab, cluster):
-    """The agent on both nodes, which are for these tests alone until the last one of them."""
-    with node_turns(lab, NODES), agents_on(lab, cluster, NODES) as found:
-        yield found
-
-
-@pytest.fixture(params=NODES)
-def agent(request, installed):
-    with free(installed[request.param]) as found:
-        yield found
-
-
-@pytest.fixture
-def old(installed):
-    """Where one systemd is as good as the other."""
-    with free(installed[OLD]) as found:
-        yield found
 
 
 @pytest.fixture
@@ -110,44 +89,47 @@ def test_power_is_lost_while_held_and_the_api_is_away(agent, world):
 
 
 @pytest.mark.alone
-def test_the_api_server_is_stopped_and_its_history_is_gone(old, spaces):
+@on_one
+def test_the_api_server_is_stopped_and_its_history_is_gone(agent, spaces):
     first, second, third = spaces
-    old.hold(first)
-    old.until(f"{first}/me", "True")
-    with old.cut_off():
-        until(lambda: old.metrics()["holdfast_agent_api_up"] == 0)
-        old.hold(second)
-        old.let_go(first)
-        old.lab.stop_apiserver()
+    agent.hold(first)
+    agent.until(f"{first}/me", "True")
+    with agent.cut_off():
+        until(lambda: agent.metrics()["holdfast_agent_api_up"] == 0)
+        agent.hold(second)
+        agent.let_go(first)
+        agent.lab.stop_apiserver()
         time.sleep(20)
-        old.lab.start_apiserver()
-        old.hold(third)
+        agent.lab.start_apiserver()
+        agent.hold(third)
         # The server's memory begins after what the agent saw last.
-        assert old.locks() == [f"{first}/me"]
-    old.until(f"{second}/me,{third}/me", "True")
-    assert "The watch is begun anew" in old.journal() or "410" in old.journal()
-    until(lambda: old.locks() == sorted([f"{second}/me", f"{third}/me"]), old.locks)
+        assert agent.locks() == [f"{first}/me"]
+    agent.until(f"{second}/me,{third}/me", "True")
+    assert "The watch is begun anew" in agent.journal() or "410" in agent.journal()
+    until(lambda: agent.locks() == sorted([f"{second}/me", f"{third}/me"]), agent.locks)
 
 
-def test_a_rotated_certificate_is_read_again(old, lab, world):
-    kept = old.ssh(f"cat {CERTIFICATE}")
-    fresh = Authority(lab.paths.pki).client(f"system:node:{old.name}", ["system:nodes"])
+@on_one
+def test_a_rotated_certificate_is_read_again(agent, lab, world):
+    kept = agent.ssh(f"cat {CERTIFICATE}")
+    fresh = Authority(lab.paths.pki).client(f"system:node:{agent.name}", ["system:nodes"])
     try:
-        with old.cut_off():
-            until(lambda: old.metrics()["holdfast_agent_api_up"] == 0)
-            old.send("nothing\n", f"cat > {CERTIFICATE}")
+        with agent.cut_off():
+            until(lambda: agent.metrics()["holdfast_agent_api_up"] == 0)
+            agent.send("nothing\n", f"cat > {CERTIFICATE}")
             # A connection that is being made just now, with what was read before, must not come about.
-            until(lambda: "The certificates can't be read" in old.journal())
+            until(lambda: "The certificates can't be read" in agent.journal())
         rotated = (fresh.certificate + fresh.key).decode()
-        old.send(rotated, f"umask 077; cat > {CERTIFICATE}.new && mv {CERTIFICATE}.new {CERTIFICATE}")
-        until(lambda: old.metrics()["holdfast_agent_api_up"] == 1)
-        old.hold(world.namespace)
-        old.until(f"{world.namespace}/me", "True")
+        agent.send(rotated, f"umask 077; cat > {CERTIFICATE}.new && mv {CERTIFICATE}.new {CERTIFICATE}")
+        until(lambda: agent.metrics()["holdfast_agent_api_up"] == 1)
+        agent.hold(world.namespace)
+        agent.until(f"{world.namespace}/me", "True")
     finally:
-        old.send(kept, f"cat > {CERTIFICATE}")
+        agent.send(kept, f"cat > {CERTIFICATE}")
 
 
-def test_a_node_whose_clock_is_a_day_ahead(old, world):
+@on_one
+def test_a_node_whose_clock_is_a_day_ahead(agent, world):
     """Nodes of the lab share the machine's clock: what the agent asks is told a day more."""
     program = (
         "import runpy, sys, time; real = time.time; time.time = lambda: real() + 86400; "
@@ -156,20 +138,20 @@ def test_a_node_whose_clock_is_a_day_ahead(old, world):
     )
     unit = f'[Service]\nExecStart=\nExecStart=/usr/bin/python3 -I -B -c "{program}"\n'
     drop_in = "/etc/systemd/system/holdfast-agent.service.d"
-    old.send(unit, f"mkdir -p {drop_in} && cat > {drop_in}/skew.conf && systemctl daemon-reload")
+    agent.send(unit, f"mkdir -p {drop_in} && cat > {drop_in}/skew.conf && systemctl daemon-reload")
     try:
-        old.configure(alert_timeout=3600)
-        old.restart()
-        old.hold(world.namespace)
-        found = old.until(f"{world.namespace}/me", "True")
-        assert abs(from_text(found["lastTransitionTime"]) - old.cluster.now()) < timedelta(hours=12)
+        agent.configure(alert_timeout=3600)
+        agent.restart()
+        agent.hold(world.namespace)
+        found = agent.until(f"{world.namespace}/me", "True")
+        assert abs(from_text(found["lastTransitionTime"]) - agent.cluster.now()) < timedelta(hours=12)
         time.sleep(3)
-        assert [item for item in old.events() if world.namespace in item["message"]] == []
-        assert [value for name, value in old.metrics().items() if "overdue" in name] == [0]
+        assert [item for item in agent.events() if world.namespace in item["message"]] == []
+        assert [value for name, value in agent.metrics().items() if "overdue" in name] == [0]
     finally:
-        old.ssh(f"rm -r {drop_in}; systemctl daemon-reload")
-        old.configure()
-        old.restart()
+        agent.ssh(f"rm -r {drop_in}; systemctl daemon-reload")
+        agent.configure()
+        agent.restart()
 
 
 def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(agent, world):
@@ -191,56 +173,58 @@ def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(age
     agent.lab.wait_ready([agent.name])
 
 
-def test_held_too_long_is_told_once_and_nothing_is_released(old, world):
+@on_one
+def test_held_too_long_is_told_once_and_nothing_is_released(agent, world):
     hold = f"{world.namespace}/me"
 
     def told():
-        return [item for item in old.events() if hold in item["message"]]
+        return [item for item in agent.events() if hold in item["message"]]
 
-    old.configure(alert_timeout=3)
-    old.restart()
+    agent.configure(alert_timeout=3)
+    agent.restart()
     try:
-        old.hold(world.namespace)
-        old.until(f"{world.namespace}/me", "True")
+        agent.hold(world.namespace)
+        agent.until(f"{world.namespace}/me", "True")
         until(lambda: len(told()) == 1)
-        until(lambda: [value for name, value in old.metrics().items() if "overdue" in name] == [1])
+        until(lambda: [value for name, value in agent.metrics().items() if "overdue" in name] == [1])
         for _count in range(3):
-            old.restart()
+            agent.restart()
             time.sleep(3)
         # Also where it forgot.
-        old.ssh("rm /var/lib/holdfast-agent/alerts.json")
-        old.restart()
+        agent.ssh("rm /var/lib/holdfast-agent/alerts.json")
+        agent.restart()
         time.sleep(3)
         assert len(told()) == 1
-        assert old.locks() == [f"{world.namespace}/me"]
+        assert agent.locks() == [f"{world.namespace}/me"]
         # Acquired again, it may be told again.
-        old.hold(world.namespace)
+        agent.hold(world.namespace)
         until(lambda: len(told()) == 2)
     finally:
-        old.configure()
-        old.restart()
+        agent.configure()
+        agent.restart()
 
 
-def test_ten_thousand_leases_of_others_are_none_of_its_business(old, world):
+@on_one
+def test_ten_thousand_leases_of_others_are_none_of_its_business(agent, world):
     leases = paths.leases(world.namespace)
-    before = old.memory
+    before = agent.memory
 
     def make(number):
         spec = {"holderIdentity": "me", "acquireTime": "2026-01-02T03:04:05.000000Z"}
-        old.cluster.create(leases, {"metadata": {"name": f"other-{number}"}, "spec": spec})
+        agent.cluster.create(leases, {"metadata": {"name": f"other-{number}"}, "spec": spec})
 
     with ThreadPoolExecutor(max_workers=8) as pool:
         list(pool.map(make, range(10000)))
     try:
-        old.restart()
-        old.hold(world.namespace)
-        old.until(f"{world.namespace}/me", "True")
-        assert old.locks() == [f"{world.namespace}/me"]
-        assert old.memory < 40
-        assert old.memory < before + 3
+        agent.restart()
+        agent.hold(world.namespace)
+        agent.until(f"{world.namespace}/me", "True")
+        assert agent.locks() == [f"{world.namespace}/me"]
+        assert agent.memory < 40
+        assert agent.memory < before + 3
     finally:
         with contextlib.suppress(Exception):
-            old.cluster.delete(leases)
+            agent.cluster.delete(leases)
 
 
 # An API server in which one Lease is renewed without end: run on the node, as fast as the agent reads.
@@ -295,27 +279,28 @@ server.serve_forever()
 """
 
 
-def test_a_hundred_thousand_events_leave_no_trace_in_memory(old, lab):
+@on_one
+def test_a_hundred_thousand_events_leave_no_trace_in_memory(agent, lab):
     pair = Authority(lab.paths.pki).server("flood", [], ["127.0.0.1"])
-    old.send((pair.certificate + pair.key).decode(), "cat > /root/flood.pem")
-    old.send(FLOOD, "cat > /root/flood.py && systemd-run --quiet --collect --unit=flood python3 /root/flood.py")
+    agent.send((pair.certificate + pair.key).decode(), "cat > /root/flood.pem")
+    agent.send(FLOOD, "cat > /root/flood.py && systemd-run --quiet --collect --unit=flood python3 /root/flood.py")
     said = (
         'python3 -c "import ssl,urllib.request as u; c=ssl._create_unverified_context(); '
         "print(u.urlopen('https://127.0.0.1:7443/', context=c).read().decode())\""
     )
     try:
-        old.configure(
+        agent.configure(
             server="https://127.0.0.1:7443",
             certificate_authority="/etc/kubernetes/pki/ca.crt",
             client_certificate=CERTIFICATE,
             client_key=CERTIFICATE,
         )
-        old.restart()
-        until(lambda: json.loads(old.ssh(said))["sent"] == 100000)
-        until(lambda: old.locks() == ["apps/me"])
-        assert old.memory < 40
-        assert json.loads(old.ssh(said))["patches"] == 2
+        agent.restart()
+        until(lambda: json.loads(agent.ssh(said))["sent"] == 100000)
+        until(lambda: agent.locks() == ["apps/me"])
+        assert agent.memory < 40
+        assert json.loads(agent.ssh(said))["patches"] == 2
     finally:
-        old.ssh("systemctl stop flood")
-        old.configure()
-        old.restart()
+        agent.ssh("systemctl stop flood")
+        agent.configure()
+        agent.restart()

@@ -110,7 +110,7 @@ def test_outside_of_the_cluster(find, ansible, kubeconfig):
 @pytest.mark.parametrize("with_token", [True, False])
 def test_as_a_real_pod_sees_itself(world, lab, monkeypatch, tmp_path, with_token):
     """Its files are looked at in its place. Nodes of the lab are containers: their boot IDs are not the kernel's."""
-    world.pod("controller", "node-2", automountServiceAccountToken=with_token)
+    world.pod("controller", "node-3", automountServiceAccountToken=with_token)
     files = ["/proc/self/mountinfo", "/proc/net/fib_trie", "/proc/net/if_inet6", "/proc/sys/kernel/random/boot_id"]
     if with_token:
         files += [f"/var/run/secrets/kubernetes.io/serviceaccount/{name}" for name in ("token", "namespace")]
@@ -125,7 +125,7 @@ def test_as_a_real_pod_sees_itself(world, lab, monkeypatch, tmp_path, with_token
 
     assert found == {
         **NOWHERE,
-        "node": "node-2",
+        "node": "node-3",
         "pod": "controller",
         "namespace": world.namespace,
         "evidence": "uid",

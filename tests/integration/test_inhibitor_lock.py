@@ -138,7 +138,7 @@ def test_a_lock_stays_until_it_is_let_go(node):
     assert node.units == []
 
 
-@pytest.mark.long_on("node-1")
+@pytest.mark.long_on("node-2")
 def test_a_lock_takes_the_place_of_another_without_a_gap(node):
     (first,) = node.tasks(node.task())
     with node.watched() as seen:
@@ -158,7 +158,7 @@ def test_a_lock_takes_the_place_of_another_without_a_gap(node):
     assert node.units == [fourth["unit"]]
 
 
-@pytest.mark.long_on("node-1")
+@pytest.mark.long_on("node-2")
 def test_a_delay_does_not_refuse(node):
     (taken,) = node.tasks(node.task(mode="delay"))
 
@@ -172,7 +172,7 @@ def test_a_delay_does_not_refuse(node):
     assert taken["lock"] in info["locks"]
 
 
-@pytest.mark.long_on("node-1")
+@pytest.mark.long_on("node-2")
 def test_what_is_refused_leaves_the_node_as_it_is(node):
     unit = f"holdfast-lock-{node.lock}.service"
     node.ssh(f"systemd-run --quiet --unit={unit} sleep infinity")
@@ -203,7 +203,7 @@ def test_what_is_refused_leaves_the_node_as_it_is(node):
         assert "must be one" in result["msg"]
 
 
-@pytest.mark.long_on("node-1")
+@pytest.mark.long_on("node-2")
 def test_callers_at_once_leave_one_lock(node, lab, ansible):
     real = yaml.safe_load(lab.inventory.read_text())["all"]["children"]["real"]
     host = {**real["vars"], **real["hosts"][node.name]}
@@ -219,7 +219,7 @@ def test_callers_at_once_leave_one_lock(node, lab, ansible):
     assert len(node.units) == 1
 
 
-@pytest.mark.long_on("node-1")
+@pytest.mark.long_on("node-2")
 def test_the_distribution_s_python_is_used(node):
     python = f"/run/test-{node.lock}"
     node.ssh(f"python3 -m venv --without-pip {python}")

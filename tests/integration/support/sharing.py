@@ -10,10 +10,14 @@ import re
 from xdist.scheduler import LoadScopeScheduling
 
 REAL_NODES = ("node-1", "node-2", "node-3")
-# Each changes real nodes as a whole: installs an agent, takes locks, reboots. Their tests build on each other. A test
-# has the nodes that its parameters name, otherwise the one that stands here, and all of them where none does.
+# Tests of real nodes, by the beginning of their ids: they install an agent, take locks, reboot. Those of one file build
+# on each other. A test has the nodes that its parameters name, else the node below, else all nodes.
 _REAL = {
-    "test_agent_": "",
+    "test_agent_gap": "",
+    "test_agent_holds": "",
+    "test_agent_trouble": "",
+    "test_controller_node_info.py::test_as_a_real_pod": "node-3",
+    "test_drain.py::TestRealPods": "node-3",
     "test_failover_power": "",
     "test_failover_real": "",
     "test_graceful_shutdown.py": "node-1",
@@ -22,7 +26,9 @@ _REAL = {
     "test_inhibitor_lock": "node-1",
     "test_late_hold": "",
     "test_node_agent_role": "node-3",
+    "test_out_of_service.py::test_a_real_node": "node-3",
     "test_reboot.py": "",
+    "test_reboot_once": "node-1",
     "test_rolling_reboot_graceful": "node-1",
 }
 
@@ -58,7 +64,7 @@ class Sharing(LoadScopeScheduling):
 def _own_nodes(nodeid: str) -> tuple[str, ...] | None:
     """The nodes of a test; empty where it has all of them, ``None`` where it is no test of real nodes alone."""
     for start, node in _REAL.items():
-        if _module(nodeid).startswith(start):
+        if nodeid.partition("[")[0].rpartition("/")[2].startswith(start):
             named = re.findall(r"\bnode-\d\b", nodeid.partition("[")[2])
             return tuple(dict.fromkeys(named)) or ((node,) if node else ())
     return None
