@@ -372,10 +372,8 @@ class Lab:
         log = log_of("lab", "setup")
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as output:
-            # The checks in the foreground go first; they are what somebody waits for.
-            nice = ["nice"] if shutil.which("nice") else []
             self._setup = subprocess.Popen(
-                [*nice, sys.executable, "-m", "lab", "setup", "--all", f"--nodes={NODES}", f"--simulated={SIMULATED}"],
+                [sys.executable, "-m", "lab", "setup", "--all", f"--nodes={NODES}", f"--simulated={SIMULATED}"],
                 cwd=CHECKOUT,
                 env=environment(PYTHONPATH=str(CHECKOUT / "tests")),
                 stdin=subprocess.DEVNULL,
