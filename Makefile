@@ -1,4 +1,5 @@
-# Everything that is made lives under build/. `make` alone says what there is.
+# Everything that is made lives under build/, and what the lab is built of in ~/.cache/holdfast-lab. `make` alone says
+# what there is.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

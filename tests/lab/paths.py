@@ -15,7 +15,7 @@ CHECKOUT = PACKAGE.parent.parent
 
 @dataclass(frozen=True)
 class Paths:
-    """The directory of one lab. What is costly to make lies in the cache instead, and outlives it."""
+    """The directory of one lab. What is costly to make lies in the user's cache instead: all checkouts share it."""
 
     root: Path
     cache: Path
@@ -24,7 +24,7 @@ class Paths:
     def default(cls) -> Paths:
         """The lab of this checkout, unless HOLDFAST_LAB (and HOLDFAST_LAB_CACHE) say otherwise."""
         root = os.environ.get("HOLDFAST_LAB") or CHECKOUT / "build" / "lab"
-        cache = os.environ.get("HOLDFAST_LAB_CACHE") or CHECKOUT / "build" / "cache"
+        cache = os.environ.get("HOLDFAST_LAB_CACHE") or Path.home() / ".cache" / "holdfast-lab"
         return cls(Path(root).resolve(), Path(cache).resolve())
 
     @property

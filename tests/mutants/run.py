@@ -47,7 +47,6 @@ class Copy:
             ANSIBLE_COLLECTIONS_PATH=str(folder),
             # Two versions of a file within one second look the same to Python's cache.
             PYTHONDONTWRITEBYTECODE="1",
-            HOLDFAST_LAB_CACHE=os.environ.get("HOLDFAST_LAB_CACHE") or str(CHECKOUT / "build/cache"),
             # The same examples each time.
             HYPOTHESIS_PROFILE="ci",
         )
