@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import NAMES
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.modules import failover_step
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _keeper
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._api_action import ApiActionModule

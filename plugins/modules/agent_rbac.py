@@ -68,9 +68,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._agent_rbac import agent_rbac
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.agent_rbac import agent_rbac
 
 OPERATION = agent_rbac
 SPEC: dict[str, Any] = {

@@ -142,9 +142,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options, management_option
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._deletion_hook_info import deletion_hook_info
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.hook_info import deletion_hook_info
 
 OPERATION = deletion_hook_info
 SPEC: dict[str, Any] = {

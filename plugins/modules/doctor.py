@@ -160,12 +160,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
     auth_options,
     management_option,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import doctor
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.doctor import doctor
 
 OPERATION = doctor
 SPEC: dict[str, Any] = {

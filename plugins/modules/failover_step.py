@@ -179,9 +179,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover_step import failover_step
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.steps import failover_step
 
 OPERATION = failover_step
 SPEC: dict[str, Any] = {

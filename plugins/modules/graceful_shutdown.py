@@ -178,8 +178,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._graceful_shutdown import graceful_shutdown
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_face import execute, go_where_dbus_is
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.runner import execute, go_where_dbus_is
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.configure import graceful_shutdown
 
 OPERATION = graceful_shutdown
 SPEC: dict[str, Any] = {

@@ -218,8 +218,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._graceful_shutdown_info import graceful_shutdown_info
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_face import execute, go_where_dbus_is
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.runner import execute, go_where_dbus_is
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.info import graceful_shutdown_info
 
 OPERATION = graceful_shutdown_info
 SPEC: dict[str, Any] = {

@@ -173,8 +173,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._inhibitor_lock import inhibitor_lock
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_face import execute, go_where_dbus_is
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.lock import inhibitor_lock
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.runner import execute, go_where_dbus_is
 
 OPERATION = inhibitor_lock
 SPEC: dict[str, Any] = {

@@ -151,11 +151,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options, management_option
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._deletion_hook_rules import POINTS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard import RESULTS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard_record import machine_guard_record
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import POINTS
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.record import machine_guard_record
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.rules import RESULTS
 
 OPERATION = machine_guard_record
 SPEC: dict[str, Any] = {

@@ -221,11 +221,14 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options, management_option
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._deletion_hook_rules import POINTS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard import DEADLINE, IDLE, NEVER
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard_step import machine_guard_step
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import POINTS
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.rules import DEADLINE, IDLE, NEVER
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.steps import machine_guard_step
 
 OPERATION = machine_guard_step
 _KINDS = ["MachineDeployment", "MachineSet", "KubeadmControlPlane"]

@@ -214,9 +214,9 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_blockers import node_blockers
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.blockers import node_blockers
 
 OPERATION = node_blockers
 PODS: dict[str, Any] = {

@@ -436,12 +436,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
     auth_options,
     management_option,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._out_of_service import out_of_service
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.taint import out_of_service
 
 OPERATION = out_of_service
 _EVIDENCE: dict[str, dict[str, Any]] = {

@@ -131,10 +131,10 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._operation_book import ADOPT_WITHIN
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_operation import reboot_operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import ADOPT_WITHIN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operations import reboot_operation
 
 OPERATION = reboot_operation
 SPEC: dict[str, Any] = {

@@ -15,7 +15,7 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
 

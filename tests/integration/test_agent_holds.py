@@ -12,8 +12,8 @@ import pytest
 from integration.support.agent import UNITS, agents_on, free, until
 from integration.support.turns import node_turns
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import hold_entry
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.bounds import hold_entry
 
 # systemd 252 and systemd 257.
 NODES = ("node-1", "node-2")
