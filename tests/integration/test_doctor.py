@@ -16,7 +16,7 @@ from integration.support import machines
 from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import doctor as doctor_module
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
@@ -59,7 +59,7 @@ class Ward:
         return f"{name}-{self.group}"
 
     def lease(self, name):
-        path = paths.lease("holdfast", runs.lease_name(self.run_of(name)))
+        path = paths.lease("holdfast", run_rules.lease_name(self.run_of(name)))
         if path not in self.world.made.objects:
             self.world.made.objects.append(path)
         return path

@@ -17,7 +17,7 @@ import pytest
 from integration.support.group import until
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
 from lab.patience import PATIENCE
 
 KEEPER = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._keeper"
@@ -41,7 +41,7 @@ class Watched:
     def __init__(self, world):
         self.world = world
         self.run = f"keeper-{world.namespace}"
-        self.path = paths.lease("holdfast", runs.lease_name(self.run))
+        self.path = paths.lease("holdfast", run_rules.lease_name(self.run))
         world.made.objects.append(self.path)
         runs.renew(world.cluster, self.run, "somebody")
         self.controller = subprocess.Popen(["sleep", "600"])
@@ -119,7 +119,7 @@ def keepers(group):
 
 def test_a_worker_starts_one_that_outlives_it_and_ends_with_the_controller(world):
     run = f"keeper-{world.namespace}"
-    world.made.objects.append(paths.lease("holdfast", runs.lease_name(run)))
+    world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))
     runs.renew(world.cluster, run, "somebody")
     arguments = json.dumps([{"kubeconfig": world.kubeconfig}, run])
     command = [sys.executable, "-c", CONTROLLER, arguments]

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Follower
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import blockers as blockers_module
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_blockers
 from lab import prometheus as lab_prometheus
@@ -228,7 +228,7 @@ class TestWaitingForPods:
         monkeypatch.setattr(runs, "RENEW_EVERY", 0.1)
         world.pod("job", node, "backup")
         run = f"run-{world.namespace}"
-        seen = world.record(paths.leases("holdfast"), field_selector=f"metadata.name={runs.lease_name(run)}")
+        seen = world.record(paths.leases("holdfast"), field_selector=f"metadata.name={run_rules.lease_name(run)}")
         waiting = world.start(node_blockers, name=node, pods=BACKUP, wait_timeout=PATIENCE, run=run, holder="me@here")
 
         assert watched.acquire(timeout=PATIENCE)
@@ -247,7 +247,7 @@ class TestWaitingForPods:
 
         assert not result.get("failed")
         assert named(result) == [("pod", world.namespace, "job")]
-        assert world.cluster.find(paths.lease("holdfast", runs.lease_name(run))) is None
+        assert world.cluster.find(paths.lease("holdfast", run_rules.lease_name(run))) is None
 
 
 class TestAlerts:

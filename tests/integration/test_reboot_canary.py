@@ -11,8 +11,8 @@ from datetime import timedelta
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import from_text
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import canary
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_operation, reboot_canary
 from lab.patience import PATIENCE
@@ -255,7 +255,7 @@ def test_check_mode_waits_for_nothing(canaries):
 
 def test_its_run_lives_meanwhile(canaries, watching, world):
     run = f"{world.namespace}-run"
-    world.made.objects.append(paths.lease("holdfast", runs.lease_name(run)))
+    world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))
     waiting = canaries.start(run=run, holder="alice@bastion")
     assert watching()
 

@@ -16,7 +16,7 @@ from integration.support.faults import AWAY, BUSY, KINDS, LOST, UNANSWERED, Faul
 from integration.support.playbooks import CLAIM, CORDON, OPERATION, Rolling
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     lease_hold,
@@ -41,7 +41,7 @@ class Scene:
 
     @property
     def lease(self) -> str:
-        return paths.lease("holdfast", runs.lease_name(self.run_id))
+        return paths.lease("holdfast", run_rules.lease_name(self.run_id))
 
     @property
     def group(self) -> dict[str, Any]:

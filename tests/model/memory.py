@@ -16,8 +16,6 @@ from model.acts import Act, Outcome
 from model.seen import ZONE, ledger_seen, node_seen, slot_seen
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import to_text
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CLAIM,
@@ -26,8 +24,14 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
     KEEP_CORDONED,
     OPERATION,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import claims, ledger_rules, operation_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claims import Claim
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import (
+    claim_rules,
+    ledger_rules,
+    operation_rules,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claim
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
     GRANTED,
     WAIT,
@@ -36,7 +40,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import Wish
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.runs import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import (
     DEAD_AFTER,
     PASSING_FOR,
     Run,
@@ -44,8 +48,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.runs i
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.slots import claimant_of, cordoned_by_us
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import rules as doctor_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import is_back
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import node_operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready_rules import is_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import node_operation, node_operation_rules
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,7 @@ class Memory:
         stale = [finding for finding in doctor_rules.examine(picture, release=release) if finding.stale]
         for finding in stale:
             if finding.node:
-                claim = claims.claim_of(self.nodes[finding.node])
+                claim = claim_rules.claim_of(self.nodes[finding.node])
                 if claim is None or claim.run not in self._live():
                     self._clear(finding)
         for finding in stale:
@@ -289,16 +293,16 @@ class Memory:
 
     def do_claim(self, name: str, *, run: str, operation: str, restart: bool) -> Outcome | dict[str, Any]:
         self.renew(run)
-        present = claims.claim_of(self.nodes[name])
-        wanted = Claim(run, operation, claims.PURPOSE, to_text(self.now))
-        if not claims.may_take(present, wanted, self._live(), restart=restart):
+        present = claim_rules.claim_of(self.nodes[name])
+        wanted = Claim(run, operation, claim_rules.PURPOSE, to_text(self.now))
+        if not claim_rules.may_take(present, wanted, self._live(), restart=restart):
             return Outcome("timed_out" if present and present.run in self._live() else "claimed")
         self._write(name, CLAIM, vars(wanted))
         return {"taken_from": present.run if present and present.run != run else None}
 
     def do_unclaim(self, name: str, *, run: str) -> None:
         self.renew(run)
-        present = claims.claim_of(self.nodes[name])
+        present = claim_rules.claim_of(self.nodes[name])
         if present and present.run == run:
             self._write(name, CLAIM, None)
 
@@ -308,23 +312,23 @@ class Memory:
         item = self.nodes[name]
         params = {"operation": operation, "run": run, "phase": phase, "result": result, "claimed": claimed}
         if claimed:
-            claims.check(item, run)
-        record, claim = self._record(name, OPERATION), claims.claim_of(item)
+            claim_rules.check(item, run)
+        record, claim = self._record(name, OPERATION), claim_rules.claim_of(item)
         if node_operation._not_ours_to_write(record, claim, params):
             return
-        self._write(name, OPERATION, node_operation.advance(record, item, params, to_text(self.now)))
+        self._write(name, OPERATION, node_operation_rules.advance(record, item, params, to_text(self.now)))
         if result and claim and claim.run == run:
             self._write(name, CLAIM, None)
 
     def do_cordon(self, name: str, *, run: str, operation: str) -> None:
-        item = claims.ours(self.nodes[name], run)
+        item = claim_rules.ours(self.nodes[name], run)
         record = self._record(name, CORDON)
         before = node_rules.unschedulable(item) and bool(record is None or record["unschedulable_before"])
         self._write(name, CORDON, {"owner": OWNER, "reason": operation, "unschedulable_before": before})
         item["spec"]["unschedulable"] = True
 
     def do_uncordon(self, name: str, *, run: str) -> None:
-        item = claims.ours(self.nodes[name], run)
+        item = claim_rules.ours(self.nodes[name], run)
         record = self._record(name, CORDON)
         if record:
             keep = record["unschedulable_before"] or KEEP_CORDONED in node_rules.annotations_of(item)

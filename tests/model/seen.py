@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CORDON,
     EXCLUDE,
     KEEP_CORDONED,
     OPERATION,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claims import claim_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
 
 ZONE = "zone"

@@ -20,7 +20,6 @@ from model.acts import Act, Outcome
 from model.seen import ZONE, ledger_seen, node_seen, slot_seen
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import from_text, to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
@@ -32,7 +31,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
     OPERATION,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text, to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs as run_leases
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operations import _silent
@@ -113,7 +114,7 @@ class Server:
     def pass_time(self, seconds: float) -> None:
         leases = self.cluster.items(paths.leases(NAMESPACE))
         for lease in leases:
-            if lease["metadata"]["name"].startswith(run_leases.lease_name(self.group)):
+            if lease["metadata"]["name"].startswith(run_rules.lease_name(self.group)):
                 times = {key: lease["spec"][key] for key in ("acquireTime", "renewTime")}
                 older = {key: to_text(from_text(at) - timedelta(seconds=seconds)) for key, at in times.items()}
                 self.cluster.merge(paths.lease(NAMESPACE, lease["metadata"]["name"]), {"spec": older})

@@ -375,14 +375,14 @@ MUTANTS = [
             "present.run not in live and (restart or present.operation == wanted.operation)",
             "restart or present.operation == wanted.operation",
         ),
-        "tests/unit/budget/test_claims.py::test_only_a_dead_runs_claim_passes_and_to_its_own_operation",
+        "tests/unit/budget/test_claim_rules.py::test_only_a_dead_runs_claim_passes_and_to_its_own_operation",
     ),
     Mutant(
         "claim-lost-and-ignored",
         6,
         "A run that was paused for too long continues with a node that another run has taken over.",
         Code("check", "run and (present is None or present.run != run)", "run and present is None"),
-        "tests/unit/budget/test_claims.py::test_a_run_that_lost_its_claim_stops",
+        "tests/unit/budget/test_claim_rules.py::test_a_run_that_lost_its_claim_stops",
     ),
     Mutant(
         "operation-starts-beside-a-killed-run",

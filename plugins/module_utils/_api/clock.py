@@ -10,7 +10,7 @@ follows one clock, the ``Date`` header of the API server's answers.
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
 # Seconds by which the time of an answer may differ.
@@ -56,22 +56,3 @@ class ServerClock:
         if self._offset is None:
             raise RuntimeError("no answer of the API server was observed yet")
         return datetime.fromtimestamp(time.monotonic() + self._offset, timezone.utc)
-
-
-def to_text(moment: datetime) -> str:
-    """RFC 3339 with microseconds, the form of Kubernetes' MicroTime."""
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def from_text(text: str) -> datetime:
-    """Read a Kubernetes Time or MicroTime.
-
-    Raises:
-        ValueError: The text is neither.
-    """
-    moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-
-
-def seconds_between(earlier: datetime, later: datetime) -> float:
-    return (later - earlier) / timedelta(seconds=1)

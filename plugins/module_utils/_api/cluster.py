@@ -13,6 +13,7 @@ from typing import Any
 from .clock import ServerClock
 from .connection import IMPORT_ERROR, connect
 from .errors import ApiFailure, HoldfastError, NotFound, Outdated, Unreachable
+from .objects import Object
 from .patience import API_TIMEOUT, Patience, contains, overloaded
 
 if not IMPORT_ERROR:
@@ -20,7 +21,6 @@ if not IMPORT_ERROR:
     from urllib3 import HTTPHeaderDict, Timeout
     from urllib3.exceptions import HTTPError, MaxRetryError
 
-Object = dict[str, Any]
 PAGE = 500
 _TIMEOUT = (10, 60)
 # Of a sign of life: one that hangs is worth less than the next one.

@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 
 from . import paths
-from .clock import to_text
-from .cluster import Cluster, Object
+from .cluster import Cluster
 from .errors import ApiFailure
+from .objects import Object
+from .times import to_text
 
 COMPONENT = "holdfast.kubernetes"
 _LONGEST = 1024

@@ -9,8 +9,8 @@ import json
 from typing import Any
 
 from .bounds import forms
-from .cluster import Object
 from .names import SHUTDOWN_INHIBITED
+from .objects import Object
 
 
 def name(node: Object) -> str:

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from . import paths
-from .cluster import Cluster, Object
+from .cluster import Cluster
 from .errors import NotFound
+from .objects import Object
 
 
 def read_node(cluster: Cluster, name: str) -> Object:

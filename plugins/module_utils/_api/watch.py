@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
-from .cluster import Cluster, Object
+from .cluster import Cluster
 from .connection import IMPORT_ERROR
 from .errors import ApiFailure, NotFound, Outdated, Unreachable
+from .objects import Object
 
 if not IMPORT_ERROR:
     from kubernetes.client.exceptions import ApiException

@@ -10,12 +10,13 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.bounds import forms, some
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import Held
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._holds.leases import holds_on
 from .._holds.rules import entry, sentence
-from . import claims
+from . import claim_rules
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
         NotFound: There is no such Node.
     """
     node = read_node(cluster, node_name)
-    claims.check(node, run)
+    claim_rules.check(node, run)
     held = holds_on(cluster, node_name)
     known = frozenset().union(*(forms(entry(hold["namespace"], hold["holder"])) for hold in held))
     lingering = [name for name in node_rules.inhibited_by(node) if name not in known]

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator
 
 from .._api import paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, InvalidInput, Refused
 from .._api.names import LEDGER, MANAGED_BY, NAMESPACE
+from .._api.objects import Object
 from .ledger_rules import Ledger
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?")

@@ -8,13 +8,14 @@ from __future__ import annotations
 from contextlib import suppress
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import HoldfastError, InvalidInput, TimedOut
 from .._api.names import CLAIM
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed
-from . import claims, runs, slots
-from .claims import Claimed
+from . import claim_rules, claims, runs, slots
+from .claim_rules import Claimed
 
 
 def node_claim(context: Context, params: Params) -> Result:
@@ -76,5 +77,5 @@ def _await_change(cluster: Cluster, name: str, deadline: Deadline) -> None:
     pause = Deadline(min(deadline.left, runs.until_one_may_be_dead(cluster)))
     for news in Follower(cluster, paths.NODES, pause, field_selector=f"metadata.name={name}"):
         nodes = news.items if isinstance(news, Listed) else [news.object]
-        if not nodes or claims.claim_of(nodes[0]) is None:
+        if not nodes or claim_rules.claim_of(nodes[0]) is None:
             return

@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Any
 
 from .._api.bounds import moment
-from .._api.clock import from_text, seconds_between
+from .._api.times import from_text, seconds_between
 from .ledger_rules import ACTIVE, FAILED, Ledger, operation_entry, with_entry
-from .runs import Run
+from .run_rules import Run
 
 # Seconds since the last sign of life for which an operation can be resumed: a day and some hours, so that a nightly run
 # resumes what the run of the night before left unfinished.

@@ -14,7 +14,7 @@ from .._api.names import NAMESPACE
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower, retry_conflicts
 from .._holds.rules import FIELD_SELECTOR, holds
-from . import ledger_rules, operation_rules
+from . import ledger_rules, operation_rules, run_rules
 from . import ledger_store as store
 from . import runs as run_leases
 from .ledger_rules import FAILED, Ledger
@@ -121,14 +121,14 @@ def _await_silent(cluster: Cluster, params: Params) -> None:
         while silent := _silent(cluster, params):
             pause = Deadline(run_leases.until_one_may_be_dead(cluster))
             for news in Follower(cluster, paths.leases(NAMESPACE), pause):
-                if isinstance(news, Changed) and run_leases.read(news.object).id in silent:
+                if isinstance(news, Changed) and run_rules.read(news.object).id in silent:
                     break
 
 
 def _silent(cluster: Cluster, params: Params) -> list[str]:
     ledger = store.ledger_of(store.load(cluster, params["group"]))
     ids = ledger_rules.operation_entry(ledger, params["operation"]).get("runs", [])
-    return run_leases.silent_since(
+    return run_rules.silent_since(
         params["run"], [run for run in run_leases.all_runs(cluster) if run.id in ids], cluster.now()
     )
 

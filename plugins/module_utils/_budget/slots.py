@@ -11,16 +11,17 @@ from dataclasses import replace
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.clock import to_text
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, InvalidInput, Outdated, Refused, TimedOut
 from .._api.names import CORDON, NAMESPACE
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
+from .._api.times import to_text
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts
 from . import ledger_rules, runs
 from . import ledger_store as store
-from .claims import PURPOSE, claim_of
+from .claim_rules import PURPOSE, claim_of
 from .ledger_rules import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
 from .policy_rules import Policy, check_amount
 from .standing_rules import Standing, pause

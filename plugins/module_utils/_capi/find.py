@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._api import paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, NotFound, Refused
 from .._api.node_rules import annotations_of
+from .._api.objects import Object
 from .._api.runner import Context
-from . import machines as capi_machines
+from . import machine_rules
 from .rules import Around, cluster_of, node_of
 
-_CLUSTER_NAME = f"{capi_machines.GROUP}/cluster-name"
-_CONTROL_PLANE = f"{capi_machines.GROUP}/control-plane"
-_KUBEADM = f"controlplane.{capi_machines.GROUP}"
+_CLUSTER_NAME = f"{machine_rules.GROUP}/cluster-name"
+_CONTROL_PLANE = f"{machine_rules.GROUP}/control-plane"
+_KUBEADM = f"controlplane.{machine_rules.GROUP}"
 _VERSIONS = ("v1beta2", "v1beta1")
 
 
@@ -59,9 +60,9 @@ class Kind:
 
 MACHINE = "Machine"
 KINDS = {
-    MACHINE: Kind(capi_machines.GROUP, "machines"),
-    "MachineDeployment": Kind(capi_machines.GROUP, "machinedeployments", "template"),
-    "MachineSet": Kind(capi_machines.GROUP, "machinesets", "template"),
+    MACHINE: Kind(machine_rules.GROUP, "machines"),
+    "MachineDeployment": Kind(machine_rules.GROUP, "machinedeployments", "template"),
+    "MachineSet": Kind(machine_rules.GROUP, "machinesets", "template"),
     "KubeadmControlPlane": Kind(_KUBEADM, "kubeadmcontrolplanes", "machineTemplate"),
 }
 
@@ -91,7 +92,7 @@ def of_node(context: Context, node: str, namespace: str | None) -> Place | None:
     """
     management, kind = context.management, KINDS[MACHINE]
     present = context.cluster.find(paths.node(node))
-    named = capi_machines.name_of(present) if present else None
+    named = machine_rules.name_of(present) if present else None
     if named is None:
         return _by_reference(management, node, present, namespace)
     if namespace and named[0] != namespace:
@@ -109,8 +110,8 @@ def of_node(context: Context, node: str, namespace: str | None) -> Place | None:
 
 
 def _check_whose(node: Object, machine: Object) -> None:
-    relation = capi_machines.relation(node, machine)
-    if relation == capi_machines.PROVEN:
+    relation = machine_rules.relation(node, machine)
+    if relation == machine_rules.PROVEN:
         return
     name, full_name = node["metadata"]["name"], _full_name(machine)
     other = node_of(machine)
@@ -118,8 +119,8 @@ def _check_whose(node: Object, machine: Object) -> None:
         f"that Machine is Node {other}"
         if other not in (None, name)
         else f"that Machine belongs to Cluster {cluster_of(machine)}, and is the Machine of another Node"
-        if relation == capi_machines.FOREIGN
-        else f"nothing proves that it is the Machine of this Node. {capi_machines.HOW_PROVEN}"
+        if relation == machine_rules.FOREIGN
+        else f"nothing proves that it is the Machine of this Node. {machine_rules.HOW_PROVEN}"
     )
     raise Refused(
         f"Node {name} seems to be Machine {full_name}, but {why}. Name the Machine itself with machine and namespace.",
@@ -134,7 +135,7 @@ def _by_reference(management: Cluster, node: str, present: Object | None, namesp
     known = list(machines(management, namespace))
     found = [item for item in known if node_of(item) == node]
     if present:
-        proven = [item for item in found if capi_machines.relation(present, item) == capi_machines.PROVEN]
+        proven = [item for item in found if machine_rules.relation(present, item) == machine_rules.PROVEN]
         found = proven or found
     names = sorted(_full_name(item) for item in found)
     clusters = sorted({f"{item['metadata']['namespace']}/{cluster_of(item)}" for item in known})
@@ -156,7 +157,7 @@ def _by_reference(management: Cluster, node: str, present: Object | None, namesp
             "machine and namespace.",
             node=node,
             machines=names,
-            why=capi_machines.UNPROVEN,
+            why=machine_rules.UNPROVEN,
         )
     metadata = found[0]["metadata"]
     return place(management, KINDS[MACHINE], metadata["namespace"], metadata["name"])

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._api.cluster import Object
 from .._api.errors import InvalidInput, NotFound
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower
 from . import find as capi

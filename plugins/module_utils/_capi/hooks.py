@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .._api.cluster import Object
 from .._api.errors import InvalidInput, NotFound, TimedOut
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, retry_conflicts, wait_for
 from . import find as capi

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._api.cluster import Object
 from .._api.errors import InvalidInput, Refused
 from .._api.node_rules import annotations_of, condition
+from .._api.objects import Object
 
 PRE_DRAIN, PRE_TERMINATE = "pre-drain", "pre-terminate"
 POINTS = (PRE_DRAIN, PRE_TERMINATE)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from .._api import node_rules
-from .._api.cluster import Object
+from .._api.objects import Object
 from .._budget.ledger_rules import Slot
 
 

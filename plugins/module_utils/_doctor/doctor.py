@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from .._api import node_rules, paths
-from .._api.clock import to_text
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused
 from .._api.names import CLAIM, CORDON, FAILOVER, NAMESPACE, OPERATION, OPT_OUTS
 from .._api.runner import Context, Params, Result
+from .._api.times import to_text
 from .._api.watch import retry_conflicts
-from .._budget import claims, ledger_rules
+from .._budget import claim_rules, claims, ledger_rules, run_rules
 from .._budget import ledger_store as store
 from .._budget import runs as run_leases
 from .._budget.ledger_rules import Ledger
@@ -158,7 +158,7 @@ class _Clearing:
         """Whether the node is ours to clear: not where a run has come to life, but also where the Node is no more."""
         try:
             claims.take(self._cluster, name, run=self._me, operation="doctor", purpose="doctor", restart=True)
-        except claims.Claimed:
+        except claim_rules.Claimed:
             return False
         except NotFound:
             return True
@@ -190,7 +190,7 @@ class _Clearing:
 
     def _close_record(self, finding: Finding) -> bool:
         def attempt() -> bool:
-            node = claims.ours(self._cluster.get(paths.node(finding.node)), self._claimant)
+            node = claim_rules.ours(self._cluster.get(paths.node(finding.node)), self._claimant)
             record = node_rules.record(node, OPERATION)
             if not record or record.get("result") or record.get("id") != finding.operation:
                 return False
@@ -244,11 +244,11 @@ class _Clearing:
 
     def _end_run(self, finding: Finding) -> bool:
         """Take the Lease of a dead run away, unless it is renewed at this very moment."""
-        path = paths.lease(NAMESPACE, run_leases.lease_name(finding.run))
+        path = paths.lease(NAMESPACE, run_rules.lease_name(finding.run))
         lease = self._cluster.find(path)
         if lease is None:
             return True
-        if run_leases.read(lease).alive(self._cluster.now()):
+        if run_rules.read(lease).alive(self._cluster.now()):
             return False
         seen = {key: lease["metadata"][key] for key in ("uid", "resourceVersion")}
         try:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .._api import node_rules
-from .._api.cluster import Object
 from .._api.errors import Refused
+from .._api.objects import Object
 from .._failover import rules as failover_rules
 from .._failover.taint_rules import attachment, evidence_of, taint_of
 from .._fencing import host_rules as hosts

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .._api import node_rules
-from .._api.cluster import Object
 from .._api.names import MACHINE_GUARD
+from .._api.objects import Object
 from .._capi.rules import POINTS, is_deleting, key_of, node_of, waiting_since, waits_for
 from .._guard import rules as guard
 from .picture_rules import Finding, Picture

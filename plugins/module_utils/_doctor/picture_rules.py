@@ -11,13 +11,13 @@ from datetime import datetime
 from typing import Any
 
 from .._api import node_rules
-from .._api.clock import from_text, seconds_between
-from .._api.cluster import Object
 from .._api.names import OPERATION
+from .._api.objects import Object
+from .._api.times import from_text, seconds_between
 from .._budget import ledger_rules
-from .._budget.claims import claim_of
+from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import ACTIVE, FAILED, Ledger, Slot
-from .._budget.runs import Run
+from .._budget.run_rules import Run
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .._api import paths
-from .._api.cluster import Object
 from .._api.errors import ApiFailure, HoldfastError, NotFound
+from .._api.objects import Object
 from .._api.runner import Context
 from .._budget import runs as run_leases
 from .._capi import find as capi
-from .._failover import audit
+from .._failover import audit, audit_rules
 from .._fencing import find_host
 from . import machine_rules
 from .picture_rules import Picture
@@ -47,7 +47,7 @@ def _with_failovers(context: Context, picture: Picture) -> Picture:
         names={*(picture.names or ()), *younger},
         hosts=hosts,
         attachments=attachments,
-        failovers=audit.unfinished_of(audit.read(context.cluster)),
+        failovers=audit_rules.unfinished_of(audit.read(context.cluster)),
     )
 
 

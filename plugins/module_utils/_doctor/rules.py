@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._api import node_rules
-from .._api.cluster import Object
 from .._api.names import CORDON, KEEP_CORDONED, OPERATION
-from .._budget.claims import claim_of
+from .._api.objects import Object
+from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import FAILED, Slot
 from .._nodes import optout_rules
 from . import advice_rules as todo

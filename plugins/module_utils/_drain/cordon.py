@@ -10,16 +10,16 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.bounds import cut
-from .._api.clock import to_text
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import Refused
 from .._api.names import CORDON, KEEP_CORDONED
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
+from .._api.times import to_text
 from .._api.watch import retry_conflicts
-from .._budget import claims
-
-OWNER = "holdfast"
+from .._budget import claim_rules
+from .cordon_rules import OWNER, owner_of, shown, why_it_stays
 
 
 def cordon(context: Context, params: Params) -> Result:
@@ -53,7 +53,7 @@ def take(
     """
 
     def attempt() -> tuple[Object, Object]:
-        node = claims.ours(read_node(cluster, name), run)
+        node = claim_rules.ours(read_node(cluster, name), run)
         record = node_rules.record(node, CORDON)
         if record and record.get("owner") != owner and not force:
             raise Refused(
@@ -81,7 +81,7 @@ def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False, r
     """
 
     def attempt() -> tuple[Object, Object]:
-        node = claims.ours(read_node(cluster, name), run)
+        node = claim_rules.ours(read_node(cluster, name), run)
         record = node_rules.record(node, CORDON)
         if force:
             if record is None and not node_rules.unschedulable(node):
@@ -94,28 +94,6 @@ def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False, r
 
     pair: tuple[Object, Object] = retry_conflicts(attempt)
     return pair
-
-
-def owner_of(node: Object) -> str | None:
-    """Who of ours cordoned the node; ``None`` where nobody of ours did."""
-    record = node_rules.record(node, CORDON) or {}
-    return str(record["owner"]) if record.get("owner") else None
-
-
-def why_it_stays(node: Object, owner: str) -> str:
-    """Why ``uncordoned`` leaves this node cordoned."""
-    record = node_rules.record(node, CORDON)
-    if record is None:
-        return "somebody else cordoned it, and only their own cordon is theirs to undo (force overrides)"
-    if record.get("owner") != owner:
-        return f"{record.get('owner')} cordoned it, not {owner} (force overrides)"
-    if KEEP_CORDONED in node_rules.annotations_of(node):
-        return f"it is annotated {KEEP_CORDONED}"
-    return "it was cordoned before we came"
-
-
-def shown(node: Object) -> dict[str, Any]:
-    return {"unschedulable": node_rules.unschedulable(node), "cordon": node_rules.record(node, CORDON)}
 
 
 def _record(cluster: Cluster, node: Object, record: dict[str, Any] | None, owner: str, reason: str) -> dict[str, Any]:

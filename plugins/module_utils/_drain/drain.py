@@ -12,13 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, HoldfastError, InvalidInput, NotFound, Refused, TimedOut, Unreachable
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower, Listed
-from .._budget import claims, runs
-from . import cordon
+from .._budget import claim_rules, runs
+from . import cordon, cordon_rules
 from .rules import (
     LATER,
     NEVER,
@@ -54,7 +55,7 @@ def drain(context: Context, params: Params) -> Result:
     first = plan(pods, options)
     budgets = list(budgets_of(cluster))
     _refuse(name, first, budgets, disable_eviction=params["disable_eviction"])
-    owner = params.get("owner") or cordon.OWNER
+    owner = params.get("owner") or cordon_rules.OWNER
     run = params.get("run") or ""
     before, after = cordon.take(cluster, name, owner, params.get("reason") or "drain", run=run)
     work = _Work(context, params, deadline, first)
@@ -74,8 +75,8 @@ def drain(context: Context, params: Params) -> Result:
         "changed": before is not after or left > 0,
         **outcome,
         "diff": {
-            "before": {**cordon.shown(node), "pods": sorted(pod.full_name for pod in first.evict + first.wait)},
-            "after": {**cordon.shown(after), "pods": []},
+            "before": {**cordon_rules.shown(node), "pods": sorted(pod.full_name for pod in first.evict + first.wait)},
+            "after": {**cordon_rules.shown(after), "pods": []},
         },
     }
 
@@ -245,7 +246,7 @@ class _Work:
         """A run that was paused for long may have lost its claim meanwhile."""
         run = self._params.get("run") or ""
         if run and now - self._looked > _LOOK_AGAIN:
-            claims.ours(read_node(self._cluster, self._name), run)
+            claim_rules.ours(read_node(self._cluster, self._name), run)
         self._looked = now
 
     def _take_events(self, *, block: bool) -> None:

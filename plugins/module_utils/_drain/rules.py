@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._api.cluster import Object
+from .._api.objects import Object
 from .._api.selector import matches
 
 MIRROR = "kubernetes.io/config.mirror"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .._api import paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
+from .._api.objects import Object
 from .._api.watch import Deadline, Follower, Listed
 from .rules import Pod
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
+from .._api.objects import Object
 from .._api.runner import Context, Params
 from . import dead_node_rules as rules
 from .log_rules import Matter

@@ -15,11 +15,11 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.bounds import moment, seconds_since
-from .._api.clock import to_text
-from .._api.cluster import Object
 from .._api.names import FAILOVER
-from .._budget.claims import claim_of
-from .._capi import machines
+from .._api.objects import Object
+from .._api.times import to_text
+from .._budget.claim_rules import claim_of
+from .._capi import machine_rules
 from .._failover import rules as failover_rules
 from .._failover.taint_rules import taint_of
 from .log_rules import Matter
@@ -88,7 +88,7 @@ def sign_of_life(lease: Object | None, since: datetime, now: datetime, before: S
 
 def describe(node: Object) -> dict[str, Any]:
     """A node as events show it."""
-    metadata, machine, claim = node["metadata"], machines.name_of(node), claim_of(node)
+    metadata, machine, claim = node["metadata"], machine_rules.name_of(node), claim_of(node)
     record = node_rules.record(node, FAILOVER)
     return {
         "name": metadata["name"],

@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from .._api import paths
 from .._api.bounds import cut, moment
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
+from .._api.objects import Object
 from .._api.runner import Context, Params
 from .._holds.rules import FIELD_SELECTOR, describe, holds
 from .log_rules import Matter

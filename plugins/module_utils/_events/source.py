@@ -14,9 +14,10 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from .._api.clock import seconds_between
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, HoldfastError, NotFound, Unreachable
+from .._api.objects import Object
+from .._api.times import seconds_between
 from .._api.watch import Changed, Deadline, Follower, Listed, passing
 from .log_rules import Book, Due, Matter
 from .text_rules import plain

@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime
 
 from .._api import paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import InvalidInput
+from .._api.objects import Object
 from .._api.runner import Context, Params
 from .._capi import find as capi
 from .._capi import rules

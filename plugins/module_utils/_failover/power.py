@@ -14,12 +14,12 @@ from contextlib import suppress
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.cluster import Object
 from .._api.errors import HoldfastError, TimedOut
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline
-from .._budget import claims, gate, runs
+from .._budget import claim_rules, gate, runs
 from .._fencing import command, evidence_rules, last_look
 from .._fencing.last_look import Look
 from .._fencing.redfish import OFF, ON, Bmc, BmcFailure, System
@@ -92,7 +92,7 @@ def _switch_on(context: Context, params: Params, machine: _Redfish | _UserComman
     # A Node that was deleted after its failover has no claim.
     node = context.cluster.find(paths.node(params["name"]))
     if node:
-        claims.check(node, params.get("run") or "")
+        claim_rules.check(node, params.get("run") or "")
     needed = machine.look(node, ON)
     if needed and not context.check_mode:
         machine.switch(ON, None)

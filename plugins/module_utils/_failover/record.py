@@ -14,14 +14,16 @@ from contextlib import suppress
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, InvalidInput, NotFound, Refused, TimedOut
 from .._api.names import CLAIM, FAILOVER
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, retry_conflicts, wait_for
-from .._budget import claims, gate, runs
-from . import audit, rules
+from .._budget import claim_rules, gate, runs
+from .._fencing import still_down_rules
+from . import audit, audit_rules, rules
 from . import taint_rules as out_of_service
 from .rules import Change
 
@@ -93,7 +95,7 @@ def take_over(
         node = _ours(context, name, run)
         record = rules.record_of(node)
         if record is None and entry is not None:
-            wanted = rules.restored(entry, audit.facts_of(entry), run=run, now=cluster.now())
+            wanted = rules.restored(entry, audit_rules.facts_of(entry), run=run, now=cluster.now())
         elif record is None:
             wanted = rules.begin(
                 node,
@@ -129,7 +131,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str
         )
     facts = dict(params.get("facts") or {})
     if params["look"]:
-        rules.check_still_down(node, record)
+        still_down_rules.check_still_down(node, record)
         if out_of_service.shutting_down(node):
             # It was not, a moment ago: by now it may be on.
             raise ApiFailure(f"Node {params['name']} has begun to shut down.", status=409)
@@ -156,7 +158,7 @@ def _change(params: Params, facts: Mapping[str, Any] | None = None) -> Change:
 
 def _ours(context: Context, name: str, run: str) -> Object:
     # In check mode the claim was not really taken.
-    return claims.ours(read_node(context.cluster, name), "" if context.check_mode else run)
+    return claim_rules.ours(read_node(context.cluster, name), "" if context.check_mode else run)
 
 
 def _write(cluster: Cluster, node: Object, record: Mapping[str, Any]) -> Object:
@@ -203,7 +205,7 @@ def _delete(cluster: Cluster, name: str, record: Mapping[str, Any]) -> None:
         node = cluster.find(paths.node(name))
         if node is None:
             return
-        rules.check_still_down(node, record)
+        still_down_rules.check_still_down(node, record)
         seen = {key: node["metadata"][key] for key in ("uid", "resourceVersion")}
         with suppress(NotFound):
             cluster.delete(paths.node(name), {"preconditions": seen})

@@ -16,12 +16,13 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.bounds import cut, merged, seconds_since
-from .._api.clock import from_text, seconds_between, to_text
-from .._api.cluster import Object
 from .._api.errors import Refused
 from .._api.names import FAILOVER, NAMESPACE
+from .._api.objects import Object
+from .._api.times import from_text, seconds_between, to_text
 from .._budget.ledger_rules import Slot
 from .._budget.policy_rules import amount, check_amount
+from .._fencing.still_down_rules import came_back
 from .._reboot.quorum_rules import Quorum
 from .taint_rules import check_down, evidence_of, shutting_down, taint_of
 
@@ -39,12 +40,6 @@ CLAIM, FENCING, DELETING = "claim", "fence", "delete"
 GOING_BACK = ("power_on", "ready", "in_service", "uncordon")
 MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
 RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
-
-
-class CameBack(Refused):
-    """The node is on: it must be neither switched off nor tainted any more."""
-
-    kind = "came_back"
 
 
 # -- the record -------------------------------------------------------------------------------------------------------
@@ -213,11 +208,6 @@ def stays(record: Mapping[str, Any]) -> bool:
 # -- the next step ----------------------------------------------------------------------------------------------------
 
 
-def came_back(node: Object, record: Mapping[str, Any]) -> bool:
-    """Whether the node is on, or was on since the failover began."""
-    return node_rules.ready(node) or node_rules.boot_id(node) != record["boot_id"]
-
-
 def down_again(node: Object, record: Mapping[str, Any]) -> bool:
     """Whether the node has booted since a failover, or a recovery, that failed, and is not heard of again.
 
@@ -300,25 +290,6 @@ def boot_id_before(node: Object, record: Mapping[str, Any] | None) -> str:
 
 
 # -- may it be done? --------------------------------------------------------------------------------------------------
-
-
-def check_still_down(node: Object, record: Mapping[str, Any]) -> None:
-    """The look before each step that can't be undone.
-
-    Raises:
-        CameBack: The node is Ready, or has booted since the failover began.
-    """
-    if not came_back(node, record):
-        return
-    name = node_rules.name(node)
-    what = "is Ready again" if node_rules.ready(node) else f"has booted anew (boot ID {node_rules.boot_id(node)})"
-    raise CameBack(
-        f"Node {name} {what}: its pods may run there, so it is neither switched off nor declared out of service. Look "
-        "at why it was away; run it again if it goes down again.",
-        node=name,
-        boot_id=node_rules.boot_id(node),
-        ready=node_rules.ready(node),
-    )
 
 
 def check_begin(node: Object, record: Mapping[str, Any] | None, slot: tuple[str, Slot] | None) -> None:

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.clock import to_text
-from .._api.cluster import Object
 from .._api.errors import HoldfastError, InvalidInput, NotFound
 from .._api.names import NAMESPACE
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
+from .._api.times import to_text
 from .._api.watch import Deadline, Follower, wait_for
-from .._budget import claims, gate, runs
+from .._budget import claim_rules, claims, gate, run_rules, runs
 from .._budget import ledger_store as store
-from .._budget.claims import Claimed
+from .._budget.claim_rules import Claimed
 from .._reboot.quorum_rules import CONTROL_PLANE, MASTER, is_control_plane, judge, read_pod
-from . import audit, rules
+from . import audit, audit_rules, rules
 from . import record as writer
 from . import taint_rules as out_of_service
 from .rules import DONE, FENCE
@@ -85,7 +85,7 @@ class _Work:
     def _deleted_before(self) -> Result | None:
         """What there is to say of a Node that its failover deleted; ``None`` where it did not."""
         entry = self._last_entry()
-        if entry is None or not audit.deleted(entry):
+        if entry is None or not audit_rules.deleted(entry):
             return None
         changed = entry["result"] != rules.MOVED
         if changed:
@@ -109,7 +109,7 @@ class _Work:
             audit.note(self._cluster, self._name, record, {})
 
     def _last_entry(self) -> dict[str, Any] | None:
-        return audit.last_of(audit.read(self._cluster), self._name)
+        return audit_rules.last_of(audit.read(self._cluster), self._name)
 
     def _begin(
         self, node: Object, record: dict[str, Any] | None, step: str, entry: Mapping[str, Any] | None = None
@@ -193,7 +193,7 @@ class _Work:
         """The record; where there is none, what is kept of a failover that the node is not back from; and the step."""
         record = rules.record_of(node)
         entry = self._last_entry() if record is None else None
-        if entry is not None and not audit.unfinished(entry):
+        if entry is not None and not audit_rules.unfinished(entry):
             entry = None
         return record, entry, rules.next_recovery(node, record, unfinished=entry is not None)
 
@@ -225,7 +225,7 @@ class _Work:
             Claimed: It does.
         """
         operation = record["id"] if record else rules.operation_of(self._name, self._cluster.now())
-        before = claims.claim_of(node)
+        before = claim_rules.claim_of(node)
         try:
             with runs.heartbeat(self._cluster, self._run, self._params.get("holder") or ""):
                 self._wait_for_claim(operation)
@@ -258,13 +258,13 @@ class _Work:
                 self._await_sign(run, first, patience)
 
     def _sign_of(self, run: str) -> str:
-        lease = self._cluster.find(paths.lease(NAMESPACE, runs.lease_name(run)))
+        lease = self._cluster.find(paths.lease(NAMESPACE, run_rules.lease_name(run)))
         return str((lease.get("spec") or {}).get("renewTime") or "") if lease else ""
 
     def _await_sign(self, run: str, known: str, patience: Deadline) -> None:
         """Until the run gives a sign of life, ends, or is dead."""
         pause = Deadline(min(patience.left, runs.until_one_may_be_dead(self._cluster)))
-        selector = f"metadata.name={runs.lease_name(run)}"
+        selector = f"metadata.name={run_rules.lease_name(run)}"
         for _news in Follower(self._cluster, paths.leases(NAMESPACE), pause, field_selector=selector):
             if self._sign_of(run) != known:
                 return
@@ -309,5 +309,5 @@ class _Work:
 
 
 def _claimant(node: Object) -> str:
-    claim = claims.claim_of(node)
+    claim = claim_rules.claim_of(node)
     return claim.run if claim else ""

@@ -13,14 +13,15 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.bounds import bounded
-from .._api.clock import seconds_between, to_text
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, Refused, TimedOut
 from .._api.names import EVIDENCE
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
+from .._api.times import seconds_between, to_text
 from .._api.watch import Deadline, Follower, Listed, retry_conflicts, wait_for
-from .._budget import claims, gate, runs
+from .._budget import claim_rules, gate, runs
 from .._budget import ledger_store as store
 from .._drain.volumes import persistent_volumes
 from .._fencing import check_evidence, evidence_rules, last_look
@@ -177,7 +178,7 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     taint, record = rules.taint_of(node), rules.evidence_of(node)
     if taint and record and record.get("boot_id") == node_rules.boot_id(node):
         # Proven before, perhaps by a run that was killed, and not on again since.
-        claims.check(node, run)
+        claim_rules.check(node, run)
         rules.check_down(node, None)
         if taint.get("value") == params["value"] or record.get("taint") == "found":
             return _Change(node, node)
@@ -269,7 +270,7 @@ def _take_off(context: Context, params: Params) -> Result:
         taint, record = rules.taint_of(node), rules.evidence_of(node)
         if taint is None:
             return _Change(node, _write(context.cluster, node, None, None) if record else node)
-        claims.check(node, params.get("run") or "")
+        claim_rules.check(node, params.get("run") or "")
         contents = _look(context.cluster, params["name"], str(taint.get("value") or ""))
         rules.check_back(node, contents.blockers, force=params["force"])
         return _Change(node, _put_back(context, params, node, contents))
@@ -284,7 +285,7 @@ def _await_empty(context: Context, params: Params, deadline: Deadline) -> None:
     taint = rules.taint_of(node)
     if taint is None:
         return
-    claims.check(node, params.get("run") or "")
+    claim_rules.check(node, params.get("run") or "")
     rules.check_back(node, [], force=params["force"])
     if rules.needs_force(node):
         return

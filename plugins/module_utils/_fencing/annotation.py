@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._api import node_rules
-from .._api.clock import from_text, seconds_between, to_text
-from .._api.cluster import Object
 from .._api.errors import HoldfastError, Refused, TimedOut
 from .._api.names import REBOOT_KEYS
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
+from .._api.times import from_text, seconds_between, to_text
 from .._api.watch import Deadline, retry_conflicts, wait_for
 from .._budget import runs as run_leases
 from . import evidence_rules, expired_keys, find_host, key_rules, last_look

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._api import node_rules
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import NotFound
-from .._capi import machines
+from .._api.objects import Object
+from .._capi import machine_rules
 from . import command as commands
 from . import evidence_rules, find_host, redfish
 from . import host_rules as hosts
@@ -75,7 +76,7 @@ def _check_whose(management: Cluster, node: Object, host: Object, evidence: Mapp
                 name, f"it does not say of which node it is, and {error.message}", "other_host"
             ) from error
         _node_name, machine = find_host.claimed_by(management, host)
-        if machine and machines.relation(node, machine) == machines.FOREIGN:
+        if machine and machine_rules.relation(node, machine) == machine_rules.FOREIGN:
             raise evidence_rules.not_true(
                 name,
                 f"it is of BareMetalHost {hosts.full_name(host)}, which is another Node's of the same name",

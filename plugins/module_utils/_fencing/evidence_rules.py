@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from .._api.clock import from_text, seconds_between, to_text
 from .._api.errors import InvalidInput, Refused
+from .._api.times import from_text, seconds_between, to_text
 
 BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION = "BareMetalHost", "Redfish", "Command", "Attestation"
 KINDS = (BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION)

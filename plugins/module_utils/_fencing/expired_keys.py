@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import NotFound
 from .._api.names import REBOOT_KEYS
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts
 from . import find_host, key_rules

@@ -17,9 +17,11 @@ from dataclasses import replace
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, NotFound, Refused
+from .._api.objects import Object
 from .._api.runner import Context, Params
+from .._capi import machine_rules
 from .._capi import machines as capi_machines
 from .._capi.rules import cluster_of
 from . import host_rules as rules
@@ -188,7 +190,7 @@ def _by_machine(management: Cluster, node: Object, namespace: str) -> tuple[Obje
 
 def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
     """The Machine that the Node names, else the one that names the Node."""
-    name, known = node_rules.name(node), capi_machines.name_of(node)
+    name, known = node_rules.name(node), machine_rules.name_of(node)
     if known is None:
         return _machine_naming(management, node, namespace)
     machine = capi_machines.find(management, _VERSIONS, *known)
@@ -203,7 +205,7 @@ def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Obje
             node=name,
             machine="/".join(known),
         )
-    if capi_machines.relation(node, machine.object) != capi_machines.PROVEN:
+    if machine_rules.relation(node, machine.object) != machine_rules.PROVEN:
         return None, _not_proven(machine.object)
     return machine.object, ""
 
@@ -211,11 +213,11 @@ def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Obje
 def _machine_naming(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
     name = node_rules.name(node)
     relations = [
-        (machine, capi_machines.relation(node, machine))
+        (machine, machine_rules.relation(node, machine))
         for machine in _machines(management, namespace)
         if _node_reference(machine).get("name") == name
     ]
-    found = [machine for machine, relation in relations if relation == capi_machines.PROVEN]
+    found = [machine for machine, relation in relations if relation == machine_rules.PROVEN]
     if len(found) > 1:
         names = sorted(_full(machine) for machine in found)
         raise Refused(
@@ -234,14 +236,14 @@ def _not_proven(machine: Object) -> str:
     """Why a Machine that seems to be the Node's is not believed to be."""
     return (
         f"Machine {_full(machine)} of Cluster {cluster_of(machine)} may be another Node's of the same name "
-        f"({capi_machines.HOW_PROVEN})"
+        f"({machine_rules.HOW_PROVEN})"
     )
 
 
 def _machines(management: Cluster, namespace: str) -> list[Object]:
     """The Machines of a namespace, or all; none where Cluster API is not installed."""
     for version in _VERSIONS:
-        api = f"apis/{capi_machines.GROUP}/{version}"
+        api = f"apis/{machine_rules.GROUP}/{version}"
         path = paths.namespaced(api, namespace, "machines") if namespace else f"/{api}/machines"
         with suppress(NotFound):
             return list(management.items(path))
@@ -284,7 +286,7 @@ def nodes_of(cluster: Cluster, management: Cluster, wanted: Iterable[Object]) ->
     for host in wanted:
         name, machine = claimed_by(management, host)
         node = cluster.find(paths.node(name)) if name else None
-        if node and machine and capi_machines.relation(node, machine) != capi_machines.PROVEN:
+        if node and machine and machine_rules.relation(node, machine) != machine_rules.PROVEN:
             name = ""
         if not name:
             if providers is None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._api import paths
-from .._api.cluster import Object
 from .._api.errors import NotFound
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from . import find_host, key_rules
 from . import host_rules as rules

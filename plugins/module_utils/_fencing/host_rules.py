@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .._api.clock import from_text
-from .._api.cluster import Object
 from .._api.names import REBOOT_KEYS
 from .._api.node_rules import annotations_of
+from .._api.objects import Object
+from .._api.times import from_text
 from . import key_rules
 from .key_rules import Request
 

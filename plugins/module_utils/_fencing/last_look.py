@@ -14,10 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import HoldfastError, Refused, TimedOut
+from .._api.objects import Object
 from .._budget import gate
-from .._failover import rules as failover_rules
+from . import still_down_rules
 
 # Seconds. With the time-outs of one request it stays below the time after which a run counts as dead.
 GOOD_FOR = 10.0
@@ -98,7 +99,7 @@ def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id
     began = steady()
     seen = gate.look(cluster, name, override_holds=override_holds, run=run)
     if seen.node is not None and down:
-        failover_rules.check_still_down(seen.node, {"boot_id": boot_id or seen.boot_id})
+        still_down_rules.check_still_down(seen.node, {"boot_id": boot_id or seen.boot_id})
     elif boot_id and seen.boot_id != boot_id:
         raise Refused(
             f"Node {name} was rebooted meanwhile: its boot ID is {seen.boot_id or '-'}, it was {boot_id}. Nothing was "

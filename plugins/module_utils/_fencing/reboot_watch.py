@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import HoldfastError
+from .._api.objects import Object
 from .._api.watch import Deadline, Follower, Listed
 from . import host_rules as rules
 

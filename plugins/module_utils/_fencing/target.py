@@ -8,12 +8,13 @@ from __future__ import annotations
 from contextlib import suppress
 
 from .._api import paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, NotFound, Refused
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params
-from .._budget import claims, gate
-from .._capi import machines
+from .._budget import claim_rules, gate
+from .._capi import machine_rules
 from .._capi.rules import cluster_of
 from . import find_host, last_look
 from . import host_rules as rules
@@ -64,7 +65,7 @@ class Target:
         """The claim is ours, or nobody's when used alone, where nothing is switched off."""
         # Of a Node that was deleted nobody has a claim.
         if node := self.find_node():
-            claims.check(node, run)
+            claim_rules.check(node, run)
 
     def look(self, run: str, *, override_holds: bool, boot_id: str, down: bool) -> last_look.Look:
         """No hold, the claim is ours, and the node is as it should be, directly before the host is told to go off."""
@@ -155,7 +156,7 @@ def may_let_go(node: str, serves: str, written_for: str) -> bool:
 def _check_machine(cluster: Cluster, machine: Object | None, host: Object, node: str) -> None:
     """That the Machine of a host given together with a node is not that of another Cluster's Node of the same name."""
     present = cluster.find(paths.node(node)) if machine else None
-    if present and machine and machines.relation(present, machine) == machines.FOREIGN:
+    if present and machine and machine_rules.relation(present, machine) == machine_rules.FOREIGN:
         raise Refused(
             f"BareMetalHost {rules.full_name(host)} is node {node} of Cluster {cluster_of(machine)}, which is "
             "another one than the Node in the cluster that was asked. Give the right host.",

@@ -12,13 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import Refused
-from .._capi import machines
+from .._api.objects import Object
+from .._capi import machine_rules
 from .._capi import rules as hooks
 from .rules import FOREIGN, NO_NODE, NODE_GONE, node_state
 
-_CLUSTER_NAME = f"{machines.GROUP}/cluster-name"
+_CLUSTER_NAME = f"{machine_rules.GROUP}/cluster-name"
 
 
 class WrongCluster(Refused):
@@ -36,7 +37,7 @@ def is_of(node: Object, machine: Object) -> bool:
     What Cluster API wrote on the Node decides. Where it wrote nothing, the provider's id does; alone it is no proof,
     because some providers make it of the name.
     """
-    named = machines.name_of(node)
+    named = machine_rules.name_of(node)
     if named is not None:
         metadata = machine["metadata"]
         return named == (metadata["namespace"], metadata["name"]) and _cluster_of(node) in (
@@ -49,7 +50,7 @@ def is_of(node: Object, machine: Object) -> bool:
 
 def is_of_same_cluster(node: Object, machine: Object) -> bool:
     """Whether a Node says that it belongs to the Cluster that a Machine belongs to."""
-    named = machines.name_of(node)
+    named = machine_rules.name_of(node)
     namespace = machine["metadata"]["namespace"]
     return named is not None and named[0] == namespace and _cluster_of(node) == hooks.cluster_of(machine)
 
@@ -110,7 +111,7 @@ def look(cluster: Cluster, machine: Object, *, seen: bool = False) -> Found:
     if node is not None:
         if is_of(node, machine):
             return Found(node, node_state(machine, node))
-        named = machines.name_of(node)
+        named = machine_rules.name_of(node)
         says = f"says that it is Machine {'/'.join(named)}" if named else "names no Machine and has another providerID"
         of = f" of Cluster {_cluster_of(node)}" if _cluster_of(node) else ""
         return Found(None, FOREIGN, f"the Node of that name in the cluster that was asked {says}{of}")

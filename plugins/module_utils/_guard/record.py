@@ -10,12 +10,13 @@ from functools import partial
 from typing import Any
 
 from .._api import events, node_rules
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import HoldfastError, InvalidInput, NotFound
 from .._api.names import MACHINE_GUARD
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import retry_conflicts
-from .._budget import claims, gate, runs
+from .._budget import claim_rules, claims, gate, runs
 from .._capi import find as capi
 from .._capi import rules as hooks
 from .._capi.find import KINDS, MACHINE
@@ -116,7 +117,7 @@ class _Work:
         rules.check_fenced(machine, state)
         if state not in _HELD:
             # A node that is proven to be off interrupts nobody.
-            claims.check(node, self._run)
+            claim_rules.check(node, self._run)
             return {"off": state}
         override = self._params["override_holds"]
         seen = gate.look(self._context.cluster, node_rules.name(node), override_holds=override, run=self._run)

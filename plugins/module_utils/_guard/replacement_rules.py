@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from .._api import node_rules
-from .._api.cluster import Object
+from .._api.objects import Object
 from .._capi import rules as hooks
 
 _DEPLOYMENT, _SET, _CONTROL_PLANE = "MachineDeployment", "MachineSet", "KubeadmControlPlane"

@@ -17,11 +17,11 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.bounds import cut, merged
-from .._api.clock import from_text, seconds_between, to_text
-from .._api.cluster import Object
 from .._api.errors import Refused
 from .._api.names import MACHINE_GUARD
-from .._budget.claims import ClaimLost
+from .._api.objects import Object
+from .._api.times import from_text, seconds_between, to_text
+from .._budget.claim_rules import ClaimLost
 from .._capi import rules as hooks
 from .._capi.label_rules import label_value
 from .._capi.rules import POINTS, PRE_DRAIN, PRE_TERMINATE, key_of

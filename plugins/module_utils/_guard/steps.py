@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.cluster import Object
 from .._api.errors import ApiFailure, InvalidInput, NotFound, Outdated
 from .._api.names import MACHINE_GUARD
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower
-from .._budget import claims, runs
+from .._budget import claim_rules, claims, runs
 from .._capi import find as capi
 from .._capi.find import KINDS, MACHINE
 from .._capi.hook_info import describe
@@ -228,7 +228,7 @@ class _Work:
             self._bury(run)
         # Where a sign of life was left, so may be the claim on a Node.
         for node in list(cluster.items(paths.NODES)) if left - {self._run} else []:
-            claim = claims.claim_of(node)
+            claim = claim_rules.claim_of(node)
             if claim is not None and claim.run in left and claim.run != self._run:
                 claims.give_back(cluster, node_rules.name(node), run=claim.run)
 

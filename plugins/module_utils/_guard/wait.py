@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.cluster import Object
 from .._api.errors import TimedOut
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed
 from .._budget import runs

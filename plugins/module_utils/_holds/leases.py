@@ -9,12 +9,13 @@ from typing import Any
 
 from .._api import paths
 from .._api.bounds import cut, some
-from .._api.clock import to_text
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, Held, InvalidInput, NotFound, TimedOut
 from .._api.names import MANAGED_BY, REASON
 from .._api.node_rules import annotations_of, confirms, inhibited_by, labels_of
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
+from .._api.times import to_text
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts, wait_for
 from .rules import FIELD_SELECTOR, age, check_names, describe, entry, holds, sentence
 

@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from .._api.bounds import LONGEST, cut, hold_entry, oldest_first, seconds_since, some
-from .._api.cluster import Object
 from .._api.errors import InvalidInput
 from .._api.names import FORBIDDEN_HOLD_NAMESPACES, REASON
 from .._api.node_rules import annotations_of
+from .._api.objects import Object
 
 FIELD_SELECTOR = ",".join(f"metadata.namespace!={name}" for name in FORBIDDEN_HOLD_NAMESPACES)
 

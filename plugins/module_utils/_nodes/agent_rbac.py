@@ -8,8 +8,9 @@ from __future__ import annotations
 from functools import partial
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, HoldfastError, NotFound
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import retry_conflicts
 from . import rbac_rules

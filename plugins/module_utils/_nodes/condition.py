@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, TimedOut
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, retry_conflicts, wait_for
 

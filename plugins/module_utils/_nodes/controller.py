@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from . import own_pod_rules
 from .own_pod_rules import Traces

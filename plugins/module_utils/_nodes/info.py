@@ -10,15 +10,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store as store
 from .._drain import drain
 from .._drain.rules import Options, Pod, node_verdict, plan, read_pod
 from .._holds.rules import FIELD_SELECTOR, age, describe, holds
-from .leftovers import describe as describe_leftover
-from .leftovers import is_leftover
+from .leftover_rules import describe as describe_leftover
+from .leftover_rules import is_leftover
 
 
 def node_info(context: Context, params: Params) -> Result:

@@ -8,15 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from .._api import paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, NotFound
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
-
-_BY_SHUTDOWN = ("Terminated", "NodeShutdown")
-# Their controllers make such pods again and forget the old ones; others count them, or read why they ended.
-_FORGETFUL_GROUPS = ("", "apps")
-_MIRROR = "kubernetes.io/config.mirror"
+from .leftover_rules import describe, is_leftover
 
 
 def leftover_pods(context: Context, params: Params) -> Result:
@@ -40,48 +36,6 @@ def leftovers(cluster: Cluster, node: str) -> list[dict[str, Any]]:
     """Finished pods of a node that the kubelet's shutdown manager ended or refused."""
     items = cluster.items(paths.PODS, field_selector=f"spec.nodeName={node}")
     return [describe(item) for item in items if is_leftover(item)]
-
-
-def is_leftover(pod: Object) -> bool:
-    """Whether the kubelet ended or refused this pod for a shutdown, and the object is all that is left of it.
-
-    Source: pkg/kubelet/nodeshutdown in Kubernetes 1.36 (condition DisruptionTarget with reason TerminationByKubelet, of
-    pods that failed also reason Terminated; a pod refused meanwhile has reason NodeShutdown).
-    """
-    status = pod.get("status") or {}
-    if status.get("phase") not in ("Succeeded", "Failed"):
-        return False
-    # The kubelet itself starts it again, under the same name.
-    if _MIRROR in (pod["metadata"].get("annotations") or {}):
-        return False
-    conditions = status.get("conditions") or []
-    by_kubelet = any(
-        item["type"] == "DisruptionTarget" and item.get("reason") == "TerminationByKubelet" for item in conditions
-    )
-    return by_kubelet or status.get("reason") in _BY_SHUTDOWN
-
-
-def why_kept(pod: Object) -> str | None:
-    """Why somebody may still need the object; none where nobody does."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    owner = next((item for item in owners if item.get("controller")), None)
-    if owner is None:
-        return "it has no owner: nothing makes it again, and its logs would go with it"
-    if owner["apiVersion"].rpartition("/")[0] not in _FORGETFUL_GROUPS:
-        return f"{owner['kind']} {owner['name']} counts its pods, or may"
-    return None
-
-
-def describe(pod: Object) -> dict[str, Any]:
-    metadata, status = pod["metadata"], pod["status"]
-    return {
-        "namespace": metadata["namespace"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "phase": status["phase"],
-        "reason": status.get("reason") or "TerminationByKubelet",
-        "kept": why_kept(pod),
-    }
 
 
 def _remove(cluster: Cluster, item: dict[str, Any]) -> None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.clock import to_text
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import NotFound
 from .._api.names import (
     EXCLUDE_FROM_REMEDIATION,
@@ -20,11 +19,13 @@ from .._api.names import (
     SCALE_DOWN_DISABLED,
     SKIP_REMEDIATION,
 )
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
+from .._api.times import to_text
 from .._api.watch import retry_conflicts
-from .._budget import claims
-from .._capi import machines
+from .._budget import claim_rules
+from .._capi import machine_rules, machines
 from .._capi.machines import Machine
 from . import optout_rules
 from .optout_rules import MachineBefore, NodeBefore, OptOuts
@@ -81,7 +82,7 @@ def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
     first: list[_State] = []
 
     def attempt() -> _State:
-        node = claims.ours(read_node(context.cluster, name), run)
+        node = claim_rules.ours(read_node(context.cluster, name), run)
         record = optout_rules.record_of(node)
         if record is None:
             first.append(_State(node))
@@ -111,7 +112,7 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
     first: list[_State] = []
 
     def attempt() -> _State:
-        node = claims.ours(read_node(context.cluster, name), run)
+        node = claim_rules.ours(read_node(context.cluster, name), run)
         known = optout_rules.record_of(node) or OptOuts(run, to_text(context.cluster.now()))
         wanted = known
         if params["autoscaler"] and known.autoscaler is None:
@@ -150,14 +151,14 @@ def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | Non
     """The Machine on record, else that of the Node's annotations; and why there is none."""
     if known.machine:
         return _recorded(context, node_rules.name(node), known)
-    found = machines.name_of(node)
+    found = machine_rules.name_of(node)
     if found is None:
         return None, f"the Node has no annotations {MACHINE} and {MACHINE_NAMESPACE}: Cluster API did not make it"
     versions = machines.served_versions(context.management)
     if not versions:
-        return None, f"the API {machines.GROUP} is not installed in the management cluster"
+        return None, f"the API {machine_rules.GROUP} is not installed in the management cluster"
     machine = machines.find(context.management, versions, *found)
-    if machine and machines.relation(node, machine.object) == machines.FOREIGN:
+    if machine and machine_rules.relation(node, machine.object) == machine_rules.FOREIGN:
         return None, f"Machine {'/'.join(found)} is that of another Node"
     return machine, "" if machine else f"there is no Machine {'/'.join(found)}"
 
@@ -170,8 +171,8 @@ def _recorded(context: Context, name: str, record: OptOuts) -> tuple[Machine | N
     if not versions:
         raise NotFound(
             f"Machine {record.machine.full_name} of node {name} was told that MachineHealthChecks leave it, but the "
-            f"cluster that was asked does not have the API {machines.GROUP}. Give the management cluster's options in "
-            "management; the record stays until then.",
+            f"cluster that was asked does not have the API {machine_rules.GROUP}. Give the management cluster's "
+            "options in management; the record stays until then.",
             node=name,
             machine=record.machine.full_name,
         )

@@ -14,8 +14,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .._api import node_rules
-from .._api.cluster import Object
 from .._api.names import EXCLUDE_FROM_REMEDIATION, OPT_OUTS, SCALE_DOWN_DISABLED, SKIP_REMEDIATION
+from .._api.objects import Object
 
 _TRUE = "true"
 # Cluster API looks whether the annotation is there; its value means nothing.

@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from .._api.cluster import Object
+from .._api.objects import Object
 
 # What the kubelet mounts into every container comes from the pod's own directory on the node, which has its UID.
 _MOUNTED_BY_KUBELET = ("/etc/hosts", "/dev/termination-log")

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.cluster import Object
 from .._api.names import MANAGED_BY, SHUTDOWN_INHIBITED
+from .._api.objects import Object
 
 NAME = "holdfast-node-agent"
 _API = "rbac.authorization.k8s.io"

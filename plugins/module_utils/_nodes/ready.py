@@ -8,13 +8,15 @@ from __future__ import annotations
 import time
 
 from .._api import node_rules, paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, TimedOut, Unreachable
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed, passing, wait_for
 from .._drain.drain import pods_on
 from .._drain.rules import Pod, read_pod
+from .ready_rules import daemon_pods_not_ready, is_back
 
 _LOOK_EVERY = 1.0
 # Where kubelets renew a Lease of their node's name, every 10 s by default.
@@ -50,13 +52,6 @@ def _patiently_read(cluster: Cluster, name: str, deadline: Deadline) -> Object:
             if (isinstance(error, ApiFailure) and not passing(error.status)) or deadline.passed:
                 raise
             time.sleep(min(_LOOK_EVERY, deadline.left))
-
-
-def is_back(node: Object | None, old_boot_id: str) -> bool:
-    """Whether the node is Ready and, where the old boot ID is known, has another one."""
-    if node is None or not node_rules.ready(node):
-        return False
-    return not old_boot_id or node_rules.boot_id(node) not in ("", old_boot_id)
 
 
 def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Deadline) -> Object:
@@ -117,7 +112,7 @@ def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> Non
         TimedOut: Some are not; names them.
     """
     pods = {pod.uid: pod for pod in pods_on(cluster, name)}
-    if not _waiting(pods):
+    if not daemon_pods_not_ready(pods):
         return
     for news in Follower(cluster, paths.PODS, deadline, field_selector=f"spec.nodeName={name}", keep=read_pod):
         if isinstance(news, Listed):
@@ -127,9 +122,9 @@ def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> Non
             pods.pop(pod.uid, None)
             if not news.deleted:
                 pods[pod.uid] = pod
-        if not _waiting(pods):
+        if not daemon_pods_not_ready(pods):
             return
-    left = _waiting(pods)
+    left = daemon_pods_not_ready(pods)
     raise TimedOut(
         f"Node {name} is Ready, but {len(left)} of its DaemonSet pods are not after {deadline.seconds} s: "
         f"{', '.join(left)}. Look at them with kubectl describe; the node stays cordoned.",
@@ -140,8 +135,3 @@ def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> Non
 
 def _renew_time(lease: Object) -> str:
     return str(lease["spec"].get("renewTime") or "")
-
-
-def _waiting(pods: dict[str, Pod]) -> list[str]:
-    daemons = (pod for pod in pods.values() if pod.controller == "DaemonSet")
-    return sorted(pod.full_name for pod in daemons if not pod.ready or pod.terminating)

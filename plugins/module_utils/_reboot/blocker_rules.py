@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._api.cluster import Object
 from .._api.errors import InvalidInput
+from .._api.objects import Object
 
 POD, ALERT = "pod", "alert"
 

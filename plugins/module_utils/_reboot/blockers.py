@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._api import paths
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, InvalidInput, TimedOut, Unreachable
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed

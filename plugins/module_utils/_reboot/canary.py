@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from .._api import paths
-from .._api.clock import seconds_between, to_text
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, TimedOut
 from .._api.node_rules import labels_of
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
+from .._api.times import seconds_between, to_text
 from .._api.watch import Deadline, Follower, Listed, wait_for
 from .._budget import runs
 from .canary_rules import Canary, CanaryFailed, check, read_canary, soaked_until

@@ -12,10 +12,10 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.bounds import cut, moment
-from .._api.clock import from_text
-from .._api.cluster import Object
 from .._api.errors import Refused
 from .._api.names import EXCLUDE, OPERATION
+from .._api.objects import Object
+from .._api.times import from_text
 
 _DONE = ("rebooted", "skipped")
 

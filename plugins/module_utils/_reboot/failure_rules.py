@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .._budget.claims import ClaimLost
+from .._budget.claim_rules import ClaimLost
 
 FAILED, STOPPED, LOST = "failed", "stopped", "lost"
 

@@ -9,15 +9,16 @@ import json
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.bounds import cut, seconds_since
-from .._api.clock import from_text, to_text
-from .._api.cluster import Cluster, Object
+from .._api.cluster import Cluster
 from .._api.errors import InvalidInput
-from .._api.names import CLAIM, CORDON, OPERATION
+from .._api.names import CLAIM, OPERATION
+from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
+from .._api.times import to_text
 from .._api.watch import retry_conflicts
-from .._budget import claims
+from .._budget import claim_rules
+from .node_operation_rules import advance
 
 
 def node_operation(context: Context, params: Params) -> Result:
@@ -30,13 +31,13 @@ def node_operation(context: Context, params: Params) -> Result:
 
 
 def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
-    node = claims.ours(read_node(cluster, params["name"]), _claimant(params))
+    node = claim_rules.ours(read_node(cluster, params["name"]), _claimant(params))
     record = node_rules.record(node, OPERATION)
-    if _not_ours_to_write(record, claims.claim_of(node), params):
+    if _not_ours_to_write(record, claim_rules.claim_of(node), params):
         return node, node
     wanted = advance(record, node, params, to_text(cluster.now()))
     marks: dict[str, Any] = {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
-    present = claims.claim_of(node)
+    present = claim_rules.claim_of(node)
     if params.get("result") and present and present.run == params.get("run"):
         # In one write: of a run that dies in between, a claim would be left on a node that is done.
         marks[CLAIM] = None
@@ -46,7 +47,7 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
     return node, cluster.merge(paths.node(params["name"]), {"metadata": metadata})
 
 
-def _not_ours_to_write(record: dict[str, Any] | None, claim: claims.Claim | None, params: Params) -> bool:
+def _not_ours_to_write(record: dict[str, Any] | None, claim: claim_rules.Claim | None, params: Params) -> bool:
     """Whether who only waits for its turn finds that another run works on the node, or has rebooted it meanwhile."""
     if params["claimed"] or params.get("result"):
         return False
@@ -58,50 +59,3 @@ def _not_ours_to_write(record: dict[str, Any] | None, claim: claims.Claim | None
 def _claimant(params: Params) -> str:
     """Who has to have the claim: a run that is past waiting for its turn."""
     return (params.get("run") or "") if params["claimed"] else ""
-
-
-def _whole(record: dict[str, Any]) -> bool:
-    """Whether a record can be resumed. One that someone broke says nothing, and the operation starts again."""
-    try:
-        from_text(record["since"])
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return False
-    texts = ("phase", "boot_id_before", "result")
-    return isinstance(record.get("phases"), dict) and all(isinstance(record.get(name), str) for name in texts)
-
-
-def advance(record: dict[str, Any] | None, node: Object, params: Params, now: str) -> dict[str, Any]:
-    """The record after this step; the same content where the step is written down already."""
-    if record is None or record.get("id") != params["operation"] or not _whole(record):
-        cordoned = node_rules.record(node, CORDON)
-        before = bool(cordoned.get("unschedulable_before")) if cordoned else node_rules.unschedulable(node)
-        record = {
-            "id": params["operation"],
-            "started": now,
-            "since": now,
-            "phase": "",
-            "phases": {},
-            "boot_id_before": node_rules.boot_id(node),
-            "unschedulable_before": before,
-            "result": "",
-            "detail": "",
-        }
-    phase, result = params.get("phase") or record["phase"], params.get("result") or ""
-    run = params.get("run") or record.get("run", "")
-    if (phase, result) == (record["phase"], record["result"]):
-        # The next run goes on where the last one stopped: the phase has its start, and somebody new at work.
-        return record if run == record.get("run", "") else {**record, "run": run}
-    changed = {**record, "run": run, "result": result, "detail": cut(params.get("detail") or "", 1000)}
-    if record["phase"] and not record["result"]:
-        known = record["phases"].get(record["phase"], 0)
-        spent = seconds_since(record["since"], from_text(now))
-        changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
-    if phase == "cordon" and record["phase"] in ("hold", "slot"):
-        # Whatever happened to the node while it waited, its reboot begins here.
-        changed["boot_id_before"] = node_rules.boot_id(node)
-    changed.update(phase=phase, since=now)
-    if result:
-        changed["boot_id_after"] = node_rules.boot_id(node)
-    else:
-        changed.pop("boot_id_after", None)
-    return changed

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from .._api import node_rules
-from .._api.cluster import Object
+from .._api.objects import Object
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 # Before Kubernetes 1.24; who came from there may have it still.

@@ -12,10 +12,10 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from difflib import get_close_matches
 from zoneinfo import ZoneInfo, available_timezones
 
-from .._api.clock import seconds_between, to_text
 from .._api.cluster import Cluster
 from .._api.errors import HoldfastError, InvalidInput
 from .._api.runner import Context, Params, Result
+from .._api.times import seconds_between, to_text
 from .._api.watch import Deadline
 from .._budget import runs as run_leases
 from .window_rules import Outlook, look, read_windows

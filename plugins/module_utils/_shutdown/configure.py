@@ -16,10 +16,11 @@ from .._api.errors import HoldfastError, Refused, TimedOut
 from .._logind.bus import NodeBus
 from .._logind.inhibitor_rules import Inhibitor
 from .._logind.runner import Context, Params, Result
-from . import logind_files, whole_file
+from . import logind_files, logind_rules, whole_file
 from .grace_rules import Groups, needed, wanted
-from .kubelet_files import Kubelet, Settings, find_kubelet, read_settings
-from .logind_files import LogindFiles
+from .kubelet_files import find_kubelet, read_settings
+from .kubelet_rules import Kubelet, Settings
+from .logind_rules import LogindFiles
 from .plan_rules import (
     Memory,
     Outcome,
@@ -90,7 +91,7 @@ def graceful_shutdown(context: Context, params: Params) -> Result:
         "restart_needed": bool(kubelets) or _stale(node, divided),
         "files": [_change(path, before[path], text) for path, text in sorted(outcome.after.items())],
         "needed": needed(divided) if params["state"] == "present" else None,
-        "inhibit_delay_max": logind_files.finite(effective),
+        "inhibit_delay_max": logind_rules.finite(effective),
         "diff": [_diff(path, before[path], text) for path, text in sorted(outcome.after.items())],
     }
 
@@ -171,7 +172,7 @@ def _others(node: _Node) -> float:
     found = [
         item.seconds for item in node.logind.candidates if item.file != _KUBELETS_OWN and not _made_by_us(item.file)
     ]
-    return found[-1] if found else logind_files.DEFAULT
+    return found[-1] if found else logind_rules.DEFAULT
 
 
 def _logind(path: str) -> bool:
@@ -183,7 +184,7 @@ def _made_by_us(path: str) -> bool:
 
 
 def _effective(bus: NodeBus) -> float:
-    return logind_files.effective(bus.inhibit_delay_max())
+    return logind_rules.effective(bus.inhibit_delay_max())
 
 
 # -- what is to be
@@ -229,10 +230,10 @@ def _expected(node: _Node, outcome: Outcome) -> float:
     """What logind will give, told before it is done."""
     candidates = [item for item in node.logind.candidates if item.file not in outcome.after]
     for path, text in outcome.after.items():
-        seconds = logind_files.delay(text) if _logind(path) and text else None
+        seconds = logind_rules.delay(text) if _logind(path) and text else None
         if seconds is not None:
             return seconds
-    return candidates[-1].seconds if candidates else logind_files.DEFAULT
+    return candidates[-1].seconds if candidates else logind_rules.DEFAULT
 
 
 # -- what is done
@@ -293,7 +294,7 @@ def _reload(node: _Node, outcome: Outcome) -> None:
                 f"logind was told to read its files again, and gives {_effective(bus):g} s to delay locks "
                 f"{_PATIENCE:.0f} s later, where {files.winner.file if files.winner else 'its default'} says "
                 f"{files.seconds:g} s. journalctl -u systemd-logind on the node says more.",
-                inhibit_delay_max=logind_files.finite(_effective(bus)),
+                inhibit_delay_max=logind_rules.finite(_effective(bus)),
             )
         time.sleep(_LOOK_EVERY)
     wrong = files.winner.file if files.winner else None

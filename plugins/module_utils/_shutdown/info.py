@@ -12,7 +12,7 @@ from typing import Any
 
 from .._logind.bus import NodeBus
 from .._logind.runner import Context, Params, Result
-from . import logind_files
+from . import logind_files, logind_rules
 from .kubelet_files import find_kubelet, read_settings
 from .proof_rules import UNTOLD, LastShutdown, Picture, Problem, in_effect, problems, read_state
 
@@ -33,7 +33,7 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
     picture = Picture(
         kubelet=kubelet,
         settings=read_settings(kubelet.config, kubelet.config_dir),
-        effective=logind_files.effective(bus.inhibit_delay_max()),
+        effective=logind_rules.effective(bus.inhibit_delay_max()),
         files=logind_files.read(bus.systemd_version()),
         logind=bus.logind(),
         last=last,
@@ -56,8 +56,8 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
             "restart_needed": picture.restart_needed,
         },
         "logind": {
-            "inhibit_delay_max": logind_files.finite(picture.effective),
-            "configured": logind_files.finite(picture.files.seconds),
+            "inhibit_delay_max": logind_rules.finite(picture.effective),
+            "configured": logind_rules.finite(picture.files.seconds),
             "file": picture.files.winner.file if picture.files.winner else None,
             "candidates": [candidate.to_data() for candidate in picture.files.candidates],
         },

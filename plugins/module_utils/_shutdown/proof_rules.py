@@ -13,11 +13,11 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
-from .._api.clock import from_text
+from .._api.times import from_text
 from .._logind.inhibitor_rules import Inhibitor, Logind, moment
 from . import grace_rules as grace
-from .kubelet_files import Kubelet, Settings
-from .logind_files import DEFAULT, LogindFiles
+from .kubelet_rules import Kubelet, Settings
+from .logind_rules import DEFAULT, LogindFiles
 
 NEEDS_MORE, NOT_RELOADED = "kubelet_needs_more", "logind_not_reloaded"
 LOCK_MISSING, NOT_RUNNING, UNKNOWN = "delay_lock_missing", "kubelet_not_running", "kubelet_unknown"

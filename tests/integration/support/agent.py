@@ -20,9 +20,9 @@ import yaml
 from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from lab import Lab
 from lab.commands import run
 from lab.errors import LabError

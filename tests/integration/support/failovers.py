@@ -17,8 +17,8 @@ import yaml
 from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import retry_conflicts
 from lab import kwok
 from lab.patience import PATIENCE

@@ -13,8 +13,9 @@ from typing import Any
 from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster, Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import (
     Changed,
     Deadline,

@@ -16,8 +16,9 @@ from typing import Any
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster, Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import (
     Changed,

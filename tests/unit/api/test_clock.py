@@ -14,12 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import clock as clock_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import (
-    ServerClock,
-    from_text,
-    seconds_between,
-    to_text,
-)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import ServerClock
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text, seconds_between, to_text
 
 NAIVE = st.datetimes(datetime(2001, 1, 1), datetime(2090, 1, 1))  # noqa: DTZ001 (hypothesis wants them so)
 MOMENTS = NAIVE.map(lambda moment: moment.replace(tzinfo=timezone.utc))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import Wish, begin, end
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.runs import DEAD_AFTER, Run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 NODES = frozenset({"alfa", "bravo"})

@@ -11,9 +11,9 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import cluster as api_cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Outdated
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
 
 MADE = "2026-05-04T03:02:01Z"
 RENEWED = "2026-05-04T04:02:01.000000Z"
@@ -26,14 +26,14 @@ def lease(**spec):
 
 
 def test_a_run_is_as_old_as_its_last_sign_of_life():
-    found = runs.read(lease(renewTime=RENEWED, acquireTime=RENEWED))
+    found = run_rules.read(lease(renewTime=RENEWED, acquireTime=RENEWED))
 
     assert (found.age(NOW), found.alive(NOW), found.began) == (30, True, RENEWED)
 
 
 @pytest.mark.parametrize("absurd", ["0000-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z", "soon", ""])
 def test_an_absurd_sign_of_life_is_that_of_the_beginning(absurd):
-    found = runs.read(lease(renewTime=absurd, acquireTime=absurd))
+    found = run_rules.read(lease(renewTime=absurd, acquireTime=absurd))
 
     assert (found.renewed, found.began) == (MADE, MADE)
     assert not found.alive(NOW)
@@ -41,7 +41,7 @@ def test_an_absurd_sign_of_life_is_that_of_the_beginning(absurd):
 
 @pytest.mark.parametrize(("ahead", "alive"), [(60, True), (100, False), (10**9, False)])
 def test_a_sign_of_life_of_the_future_is_not_believed(ahead, alive):
-    found = runs.read(lease(renewTime=to_text(NOW + timedelta(seconds=ahead))))
+    found = run_rules.read(lease(renewTime=to_text(NOW + timedelta(seconds=ahead))))
 
     assert found.alive(NOW) is alive
 
@@ -110,4 +110,4 @@ def test_a_sign_of_life_after_the_end_makes_no_lease_again(monkeypatch):
 def test_two_signs_of_life_that_hang_leave_time_for_a_third():
     hangs = sum(api_cluster._SHORT_TIMEOUT)
 
-    assert 2 * (runs.RENEW_EVERY + hangs) + runs.RENEW_EVERY < runs.DEAD_AFTER
+    assert 2 * (runs.RENEW_EVERY + hangs) + runs.RENEW_EVERY < run_rules.DEAD_AFTER

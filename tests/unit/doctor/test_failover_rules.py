@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta, timezone
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.runs import DEAD_AFTER, Run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import failover_rules as failovers
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Picture
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import examine

@@ -15,12 +15,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, KEEP_CORDONED
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon import (
-    give_back,
-    owner_of,
-    take,
-    why_it_stays,
-)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon import give_back, take
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon_rules import owner_of, why_it_stays
 
 
 class OneNode:

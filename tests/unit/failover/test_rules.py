@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import EVIDENCE, FAILOVER, OUT_OF_SERVICE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Slot
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit, rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit_rules, rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import (
     DONE,
     FENCE,
     STOP,
     TAINT,
-    CameBack,
     Change,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import still_down_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import CameBack
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.quorum_rules import Quorum
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
@@ -144,7 +145,7 @@ def test_what_was_of_a_boot_that_is_over_is_forgotten():
     assert (begun["boot_id"], begun["run"], begun["phase"], begun["result"]) == (OTHER, "s", "taint", "")
     assert begun["facts"] == {"fence": "redfish", "uri": "u"}
     assert rules.next_step(node(boot=OTHER), begun) == FENCE
-    rules.check_still_down(node(boot=OTHER), begun)
+    still_down_rules.check_still_down(node(boot=OTHER), begun)
 
 
 def test_the_way_back_is_for_what_was_failed_over():
@@ -220,21 +221,21 @@ class Machine:
         elif name == "begin":
             self.record = rules.advance(self.record, Change("r"), NOW)
         elif name.startswith("say"):
-            rules.check_still_down(self.node, self.record)
+            still_down_rules.check_still_down(self.node, self.record)
             self.record = rules.advance(self.record, Change("r", phase=name[4:]), NOW)
         elif name == "fence" and self.on:
             self.on = False
             self.fenced.append(self.starts)
         elif name == "taint":
             # The module looks at everything again, and at the evidence.
-            rules.check_still_down(self.node, self.record)
+            still_down_rules.check_still_down(self.node, self.record)
             if self.on:
                 self.plan = []
             else:
                 assert self.starts in self.fenced
                 self.tainted, self.evidence = True, self.boot
         elif name == "moved":
-            rules.check_still_down(self.node, self.record)
+            still_down_rules.check_still_down(self.node, self.record)
             assert not self.on, "nobody may be told that it is off"
             self.record = rules.advance(self.record, Change("r", phase="move", result="moved"), NOW)
         elif name == "forget":
@@ -269,10 +270,10 @@ def test_killed_anywhere_it_fences_once_and_taints_only_what_is_off(events):
 
 
 def test_the_second_look():
-    rules.check_still_down(node(), record("fence"))
+    still_down_rules.check_still_down(node(), record("fence"))
     for back in (node(ready="True"), node(boot=OTHER), node(ready="True", boot=OTHER)):
         with pytest.raises(CameBack):
-            rules.check_still_down(back, record("fence"))
+            still_down_rules.check_still_down(back, record("fence"))
 
 
 @pytest.mark.parametrize(
@@ -381,17 +382,17 @@ def test_a_record_stays_while_somebody_will_need_it(phase, result, stays):
 
 def test_entries_are_bounded_and_the_ones_that_go_on_stay():
     data = {}
-    for number in range(audit.KEEP + 10):
+    for number in range(audit_rules.KEEP + 10):
         begun = {**record(result="moved" if number == 0 else "recovered"), "id": f"op-{number}"}
         begun["started"] = later(number).isoformat()
-        data[f"op-{number}"] = json.dumps(audit.entry_after(None, f"n{number % 3}", begun, {}, "now"))
-    kept = audit.bounded(data, "op-59")
-    assert len(kept) == audit.KEEP
+        data[f"op-{number}"] = json.dumps(audit_rules.entry_after(None, f"n{number % 3}", begun, {}, "now"))
+    kept = audit_rules.bounded(data, "op-59")
+    assert len(kept) == audit_rules.KEEP
     assert "op-0" in kept, "it is not over yet"
     assert "op-59" in kept
     assert "op-1" not in kept
-    assert audit.last_of(kept, "n2")["operation"] == "op-59"
-    assert audit.last_of(kept, "nobody") is None
+    assert audit_rules.last_of(kept, "n2")["operation"] == "op-59"
+    assert audit_rules.last_of(kept, "nobody") is None
 
 
 def entry(*steps, **facts):
@@ -399,7 +400,7 @@ def entry(*steps, **facts):
     found = None
     for step in steps:
         known = record(*((found or {}).get("phase", "fence"), step) if step in rules.RESULTS else (step,))
-        found = audit.entry_after(found, "n", {**known, "facts": facts}, {}, "now")
+        found = audit_rules.entry_after(found, "n", {**known, "facts": facts}, {}, "now")
     return found
 
 
@@ -420,22 +421,22 @@ def entry(*steps, **facts):
 )
 def test_what_an_entry_says_of_a_node_without_a_record(steps, unfinished, deleted):
     found = entry(*steps)
-    assert (audit.unfinished(found), audit.deleted(found)) == (unfinished, deleted)
+    assert (audit_rules.unfinished(found), audit_rules.deleted(found)) == (unfinished, deleted)
     data = {"op": json.dumps(found)}
-    assert audit.last_of(data, "n") == found
-    assert list(audit.unfinished_of(data)) == (["n"] if unfinished else [])
+    assert audit_rules.last_of(data, "n") == found
+    assert list(audit_rules.unfinished_of(data)) == (["n"] if unfinished else [])
 
 
 def test_a_record_that_is_gone_is_written_anew_from_its_entry():
     found = entry("claim", "fence", "taint", "failed", fence="metal3", key="k", host="h", namespace="m", uri="u")
-    facts = audit.facts_of(found)
+    facts = audit_rules.facts_of(found)
     assert facts == {"fence": "metal3", "key": "k", "host": "h", "namespace": "m", "uri": "u"}
     again = rules.restored(found, facts, run="s", now=NOW)
     assert (again["id"], again["phase"], again["boot_id"], again["run"]) == ("op", "taint", BOOT, "s")
     seen = node()
     seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
     assert rules.record_of(seen) == again
-    assert audit.entry_after(found, "n", again, {}, "then")["key"] == "k"
+    assert audit_rules.entry_after(found, "n", again, {}, "then")["key"] == "k"
 
 
 any_json = st.recursive(
@@ -473,11 +474,11 @@ def test_any_record_is_sound_or_refused(content, one):
 def test_any_entry_is_sound_or_none(content):
     for one in (content, {**entry("claim", "fence"), **(content if isinstance(content, dict) else {}), "node": "n"}):
         data = {"op": json.dumps(one), "broken": "{"}
-        found = audit.last_of(data, "n")
-        assert set(audit.unfinished_of(data)) <= {str(one.get("node")) if isinstance(one, dict) else ""}
+        found = audit_rules.last_of(data, "n")
+        assert set(audit_rules.unfinished_of(data)) <= {str(one.get("node")) if isinstance(one, dict) else ""}
         if found is not None:
-            audit.deleted(found)
-            again = rules.restored(found, audit.facts_of(found), run="s", now=NOW)
+            audit_rules.deleted(found)
+            again = rules.restored(found, audit_rules.facts_of(found), run="s", now=NOW)
             seen = node()
             seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
             assert rules.record_of(seen) == again
@@ -485,19 +486,23 @@ def test_any_entry_is_sound_or_none(content):
 
 def test_one_object_never_grows_too_large():
     data = {f"op-{number}": json.dumps({"started": str(number), "x": "y" * 100_000}) for number in range(20)}
-    kept = audit.bounded(data, "op-3")
-    assert sum(map(len, kept.values())) <= audit.KEEP_BYTES
+    kept = audit_rules.bounded(data, "op-3")
+    assert sum(map(len, kept.values())) <= audit_rules.KEEP_BYTES
     assert "op-3" in kept
 
 
 def test_what_somebody_broke_goes_first():
-    data = {f"op-{number}": json.dumps({"started": str(number)}) for number in range(audit.KEEP)} | {"broken": "{"}
-    assert "broken" not in audit.bounded(data, "op-0")
+    data = {f"op-{number}": json.dumps({"started": str(number)}) for number in range(audit_rules.KEEP)} | {
+        "broken": "{"
+    }
+    assert "broken" not in audit_rules.bounded(data, "op-0")
 
 
 def test_each_step_has_its_time_run_and_versions():
-    entry = audit.entry_after(None, "n", record("fence"), {"node": "7"}, "now")
-    entry = audit.entry_after(entry, "n", {**record("move", "moved"), "run": "s"}, {"node": "9", "host": "3"}, "then")
+    entry = audit_rules.entry_after(None, "n", record("fence"), {"node": "7"}, "now")
+    entry = audit_rules.entry_after(
+        entry, "n", {**record("move", "moved"), "run": "s"}, {"node": "9", "host": "3"}, "then"
+    )
     assert entry["runs"] == ["r", "s"]
     assert [(step["at"], step["run"], step["step"]) for step in entry["steps"]] == [
         ("now", "r", "fence"),
@@ -508,8 +513,8 @@ def test_each_step_has_its_time_run_and_versions():
 
 
 def test_what_ends_after_its_node_was_deleted_keeps_all_that_was_known():
-    entry = audit.entry_after(None, "n", record("move", "moved"), {"node": "7"}, "now")
-    closed = audit.entry_closed(entry, run="s", result="recovered", detail="gone", facts={"by": "a"}, now="then")
+    entry = audit_rules.entry_after(None, "n", record("move", "moved"), {"node": "7"}, "now")
+    closed = audit_rules.entry_closed(entry, run="s", result="recovered", detail="gone", facts={"by": "a"}, now="then")
     assert (closed["result"], closed["ended"], closed["detail"], closed["by"]) == ("recovered", "then", "gone", "a")
     assert (closed["boot_id"], closed["runs"]) == (entry["boot_id"], ["r", "s"])
     assert [step["step"] for step in closed["steps"]] == ["moved", "recovered"]

@@ -23,10 +23,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     TimedOut,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claims import Claimed, ClaimLost
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import CameBack
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claimed, ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import annotation, last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import CameBack
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.target import may_let_go
 
 NODE = "/api/v1/nodes/n"

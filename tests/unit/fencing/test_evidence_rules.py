@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
     HoldfastError,
     InvalidInput,
     Refused,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import evidence_rules as rules
 
 NOW = datetime(2026, 5, 4, 10, 0, 0, tzinfo=timezone.utc)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import events
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claims import ClaimLost
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.label_rules import label_value
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import replacement_rules as replacement
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import rules

@@ -24,7 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary
     read_canary,
     soaked_until,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.node_operation import advance
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.node_operation_rules import advance
 
 START = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 

@@ -11,10 +11,10 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.bus import Service
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.inhibitor_rules import Inhibitor, Logind
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import info, logind_files
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import info, logind_files, logind_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.grace_rules import TOTAL
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.info import graceful_shutdown_info
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.kubelet_files import Kubelet, Settings
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.kubelet_rules import Kubelet, Settings
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.proof_rules import Picture
 
 STATE = "graceful_node_shutdown_state"
@@ -120,7 +120,7 @@ class TestLock:
             kubelet=Kubelet("kubelet.service", 77, 1000.0 - age),
             settings=Settings({TOTAL: seconds}),
             effective=60.0,
-            files=logind_files.LogindFiles(),
+            files=logind_rules.LogindFiles(),
             logind=LateBus().logind(),
         )
         found = info._with_lock(LateBus(), picture)

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import MissingLibrary
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.bus import Service
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import kubelet_files
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import kubelet_files, kubelet_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.grace_rules import (
     BY_PRIORITY,
     CRITICAL,
@@ -64,16 +64,16 @@ class TestPlaces:
         ],
     )
     def test_finds_the_paths(self, words, found):
-        assert kubelet_files.places(["kubelet", *words], "/run/x") == found
+        assert kubelet_rules.places(["kubelet", *words], "/run/x") == found
 
     def test_flags_of_another_program_are_others(self):
-        assert kubelet_files.places(["/usr/local/bin/k3s", "agent", "--config", "/etc/rancher/k3s/config.yaml"]) == {}
+        assert kubelet_rules.places(["/usr/local/bin/k3s", "agent", "--config", "/etc/rancher/k3s/config.yaml"]) == {}
 
     def test_variables_of_a_unit(self):
         command = ["kubelet", "$ARGS", "--root-dir=${ROOT}/kubelet", "$NONE", "${NONE}x", "a$ROOT"]
         environment = {"ARGS": "--config=/a --v=2", "ROOT": "/srv"}
 
-        assert kubelet_files.expand(command, environment) == [
+        assert kubelet_rules.expand(command, environment) == [
             "kubelet",
             "--config=/a",
             "--v=2",
@@ -169,7 +169,7 @@ class TestReadSettings:
         found = kubelet_files.read_settings(str(tmp_path / "a"), str(tmp_path / "b"))
 
         assert [file for file, _reason in found.troubles] == [str(tmp_path / "b"), str(tmp_path / "a")]
-        assert kubelet_files.read_settings("", "") == kubelet_files.Settings()
+        assert kubelet_files.read_settings("", "") == kubelet_rules.Settings()
 
     def test_the_last_change(self, files):
         begun = time.time()

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import logind_files
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import logind_files, logind_rules
 
 names = st.text(st.characters(blacklist_characters="/\0", blacklist_categories=["Cs"]), min_size=1, max_size=60).map(
     lambda stem: f"{stem}.conf"
@@ -46,7 +46,7 @@ def root(tmp_path):
 
 class TestRead:
     def test_nothing_is_five_seconds(self, root):
-        assert root.read() == logind_files.LogindFiles()
+        assert root.read() == logind_rules.LogindFiles()
         assert root.read().seconds == 5
         assert root.read().winner is None
 
@@ -121,7 +121,7 @@ class TestDelay:
         ],
     )
     def test_as_logind_reads_it(self, text, seconds):
-        assert logind_files.delay(text) == seconds
+        assert logind_rules.delay(text) == seconds
 
     def test_a_byte_order_mark_is_no_obstacle(self, root):
         path = root.put("etc/systemd/logind.conf", 14)
@@ -150,11 +150,11 @@ class TestSpan:
         ],
     )
     def test_reads(self, text, seconds):
-        assert logind_files.parse_span(text) == seconds
+        assert logind_rules.parse_span(text) == seconds
 
     @pytest.mark.parametrize("text", ["", " ", "foo", "-3", "3 foo", "s", "infinity 3"])
     def test_refuses(self, text):
-        assert logind_files.parse_span(text) is None
+        assert logind_rules.parse_span(text) is None
 
 
 class TestWinningName:

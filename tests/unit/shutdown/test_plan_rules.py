@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import grace_rules as grace
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import logind_files
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import logind_files, logind_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import plan_rules as plans
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.plan_rules import Memory, Wanted, plan
 
@@ -167,7 +167,7 @@ def test_a_drop_in_of_the_kubelet_says_all_three(wish):
 def test_logind_gives_what_is_needed_and_no_less_than_others_want(others, given_):
     groups = grace.wanted(30, 10)
 
-    assert logind_files.delay(plans.logind_drop_in(groups, plans.delay(groups, others))) == given_
+    assert logind_rules.delay(plans.logind_drop_in(groups, plans.delay(groups, others))) == given_
 
 
 @pytest.mark.parametrize(

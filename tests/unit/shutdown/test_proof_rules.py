@@ -18,8 +18,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.grac
     CRITICAL,
     TOTAL,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.kubelet_files import Kubelet, Settings
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.logind_files import Candidate, LogindFiles
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.kubelet_rules import Kubelet, Settings
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.logind_rules import Candidate, LogindFiles
 
 CONFIG, WINNER = "/var/lib/kubelet/config.yaml", "/etc/systemd/logind.conf.d/zz-holdfast.conf"
 LOCK = Inhibitor("shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay", 0, 77)

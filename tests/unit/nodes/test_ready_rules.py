@@ -8,7 +8,10 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import Pod
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import _waiting, is_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready_rules import (
+    daemon_pods_not_ready,
+    is_back,
+)
 
 
 def node(ready="True", boot_id="boot-2"):
@@ -43,4 +46,4 @@ def test_daemonset_pods_that_are_waited_for():
         Pod("shop", "bare", "5", ready=False),
     ]
 
-    assert _waiting({pod.uid: pod for pod in pods}) == ["kube-system/cni", "kube-system/csi"]
+    assert daemon_pods_not_ready({pod.uid: pod for pod in pods}) == ["kube-system/cni", "kube-system/csi"]

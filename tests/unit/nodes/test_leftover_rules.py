@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.leftovers import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.leftover_rules import (
     describe,
     is_leftover,
     why_kept,

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claims import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import (
     Claim,
     Claimed,
     ClaimLost,
@@ -18,7 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claims
     may_take,
     ours,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.runs import lease_name
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
 
 MINE = Claim("two", "kernel", "rolling_reboot", "2026-11-21T09:00:00Z")
 

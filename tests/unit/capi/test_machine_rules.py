@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.machines import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.machine_rules import (
     FOREIGN,
     PROVEN,
     UNPROVEN,
