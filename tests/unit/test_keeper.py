@@ -274,9 +274,7 @@ def test_a_worker_whose_controller_went_before_its_task_began():
 def test_only_a_claim_that_is_taken_is_kept_up(monkeypatch, state, kept):
     started = []
     monkeypatch.setattr(_keeper, "start", lambda _options, run: started.append(run))
-    monkeypatch.setattr(node_claim.ApiActionModule, "run", lambda *_arguments: {"claim": {"run": "another"}})
     action = node_claim.ActionModule.__new__(node_claim.ActionModule)
-    action.params, action._task = {"keep": True, "state": state, "run": "4711"}, SimpleNamespace(check_mode=False)
-    action.run()
+    action._keep_run({"keep": True, "state": state, "run": "4711"}, {"claim": {"run": "another"}})
 
     assert started == kept

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Callable
 
+from ansible.module_utils.basic import AnsibleModule
+
 from .auth_options import NAMES
 from .cluster import Cluster
 from .errors import HoldfastError, MissingLibrary
@@ -68,6 +70,20 @@ def execute(operation: Operation, params: Params, *, check_mode: bool, warn: Cal
         return error.as_result()
     except Exception as error:  # noqa: BLE001 - a trace alone would name neither the operation nor the object
         return unexpected(error, operation.__name__, params)
+
+
+def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
+    """Run an operation as a module: options from Ansible, the result to Ansible. Ends the process.
+
+    Args:
+        operation: What the module does.
+        spec: Keyword arguments of ``AnsibleModule``.
+    """
+    module = AnsibleModule(**spec)
+    result = execute(operation, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
 
 
 def unexpected(error: Exception, operation: str, params: Params) -> Result:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Callable
 
+from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.common.respawn import has_respawned, probe_interpreters_for_module, respawn_module
 
 from .._api.errors import HoldfastError
@@ -53,3 +54,18 @@ def execute(operation: Operation, params: Params, *, check_mode: bool) -> Result
         return operation(Context(check_mode), params)
     except HoldfastError as error:
         return error.as_result()
+
+
+def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
+    """Run an operation as a module: options from Ansible, the result to Ansible. Ends the process.
+
+    Args:
+        operation: What the module does.
+        spec: Keyword arguments of ``AnsibleModule``.
+    """
+    module = AnsibleModule(**spec)
+    go_where_dbus_is()
+    result = execute(operation, module.params, check_mode=module.check_mode)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
