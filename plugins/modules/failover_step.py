@@ -177,11 +177,9 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover_step import failover_step
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.steps import failover_step
 
 OPERATION = failover_step
 SPEC: dict[str, Any] = {
@@ -205,12 +203,13 @@ SPEC: dict[str, Any] = {
 }
 
 
+def kept_run(params: dict[str, Any], result: dict[str, Any]) -> str:
+    """The run whose Lease is renewed after this task, until the controller ends; empty for none."""
+    return params["run"] if result.get("changed") else ""
+
+
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

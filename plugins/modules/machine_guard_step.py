@@ -219,13 +219,14 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options, management_option
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._deletion_hook_rules import POINTS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard import DEADLINE, IDLE, NEVER
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard_step import machine_guard_step
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import POINTS
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.rules import DEADLINE, IDLE, NEVER
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.steps import machine_guard_step
 
 OPERATION = machine_guard_step
 _KINDS = ["MachineDeployment", "MachineSet", "KubeadmControlPlane"]
@@ -260,12 +261,13 @@ SPEC: dict[str, Any] = {
 }
 
 
+def kept_run(params: dict[str, Any], result: dict[str, Any]) -> str:
+    """The run whose Lease is renewed after this task, until the controller ends; empty for none."""
+    return result["run"] if result.get("changed") else ""
+
+
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

@@ -183,7 +183,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 
 SPEC: dict[str, Any] = {
     "argument_spec": {

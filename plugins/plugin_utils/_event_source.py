@@ -14,11 +14,11 @@ from typing import Any, Callable, Protocol
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import InvalidInput
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._event_book import Book
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context, Params
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._teller import Event, Source, Teller
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context, Params
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.log_rules import Book
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.source import Event, Source, Teller
 
 # ansible-rulebook's own, where a rulebook asks for answers to events.
 _FEEDBACK = "eda_feedback_queue"

@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import HoldfastError, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _orphan
 
 _NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._keeper"
@@ -59,18 +59,18 @@ def main() -> None:
     order = json.loads(sys.stdin.buffer.read())
     cluster = Cluster(order["options"])
     process = Process(order["pid"])
-    pause = _run.RENEW_EVERY
+    pause = runs.RENEW_EVERY
     while not process.ended_within(pause):
         if _stopped(order["pid"]):
             continue
         try:
-            _run.touch(cluster, order["run"], patient=False)
-            pause = _run.RENEW_EVERY
+            runs.touch(cluster, order["run"], patient=False)
+            pause = runs.RENEW_EVERY
         except NotFound:
             return
         except HoldfastError:
             # The API server is away; what others think of us meanwhile is theirs to judge.
-            pause = _run.RENEW_AGAIN
+            pause = runs.RENEW_AGAIN
 
 
 class Process:

@@ -11,8 +11,8 @@ import time
 import pytest
 from integration.support.agent import NODES, UNITS, until
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import hold_entry
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.bounds import hold_entry
 
 LONG_AGO = "2026-01-02T03:04:05.000000Z"
 

@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 from integration.support.group import until
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
 from lab.patience import PATIENCE
 
 KEEPER = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._keeper"
-RUN = "ansible_collections.holdfast.kubernetes.plugins.module_utils._run"
+RUN = "ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.runs"
 # What takes a quarter of a minute otherwise.
 OFTEN = 0.3
-PROGRAM = f"from {RUN} import RENEW_EVERY; from {KEEPER} import _run, main; _run.RENEW_EVERY = {OFTEN}; main()"
+PROGRAM = f"from {RUN} import RENEW_EVERY; from {KEEPER} import runs, main; runs.RENEW_EVERY = {OFTEN}; main()"
 # A controller whose worker starts the keeper and is done, as reboot_operation does it.
 CONTROLLER = f"""
 import json, os, subprocess, sys, time
@@ -41,9 +41,9 @@ class Watched:
     def __init__(self, world):
         self.world = world
         self.run = f"keeper-{world.namespace}"
-        self.path = paths.lease("holdfast", _run.lease_name(self.run))
+        self.path = paths.lease("holdfast", run_rules.lease_name(self.run))
         world.made.objects.append(self.path)
-        _run.renew(world.cluster, self.run, "somebody")
+        runs.renew(world.cluster, self.run, "somebody")
         self.controller = subprocess.Popen(["sleep", "600"])
         order = {"options": {"kubeconfig": world.kubeconfig}, "run": self.run, "pid": self.controller.pid}
         self.keeper = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment(), stdin=subprocess.PIPE)
@@ -104,7 +104,7 @@ def test_renews_is_silent_while_the_controller_is_stopped_and_ends_with_it(watch
 
 def test_ends_when_the_run_has_ended_and_makes_no_lease_again(watched):
     watched.until_renewed()
-    _run.end(watched.world.cluster, watched.run)
+    runs.end(watched.world.cluster, watched.run)
 
     assert watched.keeper.wait(PATIENCE) == 0
     assert watched.world.cluster.find(watched.path) is None
@@ -119,8 +119,8 @@ def keepers(group):
 
 def test_a_worker_starts_one_that_outlives_it_and_ends_with_the_controller(world):
     run = f"keeper-{world.namespace}"
-    world.made.objects.append(paths.lease("holdfast", _run.lease_name(run)))
-    _run.renew(world.cluster, run, "somebody")
+    world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))
+    runs.renew(world.cluster, run, "somebody")
     arguments = json.dumps([{"kubeconfig": world.kubeconfig}, run])
     command = [sys.executable, "-c", CONTROLLER, arguments]
     controller = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, start_new_session=True)

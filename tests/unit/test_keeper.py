@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.action import node_claim
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound, Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _keeper
 
 PATIENCE = 600
@@ -127,7 +127,7 @@ class Kept:
         monkeypatch.setattr(_keeper, "Cluster", lambda options: options)
         monkeypatch.setattr(_keeper, "Process", self._process)
         monkeypatch.setattr(_keeper, "_stopped", lambda pid: self.round == "stopped")
-        monkeypatch.setattr(_keeper._run, "touch", self._touch)
+        monkeypatch.setattr(_keeper.runs, "touch", self._touch)
         _keeper.main()
 
     def _process(self, pid):
@@ -135,7 +135,7 @@ class Kept:
         return SimpleNamespace(ended_within=self._ended_within)
 
     def _ended_within(self, seconds):
-        assert seconds == (_keeper._run.RENEW_AGAIN if self.round == "api away" else _keeper._run.RENEW_EVERY)
+        assert seconds == (_keeper.runs.RENEW_AGAIN if self.round == "api away" else _keeper.runs.RENEW_EVERY)
         self.round = next(self.rounds)
         return self.round == "ended"
 
@@ -274,9 +274,7 @@ def test_a_worker_whose_controller_went_before_its_task_began():
 def test_only_a_claim_that_is_taken_is_kept_up(monkeypatch, state, kept):
     started = []
     monkeypatch.setattr(_keeper, "start", lambda _options, run: started.append(run))
-    monkeypatch.setattr(node_claim.ApiActionModule, "run", lambda *_arguments: {"claim": {"run": "another"}})
     action = node_claim.ActionModule.__new__(node_claim.ActionModule)
-    action.params, action._task = {"keep": True, "state": state, "run": "4711"}, SimpleNamespace(check_mode=False)
-    action.run()
+    action._keep_run({"keep": True, "state": state, "run": "4711"}, {"claim": {"run": "another"}})
 
     assert started == kept

@@ -67,8 +67,8 @@ def main() -> None:
     request = json.loads(sys.argv[1])
     plugins = "ansible_collections.holdfast.kubernetes.plugins"
     arg_spec = importlib.import_module("ansible.module_utils.common.arg_spec")
-    face = importlib.import_module(f"{plugins}.module_utils._face")
-    last_look = importlib.import_module(f"{plugins}.module_utils._last_look")
+    face = importlib.import_module(f"{plugins}.module_utils._api.runner")
+    last_look = importlib.import_module(f"{plugins}.module_utils._fencing.last_look")
     module = importlib.import_module(f"{plugins}.modules.{request['module']}")
     check, stopped = last_look.Look.check, []
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
 from lab import Lab
 from lab.patience import PATIENCE
 
