@@ -42,6 +42,19 @@ def fenced(world, hosts):
     return Fenced(world, hosts)
 
 
+def host_of(world, node):
+    told = world.run(bare_metal_host_info, node=node)
+    assert len(told["hosts"]) == 1, told
+    return told["hosts"][0]["name"]
+
+
+def remove_expired(fenced, **more):
+    options = {"namespace": fenced.host.namespace, "state": "expired", **more}
+    done = fenced.world.run(reboot_annotation, **options)
+    assert not done.get("failed"), done
+    return done
+
+
 def test_kept_off_and_back(fenced):
     fenced.hosts.start()
     fenced.host.annotate({OTHER: "gibberish", "theirs": " kept "})
@@ -335,85 +348,12 @@ def test_check_mode(fenced, state):
 
 
 class TestWhichHost:
-    def test_by_its_machine(self, world, hosts, lab):
-        (node,) = world.nodes()
-        host = hosts.add(node)
-        with machines(lab, world.cluster):
-            hosts.chain(host)
-            assert self.found(world, node) == host.name
-            by_host = world.run(bare_metal_host_info, host=host.name, namespace=world.namespace)
-            assert [item["node"] for item in by_host["hosts"]] == [node]
-            # The Machine alone knows it, and it may be that of another Cluster's Node.
-            marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace", "cluster-name")}
-            world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
-            assert world.run(bare_metal_host_info, node=node)["hosts"] == []
-            # Both have the same provider ID.
-            provider = f"metal3://{world.namespace}/{host.name}/m-{node}"
-            world.cluster.merge(paths.node(node), {"spec": {"providerID": provider}})
-            assert self.found(world, node) == host.name
-            done = world.run(reboot_annotation, node=node, key="ours", wait=False)
-            assert (done["host"], done["node"]) == (host.name, node)
-
-    def test_another_cluster_s_node_of_the_same_name(self, world, hosts, lab):
-        node, theirs = world.nodes(2)
-        host = hosts.add(theirs)
-        named = {"bare_metal_host": host.name, "namespace": world.namespace, "key": "ours", "wait": False}
-        hook = {"node": node, "hook": "h", "owner": "o", "point": "pre-drain"}
-        with machines(lab, world.cluster):
-            hosts.chain(host, cluster="theirs", another_of=node)
-            before = host.get()
-
-            failed = world.run(reboot_annotation, node=node, key="ours", wait=False)
-            assert (failed["error"], "may be another Node's" in failed["msg"]) == ("not_found", True)
-            assert world.run(deletion_hook, **hook)["error"] == "refused"
-            # Whose holds and claims count is not known.
-            assert world.run(reboot_annotation, **named)["why"] == "node_unknown"
-
-            marks = {"machine": "m", "cluster-namespace": world.namespace, "cluster-name": "ours"}
-            marks = {f"cluster.x-k8s.io/{name}": value for name, value in marks.items()}
-            world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
-            assert world.run(reboot_annotation, node=node, key="ours", wait=False)["error"] == "not_found"
-            assert world.run(reboot_annotation, node=node, **named)["error"] == "refused"
-            # Where the Node says the name of their Machine, the Cluster differs.
-            marks["cluster.x-k8s.io/machine"] = f"m-{theirs}"
-            world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
-            assert world.run(reboot_annotation, node=node, key="ours", wait=False)["error"] == "not_found"
-            assert world.run(deletion_hook, **hook)["error"] == "refused"
-            assert host.get() == before
-
-    def test_a_node_that_names_the_machine_of_another(self, world, hosts, lab):
-        victim, liar = world.nodes(2)
-        host = hosts.add(victim)
-        with machines(lab, world.cluster):
-            hosts.chain(host)
-            marks = {
-                f"cluster.x-k8s.io/{name}": value
-                for name, value in (("machine", f"m-{victim}"), ("cluster-namespace", world.namespace))
-            }
-            world.cluster.merge(paths.node(liar), {"metadata": {"annotations": marks}})
-            failed = world.run(reboot_annotation, node=liar, key="ours", wait=False)
-        assert failed["error"] == "refused"
-        assert victim in failed["msg"]
-        assert host.annotations == {}
-
-    def test_two_ways_to_two_hosts(self, world, hosts, lab):
-        node, other = world.nodes(2)
-        host, wrong = hosts.add(node), hosts.add(other)
-        with machines(lab, world.cluster):
-            hosts.chain(host)
-            provider = f"metal3://{world.namespace}/{wrong.name}/m"
-            world.cluster.merge(paths.node(node), {"spec": {"providerID": provider}})
-            failed = world.run(reboot_annotation, node=node, key="ours", wait=False)
-        assert failed["error"] == "refused"
-        assert host.name in failed["msg"]
-        assert wrong.name in failed["msg"]
-
     def test_by_the_older_provider_id(self, world, hosts):
         (node,) = world.nodes()
         host = hosts.add(node)
         provider = f"metal3://{host.get()['metadata']['uid']}"
         world.cluster.merge(paths.node(node), {"spec": {"providerID": provider}})
-        assert self.found(world, node) == host.name
+        assert host_of(world, node) == host.name
 
     def test_by_name(self, world, hosts):
         (node,) = world.nodes()
@@ -432,11 +372,6 @@ class TestWhichHost:
         assert world.run(bare_metal_host_info, namespace=world.namespace)["hosts"] == []
         assert world.run(reboot_annotation, host="no-such-host", key="ours")["error"] == "not_found"
         assert world.run(reboot_annotation, node="no-such-node", key="ours")["error"] == "not_found"
-
-    def found(self, world, node):
-        told = world.run(bare_metal_host_info, node=node)
-        assert len(told["hosts"]) == 1, told
-        return told["hosts"][0]["name"]
 
 
 def test_in_a_play_with_a_management_cluster(fenced, ansible):
@@ -467,12 +402,6 @@ def test_in_a_play_with_a_management_cluster(fenced, ansible):
 class TestExpired:
     """A key that outlives the Machine for which it was written."""
 
-    def remove(self, fenced, **more):
-        options = {"namespace": fenced.host.namespace, "state": "expired", **more}
-        done = fenced.world.run(reboot_annotation, **options)
-        assert not done.get("failed"), done
-        return done
-
     def become(self, fenced, state):
         fenced.host.tell(provisioning={"state": state, "ID": "an-id"})
 
@@ -492,34 +421,109 @@ class TestExpired:
         assert (fenced.host.powered, fenced.host.commands, fenced.keys) == (True, [], {})
         assert RECORDS not in fenced.host.annotations
 
-    def test_another_consumer(self, world, hosts, lab):
-        (node,) = world.nodes()
-        host = hosts.add(node)
-        found = Fenced.__new__(Fenced)
-        found.world, found.hosts, found.node, found.host = world, hosts, node, host
-        with machines(lab, world.cluster):
-            hosts.chain(host)
-            found.run(mode="hard", wait=False)
-            assert self.remove(found, node=node, wait=False)["kept"]
-            path = paths.namespaced("apis/infrastructure.cluster.x-k8s.io/v1beta2", world.namespace, "metal3machines")
-            owner = world.cluster.get(paths.one(path, f"m-{node}"))
-            # One of the same name is made again.
-            world.cluster.delete(paths.one(path, f"m-{node}"))
-            metadata = {"name": f"m-{node}", "annotations": owner["metadata"]["annotations"]}
-            body = {"apiVersion": owner["apiVersion"], "kind": "Metal3Machine", "metadata": metadata}
-            world.cluster.create(path, {**body, "spec": owner["spec"]})
-            assert [item["why"] for item in self.remove(found)["removed"]] == ["another consumer uses it now"]
-        assert found.keys == {}
-
     def test_those_of_others_and_of_a_host_that_is_still_the_node_s_stay(self, fenced):
         fenced.host.annotate({OTHER: "gibberish"})
         fenced.run(mode="hard", wait=False)
         before = fenced.host.get()
-        done = self.remove(fenced, node=fenced.node, wait_timeout=1)
+        done = remove_expired(fenced, node=fenced.node, wait_timeout=1)
         assert [item["annotation"] for item in done["kept"]] == [OURS]
         assert "still provisioned" in done["warnings"][0]
         assert (done["changed"], fenced.host.get()) == (False, before)
         self.become(fenced, "available")
-        assert self.remove(fenced, node="another-node", wait_timeout=1)["removed"] == []
-        assert self.remove(fenced)["changed"]
+        assert remove_expired(fenced, node="another-node", wait_timeout=1)["removed"] == []
+        assert remove_expired(fenced)["changed"]
         assert fenced.keys == {OTHER: "gibberish"}
+
+
+class TestByMachine:
+    @pytest.fixture(scope="class", autouse=True)
+    def kind(self, lab, cluster):
+        with machines(lab, cluster):
+            yield
+
+    def test_by_its_machine(self, world, hosts):
+        (node,) = world.nodes()
+        host = hosts.add(node)
+        hosts.chain(host)
+        assert host_of(world, node) == host.name
+        by_host = world.run(bare_metal_host_info, host=host.name, namespace=world.namespace)
+        assert [item["node"] for item in by_host["hosts"]] == [node]
+        # The Machine alone knows it, and it may be that of another Cluster's Node.
+        marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace", "cluster-name")}
+        world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+        assert world.run(bare_metal_host_info, node=node)["hosts"] == []
+        # Both have the same provider ID.
+        provider = f"metal3://{world.namespace}/{host.name}/m-{node}"
+        world.cluster.merge(paths.node(node), {"spec": {"providerID": provider}})
+        assert host_of(world, node) == host.name
+        done = world.run(reboot_annotation, node=node, key="ours", wait=False)
+        assert (done["host"], done["node"]) == (host.name, node)
+
+    def test_another_cluster_s_node_of_the_same_name(self, world, hosts):
+        node, theirs = world.nodes(2)
+        host = hosts.add(theirs)
+        named = {"bare_metal_host": host.name, "namespace": world.namespace, "key": "ours", "wait": False}
+        hook = {"node": node, "hook": "h", "owner": "o", "point": "pre-drain"}
+        hosts.chain(host, cluster="theirs", another_of=node)
+        before = host.get()
+
+        failed = world.run(reboot_annotation, node=node, key="ours", wait=False)
+        assert (failed["error"], "may be another Node's" in failed["msg"]) == ("not_found", True)
+        assert world.run(deletion_hook, **hook)["error"] == "refused"
+        # Whose holds and claims count is not known.
+        assert world.run(reboot_annotation, **named)["why"] == "node_unknown"
+
+        marks = {"machine": "m", "cluster-namespace": world.namespace, "cluster-name": "ours"}
+        marks = {f"cluster.x-k8s.io/{name}": value for name, value in marks.items()}
+        world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+        assert world.run(reboot_annotation, node=node, key="ours", wait=False)["error"] == "not_found"
+        assert world.run(reboot_annotation, node=node, **named)["error"] == "refused"
+        # Where the Node says the name of their Machine, the Cluster differs.
+        marks["cluster.x-k8s.io/machine"] = f"m-{theirs}"
+        world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
+        assert world.run(reboot_annotation, node=node, key="ours", wait=False)["error"] == "not_found"
+        assert world.run(deletion_hook, **hook)["error"] == "refused"
+        assert host.get() == before
+
+    def test_a_node_that_names_the_machine_of_another(self, world, hosts):
+        victim, liar = world.nodes(2)
+        host = hosts.add(victim)
+        hosts.chain(host)
+        marks = {
+            f"cluster.x-k8s.io/{name}": value
+            for name, value in (("machine", f"m-{victim}"), ("cluster-namespace", world.namespace))
+        }
+        world.cluster.merge(paths.node(liar), {"metadata": {"annotations": marks}})
+        failed = world.run(reboot_annotation, node=liar, key="ours", wait=False)
+        assert failed["error"] == "refused"
+        assert victim in failed["msg"]
+        assert host.annotations == {}
+
+    def test_two_ways_to_two_hosts(self, world, hosts):
+        node, other = world.nodes(2)
+        host, wrong = hosts.add(node), hosts.add(other)
+        hosts.chain(host)
+        provider = f"metal3://{world.namespace}/{wrong.name}/m"
+        world.cluster.merge(paths.node(node), {"spec": {"providerID": provider}})
+        failed = world.run(reboot_annotation, node=node, key="ours", wait=False)
+        assert failed["error"] == "refused"
+        assert host.name in failed["msg"]
+        assert wrong.name in failed["msg"]
+
+    def test_another_consumer(self, world, hosts):
+        (node,) = world.nodes()
+        host = hosts.add(node)
+        found = Fenced.__new__(Fenced)
+        found.world, found.hosts, found.node, found.host = world, hosts, node, host
+        hosts.chain(host)
+        found.run(mode="hard", wait=False)
+        assert remove_expired(found, node=node, wait=False)["kept"]
+        path = paths.namespaced("apis/infrastructure.cluster.x-k8s.io/v1beta2", world.namespace, "metal3machines")
+        owner = world.cluster.get(paths.one(path, f"m-{node}"))
+        # One of the same name is made again.
+        world.cluster.delete(paths.one(path, f"m-{node}"))
+        metadata = {"name": f"m-{node}", "annotations": owner["metadata"]["annotations"]}
+        body = {"apiVersion": owner["apiVersion"], "kind": "Metal3Machine", "metadata": metadata}
+        world.cluster.create(path, {**body, "spec": owner["spec"]})
+        assert [item["why"] for item in remove_expired(found)["removed"]] == ["another consumer uses it now"]
+        assert found.keys == {}

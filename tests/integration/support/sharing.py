@@ -41,6 +41,7 @@ _MACHINES = (
     "test_lab_capi",
     "test_machine_guard",
     "test_node_opt_outs",
+    "test_reboot_annotation.py::TestByMachine",
 )
 
 
@@ -53,7 +54,7 @@ class Sharing(LoadScopeScheduling):
     """One process has all tests of a real node, in their order, one those of Machines; others go to whoever is free."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if _module(nodeid).startswith(_MACHINES):
+        if _name(nodeid).startswith(_MACHINES):
             return "machines"
         own = _own_nodes(nodeid)
         if own is None:
@@ -64,11 +65,12 @@ class Sharing(LoadScopeScheduling):
 def _own_nodes(nodeid: str) -> tuple[str, ...] | None:
     """The nodes of a test; empty where it has all of them, ``None`` where it is no test of real nodes alone."""
     for start, node in _REAL.items():
-        if nodeid.partition("[")[0].rpartition("/")[2].startswith(start):
+        if _name(nodeid).startswith(start):
             named = re.findall(r"\bnode-\d\b", nodeid.partition("[")[2])
             return tuple(dict.fromkeys(named)) or ((node,) if node else ())
     return None
 
 
-def _module(nodeid: str) -> str:
-    return nodeid.partition("::")[0].rpartition("/")[2]
+def _name(nodeid: str) -> str:
+    """File, class and function, without folder and parameters."""
+    return nodeid.partition("[")[0].rpartition("/")[2]
