@@ -569,6 +569,7 @@ class TestInfo:
         assert found["waiting_since"]
 
 
+@pytest.mark.long
 def test_in_a_play(hooked, ansible):
     """Check mode, diff, two clusters: as a task has them."""
     access = {"kubeconfig": hooked.fleet.world.kubeconfig, "management": {"kubeconfig": hooked.fleet.world.kubeconfig}}

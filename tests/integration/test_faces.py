@@ -198,6 +198,7 @@ class TestKubeconfig:
     def given(self, read, kubeconfig):
         return with_kubeconfig([read], kubeconfig)[0]
 
+    @pytest.mark.long
     def test_every_form(self, ansible, read, kubeconfig, lab):
         """Path, list of paths, joined paths and content, and an encrypted file, in one play."""
         content = yaml.safe_load(Path(kubeconfig).read_text())
@@ -246,6 +247,7 @@ class TestKubeconfig:
 
         assert result["lease"] == world.get("leases", node)
 
+    @pytest.mark.long
     def test_a_broken_one_says_so(self, ansible, read):
         results, _text = ansible.tasks([self.given(read, "/not/there"), self.given(read, {"clusters": 1})])
 

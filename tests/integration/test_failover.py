@@ -510,7 +510,9 @@ def test_a_run_that_is_stopped_before_the_power_off(failovers, victim, host, way
     assert victim.untouched
 
 
-@pytest.mark.parametrize("booted", [True, False], ids=["with a new boot", "it only hung"])
+@pytest.mark.parametrize(
+    "booted", [pytest.param(True, marks=pytest.mark.long), False], ids=["with a new boot", "it only hung"]
+)
 def test_a_node_that_comes_back_between_fence_and_taint(failovers, victim, host, booted, tmp_path):
     halt = Halt(tmp_path / "halt")
     victim.world.owned("stays", victim.name)

@@ -158,6 +158,7 @@ def test_a_lock_takes_the_place_of_another_without_a_gap(node):
     assert node.units == [fourth["unit"]]
 
 
+@pytest.mark.long
 @pytest.mark.long_on("node-2")
 def test_a_delay_does_not_refuse(node):
     (taken,) = node.tasks(node.task(mode="delay"))
@@ -219,6 +220,7 @@ def test_callers_at_once_leave_one_lock(node, lab, ansible):
     assert len(node.units) == 1
 
 
+@pytest.mark.long
 @pytest.mark.long_on("node-2")
 def test_the_distribution_s_python_is_used(node):
     python = f"/run/test-{node.lock}"

@@ -754,6 +754,7 @@ def test_taken_off_by_hand_the_evidence_goes(down):
 # -- in a play --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_in_a_play(down, bmc, ansible):
     name = "holdfast.kubernetes.out_of_service"
     options = {"name": down.name, "kubeconfig": down.world.kubeconfig}

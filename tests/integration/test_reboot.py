@@ -141,6 +141,7 @@ def test_another_machine_s_name_is_refused_by_the_boot_id(old, nodes):
     assert old.boot_id == before
 
 
+@pytest.mark.long
 def test_what_can_not_be_rebooted_is_a_failure_not_unreachable(old):
     local = old.reboot("-e", "ansible_connection=local", node=old.name)
     assert (local["failed"], local["error"]) == (True, "refused")

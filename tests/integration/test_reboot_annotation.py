@@ -374,6 +374,7 @@ class TestWhichHost:
         assert world.run(reboot_annotation, node="no-such-node", key="ours")["error"] == "not_found"
 
 
+@pytest.mark.long
 def test_in_a_play_with_a_management_cluster(fenced, ansible):
     name = "holdfast.kubernetes.reboot_annotation"
     options = {

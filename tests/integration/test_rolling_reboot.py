@@ -346,6 +346,7 @@ def test_a_node_that_fails_its_check_stays_cordoned(rolling, nodes):
     assert list(rolling.failures("check")) == [node]
 
 
+@pytest.mark.long
 def test_unreachable_hosts_are_failures_and_the_others_go_on(rolling, nodes):
     deaf, mute, fine = names = nodes(3)
     hosts = {deaf: {**DEAF, "rolling_reboot_when": "required"}, mute: DEAF, fine: {}}
