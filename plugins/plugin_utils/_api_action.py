@@ -20,7 +20,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _keeper, _kubeconfig
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
 
@@ -60,7 +60,7 @@ class ActionModule(ActionBase):
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))
         params = validation.validated_parameters
-        outcome = execute(self.module.OPERATION, params, check_mode=self._task.check_mode, warn=display.warning)
+        outcome = run_operation(self.module.OPERATION, params, check_mode=self._task.check_mode, warn=display.warning)
         if not outcome.get("failed") and not self._task.check_mode:
             self._keep_run(params, outcome)
         outcome.setdefault("invocation", {"module_args": params})
