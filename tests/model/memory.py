@@ -123,7 +123,7 @@ class Memory:
         self.now += timedelta(seconds=seconds)
 
     def beat(self, run: str) -> None:
-        """The keeper renews the Lease of a run that has begun and not ended."""
+        """The renewer renews the Lease of a run that has begun and not ended."""
         if run in self.signs:
             self.renew(run)
 

@@ -403,7 +403,7 @@ MUTANTS = [
         6,
         "A worker whose controller was killed before its task began works on.",
         Code("controller", "maker.pid if maker and maker.pid else os.getppid()", "os.getppid()"),
-        "tests/unit/test_keeper.py::test_a_worker_whose_controller_went_before_its_task_began",
+        "tests/unit/test_lease_renewer.py::test_a_worker_whose_controller_went_before_its_task_began",
     ),
     Mutant(
         "doctor-clears-what-a-live-run-has",

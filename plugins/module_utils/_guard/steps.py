@@ -216,7 +216,7 @@ class _Work:
     def _end_turns_before(self) -> None:
         """End what is left of works of this worker: it works on one Machine at a time, and on those no more.
 
-        Their keepers would keep them alive as long as the playbook lives, and others would wait for them.
+        Their renewers would keep them alive as long as the playbook lives, and others would wait for them.
         """
         worker = self._params["worker"].rpartition(".")[0]
         if not worker or self._context.check_mode:
