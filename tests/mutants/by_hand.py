@@ -99,7 +99,7 @@ MUTANTS = [
         1,
         "Two groups give one node a slot at the same instant.",
         Code(
-            "_Taking.run",
+            "_SlotRequest.run",
             "(before is None or before.run == (self._params.get('run') or '')) and not self._check_mode",
             "False",
         ),
