@@ -275,14 +275,14 @@ MUTANTS = [
         "drain-deletes-pods",
         4,
         "Pods are deleted, past the eviction API.",
-        Code("_Work._send", "self._params['disable_eviction']", "True"),
+        Code("_DrainRun._send", "self._params['disable_eviction']", "True"),
         "tests/integration/test_drain.py::TestHow::test_needs_no_right_to_delete",
     ),
     Mutant(
         "drain-evicts-without-the-uid",
         4,
         "The next pod of the same name is evicted in place of the last one.",
-        Code("_Work._send", "{'preconditions': {'uid': pod.uid}}", "{}"),
+        Code("_DrainRun._send", "{'preconditions': {'uid': pod.uid}}", "{}"),
         "tests/integration/test_drain.py::TestIdentity"
         "::test_the_next_pod_of_a_name_is_not_evicted_in_the_last_one_s_place",
     ),
@@ -541,7 +541,7 @@ MUTANTS = [
         8,
         "The reboot keys of others go with ours.",
         Code(
-            "_Work._write",
+            "_Annotation._write",
             "{key_rules.annotation(self._key): value, REBOOT_KEYS: rules.records_with(host, self._key, written)}",
             "{**{found.annotation: None for found in rules.requests_of(host)},"
             " key_rules.annotation(self._key): value, REBOOT_KEYS: rules.records_with(host, self._key, written)}",

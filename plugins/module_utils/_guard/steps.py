@@ -42,10 +42,10 @@ def machine_guard_step(context: Context, params: Params) -> Result:
         raise InvalidInput(f'worker must not have a "/" in it, it is {params["worker"]}.')
     if params["set_points"] and not (params["machines"] or params["cluster"] or params["selector"]):
         raise InvalidInput("set_points needs machines, selector or cluster: on which Machines hooks are set.")
-    return _Work(context, params).next()
+    return _GuardStep(context, params).next()
 
 
-class _Work:
+class _GuardStep:
     def __init__(self, context: Context, params: Params) -> None:
         self._context, self._params = context, params
         self._management = context.management
