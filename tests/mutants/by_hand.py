@@ -447,9 +447,9 @@ MUTANTS = [
         6,
         "An event source forgets what it has seen, and sends it again.",
         Code(
-            "Book.see",
-            "before.get(matter.key) or _Entry(_begun(matter, now, bool(before)) + self._after)",
-            "_Entry(_begun(matter, now, bool(before)) + self._after)",
+            "EventLog.see",
+            "before.get(condition.key) or _Entry(_begun(condition, now, bool(before)) + self._after)",
+            "_Entry(_begun(condition, now, bool(before)) + self._after)",
         ),
         "tests/unit/events/test_source.py::test_tells_once_whatever_the_watch_repeats",
     ),
