@@ -451,7 +451,7 @@ MUTANTS = [
             "before.get(condition.key) or _Entry(_begun(condition, now, bool(before)) + self._after)",
             "_Entry(_begun(condition, now, bool(before)) + self._after)",
         ),
-        "tests/unit/events/test_source.py::test_tells_once_whatever_the_watch_repeats",
+        "tests/unit/events/test_source.py::test_sends_once_whatever_the_watch_repeats",
     ),
     # -- 7: evidence and the taint
     Mutant(
