@@ -99,7 +99,7 @@ MUTANTS = [
         1,
         "Two groups give one node a slot at the same instant.",
         Code(
-            "_Taking.run",
+            "_SlotRequest.run",
             "(before is None or before.run == (self._params.get('run') or '')) and not self._check_mode",
             "False",
         ),
@@ -275,14 +275,14 @@ MUTANTS = [
         "drain-deletes-pods",
         4,
         "Pods are deleted, past the eviction API.",
-        Code("_Work._send", "self._params['disable_eviction']", "True"),
+        Code("_DrainRun._send", "self._params['disable_eviction']", "True"),
         "tests/integration/test_drain.py::TestHow::test_needs_no_right_to_delete",
     ),
     Mutant(
         "drain-evicts-without-the-uid",
         4,
         "The next pod of the same name is evicted in place of the last one.",
-        Code("_Work._send", "{'preconditions': {'uid': pod.uid}}", "{}"),
+        Code("_DrainRun._send", "{'preconditions': {'uid': pod.uid}}", "{}"),
         "tests/integration/test_drain.py::TestIdentity"
         "::test_the_next_pod_of_a_name_is_not_evicted_in_the_last_one_s_place",
     ),
@@ -403,7 +403,7 @@ MUTANTS = [
         6,
         "A worker whose controller was killed before its task began works on.",
         Code("controller", "maker.pid if maker and maker.pid else os.getppid()", "os.getppid()"),
-        "tests/unit/test_keeper.py::test_a_worker_whose_controller_went_before_its_task_began",
+        "tests/unit/test_lease_renewer.py::test_a_worker_whose_controller_went_before_its_task_began",
     ),
     Mutant(
         "doctor-clears-what-a-live-run-has",
@@ -447,11 +447,11 @@ MUTANTS = [
         6,
         "An event source forgets what it has seen, and sends it again.",
         Code(
-            "Book.see",
-            "before.get(matter.key) or _Entry(_begun(matter, now, bool(before)) + self._after)",
-            "_Entry(_begun(matter, now, bool(before)) + self._after)",
+            "EventLog.see",
+            "before.get(condition.key) or _Entry(_begun(condition, now, bool(before)) + self._after)",
+            "_Entry(_begun(condition, now, bool(before)) + self._after)",
         ),
-        "tests/unit/events/test_source.py::test_tells_once_whatever_the_watch_repeats",
+        "tests/unit/events/test_source.py::test_sends_once_whatever_the_watch_repeats",
     ),
     # -- 7: evidence and the taint
     Mutant(
@@ -541,7 +541,7 @@ MUTANTS = [
         8,
         "The reboot keys of others go with ours.",
         Code(
-            "_Work._write",
+            "_Annotation._write",
             "{key_rules.annotation(self._key): value, REBOOT_KEYS: rules.records_with(host, self._key, written)}",
             "{**{found.annotation: None for found in rules.requests_of(host)},"
             " key_rules.annotation(self._key): value, REBOOT_KEYS: rules.records_with(host, self._key, written)}",

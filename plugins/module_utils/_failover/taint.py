@@ -200,10 +200,10 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
         evidence_rules.check_statement(
             str(evidence["statement"]), name, map(node_rules.name, cluster.items(paths.NODES))
         )
-    found, looked = _second_look_at(context, node, evidence)
+    found, looked = _evidence_now(context, node, evidence)
     if _check_silence(cluster, name, evidence):
         # The kubelet's silence took a while, and the machine may be on by now.
-        found, looked = _second_look_at(context, node, evidence)
+        found, looked = _evidence_now(context, node, evidence)
     facts = evidence_rules.record(
         evidence, found, node=name, boot_id=node_rules.boot_id(node), looked_at=to_text(cluster.now()), run=run
     )
@@ -217,7 +217,7 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     return _Change(node, _write(cluster, node, taints, facts, once=True))
 
 
-def _second_look_at(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+def _evidence_now(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
     """What is seen now, and since when that counts."""
     began = last_look.steady()
     found = check_evidence.look(context.management, node, evidence)
