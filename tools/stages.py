@@ -176,8 +176,9 @@ def show_log(log: Path) -> None:
 
 def lint_commands() -> dict[str, tuple[list[str], Path]]:
     """Each check with its command and the directory to run it in."""
-    # antsibull-docs copies what it looks at, and ansible-lint walks through it: both get a tree without build/.
-    tree = workingtree.copy(BUILD / "lint", repository=True)
+    # antsibull-docs copies what it looks at, and ansible-lint walks through it: both get a tree without build/. It has
+    # no links: antsibull-docs takes a linked action plugin for a redirect of the module.
+    tree = workingtree.copy(BUILD / "lint", repository=True, links=False)
     return {
         "ruff check": (["ruff", "check", "--output-format=concise", "."], CHECKOUT),
         "ruff format": (["ruff", "format", "--check", "."], CHECKOUT),
