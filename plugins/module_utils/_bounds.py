@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What others write, within bounds: how long a text is, and which times are believed.
+"""Limits for what others write: how long a text may be, and which times are plausible.
 
-The API server checks neither the length of a ``holderIdentity`` nor the sense of an ``acquireTime``, so each is checked
-where it enters. The node agent has this file too, as a link, because both must name a hold alike: it uses nothing but
-Python's own library, and Python 3.9 is enough.
+The API server checks neither the length of a ``holderIdentity`` nor the value of an ``acquireTime``, so both are
+checked where they enter. The node agent shares this file, see ``_shared/__init__.py``.
 """
 
 from __future__ import annotations
@@ -91,41 +90,3 @@ def seconds_since(text: object, now: datetime) -> float:
 def oldest_first(text: str) -> tuple[bool, str]:
     """Sorts times: Kubernetes writes them so that they sort as text, and one that is not believed comes last."""
     return moment(text) is None, text
-
-
-# -- how a hold is named ----------------------------------------------------------------------------------------------
-
-
-def hold_entry(namespace: str, holder: str) -> str:
-    """How the reason of the condition ShutdownInhibited names a hold."""
-    return f"{namespace}/{cut(holder).replace(',', '%2C')}"
-
-
-def short_entry(entry: str) -> str:
-    """How the reason names a hold for whose whole entry there is no room. A whole entry has a slash, this has none."""
-    return f"sha256:{digest(entry)}"
-
-
-def reason_of(entries: Collection[str], room: int) -> tuple[str, int]:
-    """The reason that names these holds in their order, and how many of them by their short entries.
-
-    Each is named, so that each can be confirmed, however many there are. The longest are shortened first, so that
-    a name of usual length is not lost to others.
-
-    Args:
-        entries: Oldest first.
-        room: For how many characters of whole entries there is room.
-    """
-    whole = set()
-    for entry in sorted(set(entries), key=lambda item: (len(item), item)):
-        room -= len(entry) + 1
-        if room < 0:
-            break
-        whole.add(entry)
-    named = [entry if entry in whole else short_entry(entry) for entry in entries]
-    return ",".join(named), len([entry for entry in entries if entry not in whole])
-
-
-def forms(entry: str) -> frozenset[str]:
-    """The entries of a reason that name this hold."""
-    return frozenset({entry, short_entry(entry)})

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _claim, _node
-from ._bounds import forms, some
+from ._bounds import some
 from ._cluster import Cluster, Object
 from ._errors import Held
 from ._hold import entry, sentence
 from ._lease_hold import holds_on
 from ._read_node import read_node
+from ._shared.hold_rules import forms
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ._bounds import forms
 from ._cluster import Object
 from ._names import SHUTDOWN_INHIBITED
+from ._shared.hold_rules import forms
 
 
 def name(node: Object) -> str:

@@ -13,7 +13,7 @@ from integration.support.agent import UNITS, agents_on, free, until
 from integration.support.turns import node_turns
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import hold_entry
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import entry_of
 
 # systemd 252 and systemd 257.
 NODES = ("node-1", "node-2")
@@ -339,7 +339,7 @@ def test_what_one_tenant_writes_does_not_keep_another_s_hold_from_being_confirme
 
     until(lambda: f"{third}/mine" in agent.condition()["reason"].split(","), agent.condition)
 
-    entry = hold_entry(first, "x" * 220_000)
+    entry = entry_of(first, "x" * 220_000)
     assert set(agent.condition()["reason"].split(",")) == {entry, f"{second}/y", f"{third}/mine"}
     assert agent.locks() == sorted([entry, f"{second}/y", f"{third}/mine"])
     until(lambda: agent.metrics()["holdfast_agent_holds"] == 3)

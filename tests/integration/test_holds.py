@@ -12,8 +12,8 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import short_entry
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import Held
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import short_entry
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, lease_hold_info, node_info
 from lab.patience import PATIENCE
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._bounds import reason_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._hold import (
     FIELD_SELECTOR,
@@ -21,8 +20,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._hold import (
     holds,
     sentence,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import FORBIDDEN_HOLD_NAMESPACES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._node import confirms, inhibited_by
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import (
+    FORBIDDEN_NAMESPACES,
+    reason_of,
+)
 
 SINCE = "2026-05-04T03:02:01.000000Z"
 NAMES = st.text(st.characters(codec="ascii", exclude_characters="/", exclude_categories=["Cc"]), min_size=1, max_size=8)
@@ -55,7 +57,7 @@ def test_a_hold_never_lapses():
     assert holds(lease(acquired="2001-01-01T00:00:00Z", leaseDurationSeconds=1, renewTime="2001-01-01T00:00:01Z"))
 
 
-@pytest.mark.parametrize("namespace", FORBIDDEN_HOLD_NAMESPACES)
+@pytest.mark.parametrize("namespace", FORBIDDEN_NAMESPACES)
 def test_reserved_namespaces(namespace):
     assert not holds(lease(namespace=namespace))
     assert f"metadata.namespace!={namespace}" in FIELD_SELECTOR

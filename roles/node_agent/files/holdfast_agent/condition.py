@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .bounds import reason_of, some
+from .bounds import some
+from .hold_rules import CONDITION, reason_of
 from .holds import Hold, ordered
-
-TYPE = "ShutdownInhibited"
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def condition_for(
 def of_node(node: dict[str, Any]) -> dict[str, Any] | None:
     """The condition as a Node has it."""
     for item in (node.get("status") or {}).get("conditions") or []:
-        if item.get("type") == TYPE:
+        if item.get("type") == CONDITION:
             return dict(item)
     return None
 
@@ -76,7 +75,7 @@ def patch_for(wanted: Condition, before: dict[str, Any] | None, now: str) -> dic
         now: The API server's time.
     """
     item = {
-        "type": TYPE,
+        "type": CONDITION,
         "status": wanted.status,
         "reason": wanted.reason,
         "message": wanted.message,

@@ -27,8 +27,8 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
-# The kubelets' heartbeats, and the Leases of holdfast's own runs.
-FORBIDDEN_NAMESPACES = ("kube-node-lease", "holdfast")
+from .hold_rules import FORBIDDEN_NAMESPACES
+
 TARGETS = ("reboot", "poweroff", "halt", "kexec", "soft-reboot")
 ENFORCEMENTS = ("strict", "inhibitor", "observe")
 LOG_LEVELS = ("debug", "info", "warning", "error")

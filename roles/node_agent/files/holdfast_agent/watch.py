@@ -15,7 +15,8 @@ from datetime import datetime
 from typing import Any
 
 from .api import Api, Away, Refused
-from .config import FORBIDDEN_NAMESPACES, Config
+from .config import Config
+from .hold_rules import FIELD_SELECTOR
 from .holds import Hold, hold_of, ordered
 
 LOG = logging.getLogger(__name__)
@@ -59,8 +60,7 @@ class Watcher:
         self._namespaces = config.namespaces
         self._tell = tell
         self._tell_away = tell_away
-        excluded = "".join(f",metadata.namespace!={name}" for name in FORBIDDEN_NAMESPACES)
-        self._selector = f"metadata.name={config.node_name}{excluded}"
+        self._selector = f"metadata.name={config.node_name},{FIELD_SELECTOR}"
         self._holds: dict[str, Hold] = {}
         self._sleep = sleep
         self._clock = clock
