@@ -81,7 +81,7 @@ class Locks:
     def keys(self) -> frozenset[str]:
         return frozenset(self._descriptors) - self._doubted
 
-    def take_over(self) -> int:
+    def adopt(self) -> int:
         """Make those ours that a former process left with PID 1; how many there were."""
         found = inherited(os.environ)
         for name, descriptor in found:
@@ -116,7 +116,7 @@ class Locks:
         self._doubted |= gone
         return gone
 
-    def let_go_of_doubted(self, holds: tuple[Hold, ...]) -> None:
+    def drop_unneeded(self, holds: tuple[Hold, ...]) -> None:
         """Let those go that need not be taken again any more."""
         self.let_go(frozenset(self._doubted - {hold.key for hold in holds}))
 

@@ -62,7 +62,7 @@ class Timer:
         return False
 
 
-def end_on_surprise() -> None:
+def end_on_error() -> None:
     """A part that broke off must not leave the rest blind: the service is started again, with its locks."""
 
     def end(kind: Any, error: Any, trace: Any) -> None:

@@ -35,7 +35,7 @@ class OverdueHolds:
         self._telling: set[str] = set()
         self._timer = Timer(lambda: report(self._look_again))
 
-    def look(self, holds: tuple[Hold, ...], *, away: bool) -> None:
+    def look(self, holds: tuple[Hold, ...], away: bool) -> None:
         """Tell of those that are due, and come back for the next."""
         self._holds, self._away = holds, away
         self._look_again()

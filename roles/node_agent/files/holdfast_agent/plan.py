@@ -32,6 +32,8 @@ class Facts:
     # Those that stand: by the API, or by the disk until the API has spoken.
     holds: tuple[Hold, ...] = ()
     synced: bool = False
+    # Why the API server does not answer; empty while it does. The plan does not depend on it.
+    api_error: str = ""
     shutting_down: bool = False
     # Keys of the locks that logind has, whether wanted or not; and what went wrong with others.
     locks: frozenset[str] = frozenset()
