@@ -27,9 +27,9 @@ def digest(text: str) -> str:
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """A text that is too long, as its first characters and a hash: texts that differ stay different.
+    """Shorten a text that is too long to its first characters and a hash, so that different texts stay different.
 
-    A text that was cut before stays as it is.
+    A text that was cut before stays the same.
     """
     return text if len(text) <= longest + 1 + _DIGITS else f"{text[:longest]}~{digest(text)}"
 
@@ -42,7 +42,7 @@ def some(items: Collection[str], limit: int = 10, separator: str = ", ") -> str:
 
 
 def bounded(data: Mapping[str, Any], items: int = 100, longest: int = 1000) -> dict[str, Any]:
-    """Plain data to be written: each text is cut, each list has a limit, and ``left_out`` says how many are missing."""
+    """Limit plain data before it is written: texts are cut, lists shortened, and ``left_out`` counts the rest."""
     left_out: dict[str, int] = {}
 
     def within(value: Any, name: str) -> Any:
@@ -61,7 +61,7 @@ def bounded(data: Mapping[str, Any], items: int = 100, longest: int = 1000) -> d
 
 
 def merged(known: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known with what is new, which is bounded; and of both, how many are left out."""
+    """Known data, updated with new data in its limits. ``left_out`` counts what is missing from both."""
     fresh = bounded(news)
     old = {name: count for name, count in (known.get("left_out") or {}).items() if name.partition(".")[0] not in news}
     left_out = {**old, **fresh.pop("left_out", {})}
@@ -70,7 +70,7 @@ def merged(known: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def moment(text: object) -> datetime | None:
-    """Read a Kubernetes Time or MicroTime; nothing where it is neither, or no time at which anything happened."""
+    """Parse a Kubernetes Time or MicroTime; None if it is neither, or not plausible."""
     try:
         # Python before 3.11 reads no Z.
         found = datetime.fromisoformat(str(text).strip().replace("Z", "+00:00"))
@@ -82,11 +82,11 @@ def moment(text: object) -> datetime | None:
 
 
 def seconds_since(text: object, now: datetime) -> float:
-    """How long ago a time is; 0 for one that is to come, or that :func:`moment` does not believe."""
+    """How long ago a time is; 0 for a time in the future, or one that is not plausible."""
     since = moment(text)
     return max(0.0, (now - since) / timedelta(seconds=1)) if since else 0.0
 
 
 def oldest_first(text: str) -> tuple[bool, str]:
-    """Sorts times: Kubernetes writes them so that they sort as text, and one that is not believed comes last."""
+    """Sorts times, which Kubernetes writes so that they sort as text. One that is not plausible comes last."""
     return moment(text) is None, text

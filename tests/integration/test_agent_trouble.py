@@ -125,7 +125,7 @@ def test_the_api_server_is_stopped_and_its_history_is_gone(old, spaces):
         # The server's memory begins after what the agent saw last.
         assert old.locks() == [f"{first}/me"]
     old.until(f"{second}/me,{third}/me", "True")
-    assert "The watch is begun anew" in old.journal() or "410" in old.journal()
+    assert "The watch starts again" in old.journal() or "410" in old.journal()
     until(lambda: old.locks() == sorted([f"{second}/me", f"{third}/me"]), old.locks)
 
 

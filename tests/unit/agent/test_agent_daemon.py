@@ -163,11 +163,11 @@ class Node:
 
     def hold(self, *holders):
         holds = tuple(self.modules["holds"].Hold("shop", holder, SINCE) for holder in holders)
-        self.watcher._tell(holds)
+        self.watcher._on_holds(holds)
         self.loop.run()
 
     def away(self, error):
-        self.watcher._tell_away(error)
+        self.watcher._on_error(error)
         self.loop.run()
 
     @property

@@ -213,5 +213,5 @@ class Agent:
         if stuck < _STUCK_SECONDS:
             self._supervisor.alive()
         else:
-            LOG.error("A thread has hung for %.0f s: the watchdog is left to restart the agent.", stuck)
+            LOG.error("A thread has hung for %.0f s: systemd's watchdog restarts the agent.", stuck)
         return True

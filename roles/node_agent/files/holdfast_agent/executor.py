@@ -71,7 +71,7 @@ class Executor:
         elif isinstance(act, Publish):
             self._publish(act.condition)
         elif isinstance(act, Unlock):
-            self._locks.let_go(act.keys)
+            self._locks.release(act.keys)
             self._facts.locks = self._locks.keys
         elif isinstance(act, Unmask):
             self._masks.unmask(act.units)

@@ -21,7 +21,7 @@ class Masks:
     def __init__(self, facts: Facts, units: Units) -> None:
         self._facts = facts
         self._units = units
-        facts.our_masks = units.ours
+        facts.own_masks = units.own
 
     @property
     def worth_retrying(self) -> list[str]:
@@ -39,7 +39,7 @@ class Masks:
             dbus.DBusException: systemd does not answer.
         """
         facts = self._facts
-        if not (facts.wanted_units or facts.our_masks):
+        if not (facts.wanted_units or facts.own_masks):
             # Masks of others don't matter until the agent wants some itself.
             facts.masked = frozenset()
             return
@@ -62,7 +62,7 @@ class Masks:
             facts.failed_masks.update(dict.fromkeys(units, str(error)))
         for unit in sorted(units & facts.failed_masks.keys()):
             LOG.error("%s is not masked: %s", unit, facts.failed_masks[unit])
-        facts.our_masks = self._units.ours
+        facts.own_masks = self._units.own
 
     def unmask(self, units: frozenset[str]) -> None:
         facts = self._facts
@@ -74,7 +74,7 @@ class Masks:
             facts.publish_waits = True
             facts.published = None
             return
-        facts.our_masks = self._units.ours
+        facts.own_masks = self._units.own
         facts.failed_masks = {unit: cause for unit, cause in facts.failed_masks.items() if unit not in units}
         try:
             self.look()
