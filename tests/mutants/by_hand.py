@@ -196,7 +196,7 @@ MUTANTS = [
         "agent-removed-from-a-held-node",
         2,
         "The role removes the agent, and with it the locks, from a node that is held.",
-        Task("node_agent", "Refuse to let go what protects somebody", ("ansible.builtin.assert", "that"), "true"),
+        Task("node_agent", "Refuse to remove the agent of a held node", ("ansible.builtin.assert", "that"), "true"),
         "tests/integration/test_node_agent_role.py::test_not_removed_while_the_node_is_held",
     ),
     Mutant(

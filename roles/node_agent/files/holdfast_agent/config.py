@@ -171,7 +171,7 @@ class _Values:
             return {}
         missing = [key for key in _DIRECT if key not in direct]
         if missing:
-            self.mistakes.append(f"{', '.join(missing)} must be set with {direct[0]}, or kubeconfig instead of all four.")
+            self.mistakes.append(f"{', '.join(missing)} must be set with {direct[0]}, or kubeconfig instead.")
         server = self._content.get("server")
         if "server" in direct and not (isinstance(server, str) and re.fullmatch(r"https://[^/\s]+/?", server)):
             self._wrong("server", "a URL such as https://api.example.com:6443")
