@@ -55,6 +55,7 @@ def _attempt(what: str, act: Any) -> list[str]:
         for line in act():
             sys.stdout.write(f"{line}\n")
     except (dbus.DBusException, OSError, Away, Refused) as error:
+        # The role compares these words, and may meet an older agent: tasks/absent.yml.
         return [f"Not let go: {what}: {error}"]
     return []
 
