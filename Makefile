@@ -81,7 +81,7 @@ mutants: mutants-by-hand mutants-rules ## Break one rule at a time, and see that
 mutants-by-hand: venv ## The mutants that are made by hand (ARGS=--unit for those that need no lab)
 	@$(PY) tests/mutants/run.py $(ARGS)
 
-mutants-rules: venv ## mutmut on the pure rules (ARGS=_ledger for one module)
+mutants-rules: venv ## mutmut on the pure rules (ARGS=ledger_rules for one module)
 	@$(PY) tests/mutants/rules.py $(ARGS)
 
 model: venv ## Histories of runs that die, race and revive, tried on the rules: make model HISTORIES=10000

@@ -28,9 +28,9 @@ sys.path[:0] = [str(CHECKOUT / folder) for folder in ("tests", "tools", "build/c
 import stages  # noqa: E402
 from integration.support.agent import Agent, agents_on, until  # noqa: E402
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths  # noqa: E402
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster  # noqa: E402
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import (  # noqa: E402
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths  # noqa: E402
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster  # noqa: E402
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import (  # noqa: E402
     Changed,
     Deadline,
     Follower,

@@ -44,15 +44,16 @@ from integration.support.volumes import Volumes, driver  # noqa: E402
 from integration.support.world import Made, World, make_namespace  # noqa: E402
 from measure import BenchmarkError  # noqa: E402
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths  # noqa: E402
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import from_text  # noqa: E402
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object  # noqa: E402
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import (  # noqa: E402
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths  # noqa: E402
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster  # noqa: E402
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (  # noqa: E402
     EVIDENCE,
     FAILOVER,
     OUT_OF_SERVICE,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import (  # noqa: E402
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object  # noqa: E402
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text  # noqa: E402
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import (  # noqa: E402
     Changed,
     Deadline,
     Follower,

@@ -1,14 +1,1 @@
-# Copyright: (c) 2026, holdfast.kubernetes contributors
-# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-
-from __future__ import annotations
-
-from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._api_action import ApiActionModule
-
-
-class ActionModule(ApiActionModule):
-    """Runs M(holdfast.kubernetes.lease_hold) in the controller's process."""
-
-    module = lease_hold
+../plugin_utils/_api_action.py

@@ -18,22 +18,24 @@ from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action.reboot import ActionModule as BuiltinReboot
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate, _inhibitors, _node, _run
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import NAMES
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
     HoldfastError,
     MissingLibrary,
     Refused,
     TimedOut,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import unexpected
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready import wait_until_back
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._once import LATE, OTHER_BOOT, guarded
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import unexpected
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import inhibitor_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
 _MINUTE = 60
 _LOOK_EVERY = 2.0
@@ -74,7 +76,7 @@ class ActionModule(BuiltinReboot):
         self._stage = Deadline(None)
         started = time.monotonic()
         try:
-            with _run.heartbeat(self._cluster(), self._run_id) if self._run_id else nullcontext():
+            with runs.heartbeat(self._cluster(), self._run_id) if self._run_id else nullcontext():
                 result = self._reboot(tmp, task_vars)
         except MissingLibrary as error:
             result = {"failed": True, "msg": error.message, "exception": error.traceback}
@@ -131,7 +133,7 @@ class ActionModule(BuiltinReboot):
         node = self._params.get("node")
         if node:
             back = wait_until_back(self._cluster(), node, self._boot_id, Deadline(self._params["ready_timeout"]))
-            self._after = _node.boot_id(back)
+            self._after = node_rules.boot_id(back)
             self._done("ready")
         return result
 
@@ -150,7 +152,7 @@ class ActionModule(BuiltinReboot):
                 return result
             time.sleep(_TRY_EVERY)
 
-    def _act(self, state: _inhibitors.Logind, command: str) -> tuple[dict[str, Any], str]:
+    def _act(self, state: inhibitor_rules.Logind, command: str) -> tuple[dict[str, Any], str]:
         """Send the command once; what became of it and, where the node did not do it, why it may be tried again."""
         until = int(state.uptime) + _ACT_WITHIN
         # Until it is known to have been refused, it may have been heard.
@@ -208,9 +210,9 @@ class ActionModule(BuiltinReboot):
         """A node with an agent refuses by itself where a hold came after the last look: say whose it is."""
         node = self._params.get("node")
         if node:
-            _gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
+            gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
 
-    def _look(self, *, first: bool) -> _inhibitors.Logind:
+    def _look(self, *, first: bool) -> inhibitor_rules.Logind:
         """See that the node may be rebooted now; the gate last."""
         state = self._logind()
         if state.preparing_for_shutdown:
@@ -233,7 +235,7 @@ class ActionModule(BuiltinReboot):
         node = self._params.get("node")
         if not node:
             return state
-        passed = _gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
+        passed = gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
         self._overridden = passed.overridden
         if passed.boot_id != self._boot_id:
             raise Refused(
@@ -252,19 +254,19 @@ class ActionModule(BuiltinReboot):
             time.sleep(min(_LOOK_EVERY, deadline.left))
         self._refuse_blocks(state)
 
-    def _refuse_blocks(self, state: _inhibitors.Logind) -> None:
+    def _refuse_blocks(self, state: inhibitor_rules.Logind) -> None:
         foreign = self._foreign(state)
         if foreign:
             raise TimedOut(
-                f"The node may not be rebooted: block locks are held by {_inhibitors.sentence(foreign)}. Wait until "
-                "they are released, or raise inhibitor_timeout.",
+                f"The node may not be rebooted: block locks are held by {inhibitor_rules.sentence(foreign)}. Wait "
+                "until they are released, or raise inhibitor_timeout.",
                 inhibitors=[asdict(item) for item in foreign],
             )
 
-    def _foreign(self, state: _inhibitors.Logind) -> list[_inhibitors.Inhibitor]:
+    def _foreign(self, state: inhibitor_rules.Logind) -> list[inhibitor_rules.Inhibitor]:
         """Block locks that are not the shadow of a hold: those the gate has judged already."""
         judged = bool(self._params.get("node"))
-        return [item for item in state.blocks() if not (judged and item.who == _inhibitors.AGENT)]
+        return [item for item in state.blocks() if not (judged and item.who == inhibitor_rules.AGENT)]
 
     def _programs(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, str]:
         """Paths of what may be called. They are searched for on the node, so not between the last look and the act."""
@@ -282,10 +284,10 @@ class ActionModule(BuiltinReboot):
         finally:
             self._task.args = given
 
-    def _command(self, state: _inhibitors.Logind, programs: dict[str, str], distribution: dict[str, str]) -> str:
+    def _command(self, state: inhibitor_rules.Logind, programs: dict[str, str], distribution: dict[str, str]) -> str:
         if "given" in programs:
             return f"{programs['given']} {self.get_shutdown_command_args(distribution)}"
-        if self._params["override_holds"] and any(item.who == _inhibitors.AGENT for item in state.blocks()):
+        if self._params["override_holds"] and any(item.who == inhibitor_rules.AGENT for item in state.blocks()):
             # The agent's masks let nothing else through; whoever sets the option has taken the applications' part.
             return f"{programs['systemctl']} reboot --force"
         if "shutdown" in programs:
@@ -294,15 +296,15 @@ class ActionModule(BuiltinReboot):
         # succeeds, and is refused silently a moment later where a hold came in between.
         return f"{programs['systemctl']} reboot --message={shlex.quote(self._params['msg'])}"
 
-    def _logind(self) -> _inhibitors.Logind:
-        answer = self._low_level_execute_command(_inhibitors.QUERY, sudoable=self.DEFAULT_SUDOABLE)
+    def _logind(self) -> inhibitor_rules.Logind:
+        answer = self._low_level_execute_command(inhibitor_rules.QUERY, sudoable=self.DEFAULT_SUDOABLE)
         if answer["rc"] != 0:
             said = answer["stderr"].strip() or answer["stdout"].strip()
             raise Refused(
                 f"The node's logind could not be asked: {said}. The node needs systemd 239 or later with "
                 "busctl, and the user must be root or become root."
             )
-        return _inhibitors.parse(answer["stdout"])
+        return inhibitor_rules.parse(answer["stdout"])
 
     def _boot_id_now(self) -> str:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Callable
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._aftermath import Failure, judge
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.failure_rules import Failure, judge
 
 
 def reboot_aftermath(

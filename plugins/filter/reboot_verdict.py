@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._plan import judge
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.plan_rules import judge
 
 
 def reboot_verdict(

@@ -66,11 +66,9 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._agent_rbac import agent_rbac
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.agent_rbac import agent_rbac
 
 OPERATION = agent_rbac
 SPEC: dict[str, Any] = {
@@ -84,11 +82,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

@@ -89,11 +89,9 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._controller_node_info import controller_node_info
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.controller import controller_node_info
 
 OPERATION = controller_node_info
 SPEC: dict[str, Any] = {
@@ -107,11 +105,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

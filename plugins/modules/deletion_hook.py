@@ -212,13 +212,14 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options, management_option
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi import KINDS, MACHINE
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._deletion_hook import deletion_hook
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._deletion_hook_rules import POINTS, PRE_DRAIN
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.find import KINDS, MACHINE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.hooks import deletion_hook
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import POINTS, PRE_DRAIN
 
 OPERATION = deletion_hook
 SPEC: dict[str, Any] = {
@@ -242,11 +243,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

@@ -140,11 +140,12 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options, management_option
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._deletion_hook_info import deletion_hook_info
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.hook_info import deletion_hook_info
 
 OPERATION = deletion_hook_info
 SPEC: dict[str, Any] = {
@@ -163,11 +164,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

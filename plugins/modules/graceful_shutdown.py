@@ -176,10 +176,8 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._graceful_shutdown import graceful_shutdown
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_face import execute, go_where_dbus_is
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.configure import graceful_shutdown
 
 OPERATION = graceful_shutdown
 SPEC: dict[str, Any] = {
@@ -204,12 +202,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    go_where_dbus_is()
-    result = execute(OPERATION, module.params, check_mode=module.check_mode)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

@@ -216,10 +216,8 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._graceful_shutdown_info import graceful_shutdown_info
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_face import execute, go_where_dbus_is
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.info import graceful_shutdown_info
 
 OPERATION = graceful_shutdown_info
 SPEC: dict[str, Any] = {
@@ -234,12 +232,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    go_where_dbus_is()
-    result = execute(OPERATION, module.params, check_mode=module.check_mode)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

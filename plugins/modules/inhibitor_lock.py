@@ -171,10 +171,8 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._inhibitor_lock import inhibitor_lock
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_face import execute, go_where_dbus_is
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.lock import inhibitor_lock
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.runner import run_module
 
 OPERATION = inhibitor_lock
 SPEC: dict[str, Any] = {
@@ -204,12 +202,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    go_where_dbus_is()
-    result = execute(OPERATION, module.params, check_mode=module.check_mode)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

@@ -149,13 +149,14 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options, management_option
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._deletion_hook_rules import POINTS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard import RESULTS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard_record import machine_guard_record
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import POINTS
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.record import machine_guard_record
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.rules import RESULTS
 
 OPERATION = machine_guard_record
 SPEC: dict[str, Any] = {
@@ -181,11 +182,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

@@ -40,10 +40,6 @@ options:
     description:
       - Its Node, for O(wait_for=volumes). Without one there are none.
     type: str
-  run:
-    description:
-      - Id of the run that waits, to give a sign of life meanwhile.
-    type: str
   wait_timeout:
     description:
       - Seconds to wait; then the task fails. V(0) looks once.
@@ -54,6 +50,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.waiting_run
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -105,11 +102,13 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options, management_option
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._machine_guard_wait import machine_guard_wait
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import WAITING_RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.wait import machine_guard_wait
 
 OPERATION = machine_guard_wait
 SPEC: dict[str, Any] = {
@@ -118,7 +117,7 @@ SPEC: dict[str, Any] = {
         "machine": {"type": "str", "required": True, "aliases": ["name"]},
         "namespace": {"type": "str", "required": True},
         "node": {"type": "str"},
-        "run": {"type": "str"},
+        **WAITING_RUN,
         "wait_timeout": {"type": "int", "default": 600},
         **auth_options(),
         **management_option(),
@@ -128,11 +127,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

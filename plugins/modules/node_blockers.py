@@ -17,11 +17,6 @@ description:
   - A Prometheus that can't be asked, or answers with something else than its alerts, is a blocker itself. So is one that has
     just started and has not evaluated its rules yet, because it knows of no alert until then.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   pods:
     description:
       - Pods that block while they are on the node and have not ended. One whose phase is C(Succeeded) or C(Failed) has ended.
@@ -108,20 +103,15 @@ options:
       - Seconds between two questions to the Prometheus while alerts are waited for. Pods are watched instead.
     type: int
     default: 15
-  run:
-    description:
-      - Id of the run that waits. Its sign of life is kept up meanwhile.
-    type: str
-  holder:
-    description:
-      - Who that run is, for people.
-    type: str
 seealso:
   - module: holdfast.kubernetes.node_info
   - module: holdfast.kubernetes.lease_hold
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.waiting_run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -212,11 +202,10 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_blockers import node_blockers
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, NODE, WAITING_RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.blockers import node_blockers
 
 OPERATION = node_blockers
 PODS: dict[str, Any] = {
@@ -239,7 +228,7 @@ ALERTS: dict[str, Any] = {
 }
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "pods": {"type": "list", "elements": "dict", "options": PODS},
         "alerts": {
             "type": "dict",
@@ -249,8 +238,8 @@ SPEC: dict[str, Any] = {
         },
         "wait_timeout": {"type": "int", "default": 0},
         "interval": {"type": "int", "default": 15},
-        "run": {"type": "str"},
-        "holder": {"type": "str"},
+        **WAITING_RUN,
+        **HOLDER,
         **auth_options(),
     },
     "supports_check_mode": True,
@@ -258,11 +247,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

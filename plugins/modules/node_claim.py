@@ -15,20 +15,6 @@ description:
     a failover can't cut into a planned reboot.
   - The claim of a run that is dead passes to a run of the same operation. One that lives keeps it, and is waited for.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
-  run:
-    description:
-      - Id of the run that claims the node.
-    type: str
-    required: true
-  holder:
-    description:
-      - Who it is, for people.
-    type: str
   operation:
     description:
       - Id of the operation that the run works for.
@@ -71,6 +57,9 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -131,18 +120,17 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_claim import node_claim
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, NODE, RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_claim import node_claim
 
 OPERATION = node_claim
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
-        "run": {"type": "str", "required": True},
-        "holder": {"type": "str"},
+        **NODE,
+        **RUN,
+        **HOLDER,
         "operation": {"type": "str", "required": True},
         "group": {"type": "str"},
         "purpose": {"type": "str", "default": "rolling_reboot"},
@@ -156,12 +144,13 @@ SPEC: dict[str, Any] = {
 }
 
 
+def kept_run(params: dict[str, Any], result: dict[str, Any]) -> str:
+    """The run whose Lease is renewed after this task, until the controller ends; empty for none."""
+    return params["run"] if params["keep"] and params["state"] == "present" and result.get("claim") else ""
+
+
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

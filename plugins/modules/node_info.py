@@ -135,11 +135,9 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_info import node_info
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.info import node_info
 
 OPERATION = node_info
 SPEC: dict[str, Any] = {
@@ -155,11 +153,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,6 @@ description:
     Machine is touched, so that whoever comes after a killed run can put it back.
   - O(state=absent) puts back exactly what was before, on the Machine first. A value that somebody changed meanwhile stays.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   state:
     description:
       - Whether they are told to leave the node, or what was before is put back. The latter puts back whatever is on record.
@@ -59,6 +54,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -113,19 +109,18 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
     auth_options,
     management_option,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_opt_outs import node_opt_outs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.opt_outs import node_opt_outs
 
 OPERATION = node_opt_outs
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "autoscaler": {"type": "bool", "default": True},
         "machine_health_check": {"type": "bool", "default": True},
@@ -139,11 +134,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

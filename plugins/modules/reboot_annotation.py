@@ -101,17 +101,13 @@ options:
       - Refuses a Node that is Ready, directly before the annotation is written, and one whose boot ID is not O(boot_id).
     type: bool
     default: false
-  run:
-    description:
-      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody; see
-        M(holdfast.kubernetes.node_claim).
-    type: str
 seealso:
   - module: holdfast.kubernetes.bare_metal_host_info
   - module: holdfast.kubernetes.out_of_service
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.claimant
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -309,14 +305,13 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
     auth_options,
     management_option,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_annotation import reboot_annotation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
 
 OPERATION = reboot_annotation
 SPEC: dict[str, Any] = {
@@ -332,7 +327,7 @@ SPEC: dict[str, Any] = {
         "override_holds": {"type": "bool", "default": False},
         "boot_id": {"type": "str"},
         "not_ready": {"type": "bool", "default": False},
-        "run": {"type": "str"},
+        **CLAIMANT,
         **auth_options(),
         **management_option(),
     },
@@ -341,11 +336,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,6 @@ description:
   - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. A different one is refused while slots
     are taken, and replaces the old one otherwise.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   group:
     description:
       - Name of the group of nodes that share the budget.
@@ -108,6 +103,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -218,16 +214,15 @@ error:
 
 from typing import Any
 
-from ansible.module_utils.basic import AnsibleModule
-
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import reboot_slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.slots import reboot_slot
 
 OPERATION = reboot_slot
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "group": {"type": "str", "default": "default"},
         "selector": {"type": "str"},
         "max_unavailable": {"type": "str", "default": "1"},
@@ -251,11 +246,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    module = AnsibleModule(**SPEC)
-    result = execute(OPERATION, module.params, check_mode=module.check_mode, warn=module.warn)
-    if result.get("failed"):
-        module.fail_json(**result)
-    module.exit_json(**result)
+    run_module(OPERATION, SPEC)
 
 
 if __name__ == "__main__":

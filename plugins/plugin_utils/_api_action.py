@@ -1,10 +1,14 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Base of the action plugins that run an operation in the controller's process."""
+"""The action plugin of every module that asks the API: it runs the module's operation in the controller's process.
+
+Each file in plugins/action that is a link to this one is the plugin of the module of its name.
+"""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable
 from typing import Any
@@ -15,16 +19,17 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import execute
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _lease_renewer
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
 display = Display()
 
 _CONSTRAINTS = ("mutually_exclusive", "required_together", "required_one_of", "required_if", "required_by")
 
 
-class ApiActionModule(ActionBase):
+class ActionModule(ActionBase):
     """Runs the operation of :attr:`module` here, or the module itself where the task is delegated to.
 
     A bastion that alone reaches the API is a host that the task is delegated to with a connection other than local.
@@ -34,10 +39,8 @@ class ApiActionModule(ActionBase):
     _supports_check_mode = True
     _supports_async = False
 
-    module: Any
-
-    #: The validated options, once the operation ran here.
-    params: dict[str, Any] | None = None
+    #: The module of the same name, with its SPEC and OPERATION and, where its run lives on, kept_run.
+    module: Any = importlib.import_module(__name__.replace(".action.", ".modules."))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         end_with_parent()
@@ -56,11 +59,21 @@ class ApiActionModule(ActionBase):
         ).validate(arguments)
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))
-        params = self.params = validation.validated_parameters
-        outcome = execute(self.module.OPERATION, params, check_mode=self._task.check_mode, warn=display.warning)
+        params = validation.validated_parameters
+        outcome = run_operation(self.module.OPERATION, params, check_mode=self._task.check_mode, warn=display.warning)
+        if not outcome.get("failed") and not self._task.check_mode:
+            self._keep_run(params, outcome)
         outcome.setdefault("invocation", {"module_args": params})
         cleaned: dict[str, Any] = remove_values(outcome, validation._no_log_values)
         return cleaned
+
+    def _keep_run(self, params: dict[str, Any], outcome: dict[str, Any]) -> None:
+        """Have the Lease of a run that lives on renewed until the controller ends, in each cluster where it works."""
+        run = self.module.kept_run(params, outcome) if hasattr(self.module, "kept_run") else ""
+        if run:
+            _lease_renewer.start({name: params.get(name) for name in NAMES}, run)
+            if params.get("management"):
+                _lease_renewer.start(dict(params["management"]), run)
 
     def _run_there(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         arguments = {**self._from_environment(), **self._with_kubeconfig(_kubeconfig.whole)}

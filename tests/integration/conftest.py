@@ -19,7 +19,7 @@ from integration.support.sharing import Sharing, nodes_of
 from integration.support.turns import node_turns, turn
 from integration.support.world import Made, World, make_namespace
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from lab import Lab
 
 

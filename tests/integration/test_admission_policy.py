@@ -13,9 +13,9 @@ import pytest
 import yaml
 from integration.support.group import until
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold
 
 DOCUMENTED = Path(__file__).resolve().parents[2] / "docs/hold_policy.yml"

@@ -12,7 +12,7 @@ import pytest
 from integration.support.agent import UNITS, agents_on, free, until
 from integration.support.turns import node_turns
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import entry_of
 
 # systemd 252 and systemd 257.

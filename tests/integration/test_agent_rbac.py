@@ -9,12 +9,12 @@ import copy
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _rbac
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import rbac_rules
 from ansible_collections.holdfast.kubernetes.plugins.modules import agent_rbac, node_condition, node_condition_info
 from lab.patience import PATIENCE
 
 INHIBITED = "ShutdownInhibited"
-HAS_AGENT = _rbac.has_agent
+HAS_AGENT = rbac_rules.has_agent
 
 
 class Rights:
@@ -27,27 +27,27 @@ class Rights:
         return self.world.run(agent_rbac, state=state, **more)
 
     def stored(self):
-        return [self.world.cluster.find(_rbac.path(wanted)) for wanted in (_rbac.ROLE, _rbac.BINDING)]
+        return [self.world.cluster.find(rbac_rules.path(wanted)) for wanted in (rbac_rules.ROLE, rbac_rules.BINDING)]
 
     def contents(self):
-        return [_rbac.content(item) for item in self.stored()]
+        return [rbac_rules.content(item) for item in self.stored()]
 
 
 @pytest.fixture
 def rights(world, monkeypatch):
     name = f"holdfast-{world.namespace}"
-    role, binding = copy.deepcopy(_rbac.ROLE), copy.deepcopy(_rbac.BINDING)
+    role, binding = copy.deepcopy(rbac_rules.ROLE), copy.deepcopy(rbac_rules.BINDING)
     role["metadata"]["name"] = binding["metadata"]["name"] = binding["roleRef"]["name"] = name
-    monkeypatch.setattr(_rbac, "NAME", name)
-    for module in (_rbac, agent_rbac.OPERATION.__globals__):
+    monkeypatch.setattr(rbac_rules, "NAME", name)
+    for module in (rbac_rules, agent_rbac.OPERATION.__globals__):
         if isinstance(module, dict):
             monkeypatch.setitem(module, "ROLE", role)
             monkeypatch.setitem(module, "BINDING", binding)
         else:
             monkeypatch.setattr(module, "ROLE", role)
             monkeypatch.setattr(module, "BINDING", binding)
-    monkeypatch.setattr(_rbac, "has_agent", lambda node: False)
-    world.made.objects += [_rbac.path(role), _rbac.path(binding)]
+    monkeypatch.setattr(rbac_rules, "has_agent", lambda node: False)
+    world.made.objects += [rbac_rules.path(role), rbac_rules.path(binding)]
     return Rights(world)
 
 
@@ -57,7 +57,7 @@ class TestPresent:
 
         assert first["changed"]
         assert first["diff"]["before"] == {"ClusterRole": {}, "ClusterRoleBinding": {}}
-        assert rights.contents() == [_rbac.content(_rbac.ROLE), _rbac.content(_rbac.BINDING)]
+        assert rights.contents() == [rbac_rules.content(rbac_rules.ROLE), rbac_rules.content(rbac_rules.BINDING)]
         assert not second["changed"]
 
     def test_check_mode_writes_nothing(self, rights):
@@ -68,11 +68,11 @@ class TestPresent:
         rights.run()
         role, binding = rights.stored()
         role["rules"] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
-        rights.world.cluster.replace(_rbac.path(role), role)
-        rights.world.cluster.delete(_rbac.path(binding))
-        wrong = {**_rbac.BINDING, "roleRef": {**_rbac.BINDING["roleRef"], "name": "view"}}
-        rights.world.cluster.create(_rbac.COLLECTIONS["ClusterRoleBinding"], wrong)
-        wanted = [_rbac.content(_rbac.ROLE), _rbac.content(_rbac.BINDING)]
+        rights.world.cluster.replace(rbac_rules.path(role), role)
+        rights.world.cluster.delete(rbac_rules.path(binding))
+        wrong = {**rbac_rules.BINDING, "roleRef": {**rbac_rules.BINDING["roleRef"], "name": "view"}}
+        rights.world.cluster.create(rbac_rules.COLLECTIONS["ClusterRoleBinding"], wrong)
+        wanted = [rbac_rules.content(rbac_rules.ROLE), rbac_rules.content(rbac_rules.BINDING)]
 
         assert rights.run(check_mode=True)["changed"]
         assert rights.contents() != wanted
@@ -100,7 +100,7 @@ class TestAbsent:
         (node,) = rights.world.nodes()
         rights.run()
         rights.world.set_condition(node, INHIBITED, "False", "KubeletShutdownAllowed")
-        monkeypatch.setattr(_rbac, "has_agent", HAS_AGENT)
+        monkeypatch.setattr(rbac_rules, "has_agent", HAS_AGENT)
 
         kept = rights.run("absent")
 

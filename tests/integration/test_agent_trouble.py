@@ -15,8 +15,8 @@ import pytest
 from integration.support.agent import UNITS, agents_on, free, until
 from integration.support.turns import node_turns
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import from_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
 from lab.certificates import Authority
 
 pytestmark = pytest.mark.long

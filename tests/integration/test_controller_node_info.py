@@ -9,9 +9,9 @@ import secrets
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _controller_node_info
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._own_pod import Traces
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import controller
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.own_pod_rules import Traces
 from ansible_collections.holdfast.kubernetes.plugins.modules import controller_node_info
 
 NOWHERE = {"changed": False, "node": None, "pod": None, "namespace": None, "evidence": None, "warnings": []}
@@ -22,7 +22,7 @@ def find(world, monkeypatch):
     """What is found by certain traces."""
 
     def run(**traces):
-        monkeypatch.setattr(_controller_node_info, "own_traces", lambda pod, namespace: Traces(**traces))
+        monkeypatch.setattr(controller, "own_traces", lambda pod, namespace: Traces(**traces))
         return world.run(controller_node_info)
 
     return run
@@ -118,8 +118,8 @@ def test_as_a_real_pod_sees_itself(world, lab, monkeypatch, tmp_path, with_token
         path = tmp_path / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(lab.kubectl("exec", "--namespace", world.namespace, "controller", "--", "cat", name))
-    monkeypatch.setattr(_controller_node_info, "_ROOT", tmp_path)
-    monkeypatch.setattr(_controller_node_info.socket, "gethostname", lambda: "no-pod-s-name")
+    monkeypatch.setattr(controller, "_ROOT", tmp_path)
+    monkeypatch.setattr(controller.socket, "gethostname", lambda: "no-pod-s-name")
 
     found = world.run(controller_node_info)
 

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import cordon
 
 CORDON = "holdfast.dev/cordon"

@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _capi
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _deletion_hook_rules as rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, InvalidInput
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, InvalidInput
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi import find as capi_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi import rules
 from ansible_collections.holdfast.kubernetes.plugins.modules import deletion_hook, deletion_hook_info
 from lab.patience import PATIENCE
 
@@ -506,7 +506,7 @@ class TestOlderApi:
             return found
 
         monkeypatch.setattr(Cluster, "find", without_the_newer)
-        assert _capi.version_of(cluster, "cluster.x-k8s.io") == "v1beta1"
+        assert capi_module.version_of(cluster, "cluster.x-k8s.io") == "v1beta1"
 
     def test_both_points(self, hooked):
         hooked.run()

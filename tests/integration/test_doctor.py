@@ -15,8 +15,9 @@ import pytest
 from integration.support import machines
 from integration.support.turns import turn
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _doctor, _run
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import doctor as doctor_module
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     doctor,
@@ -58,7 +59,7 @@ class Ward:
         return f"{name}-{self.group}"
 
     def lease(self, name):
-        path = paths.lease("holdfast", _run.lease_name(self.run_of(name)))
+        path = paths.lease("holdfast", run_rules.lease_name(self.run_of(name)))
         if path not in self.world.made.objects:
             self.world.made.objects.append(path)
         return path
@@ -88,10 +89,10 @@ class Ward:
 
     def live_on(self, name="one"):
         """The run gives signs of life until the end of the test."""
-        self.world.until_closed(_run.heartbeat(self.world.cluster, self.run_of(name)))
+        self.world.until_closed(runs.heartbeat(self.world.cluster, self.run_of(name)))
 
     def come_to_life(self, name="one"):
-        _run.renew(self.world.cluster, self.run_of(name), "somebody")
+        runs.renew(self.world.cluster, self.run_of(name), "somebody")
 
     def left_by(self, name="one"):
         """A run that died while it drained the first node."""
@@ -214,14 +215,14 @@ def test_everything_is_looked_at_unless_told_otherwise(ward):
 def test_a_run_that_comes_to_life_is_not_robbed(ward, monkeypatch, moment):
     ward.left_by()
     method = "clear" if moment == "before it begins" else "_claim"
-    original = getattr(_doctor._Clearing, method)
+    original = getattr(doctor_module._Clearing, method)
 
     def meanwhile(self, *arguments):
         first = original(self, *arguments) if method == "_claim" else None
         ward.come_to_life()
         return first if method == "_claim" else original(self, *arguments)
 
-    monkeypatch.setattr(_doctor._Clearing, method, meanwhile)
+    monkeypatch.setattr(doctor_module._Clearing, method, meanwhile)
     result = ward.clear()
 
     assert kinds(result, "cleared") <= {"claim"}

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from integration.support.group import until
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _drain, _drain_state
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain_rules import Options, Plan
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain import drain as drain_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain import state_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import Options, Plan
 from ansible_collections.holdfast.kubernetes.plugins.modules import cordon, drain
 from lab.patience import PATIENCE
 
@@ -28,13 +29,13 @@ IN_VAIN = 10
 @pytest.fixture
 def only_the_watch(monkeypatch):
     """Nothing is asked again on suspicion: what goes on, goes on because the watch said so."""
-    monkeypatch.setattr(_drain_state, "ASK_AGAIN", 3600.0)
+    monkeypatch.setattr(state_rules, "ASK_AGAIN", 3600.0)
 
 
 @pytest.fixture
 def settle(monkeypatch):
     """An operator that frees budgets gets a moment only."""
-    monkeypatch.setattr(_drain_state, "SETTLE", 0.5)
+    monkeypatch.setattr(state_rules, "SETTLE", 0.5)
 
 
 def names(items):
@@ -429,7 +430,7 @@ class TestIdentity:
         """Between the list and the request the pod is replaced."""
         (a,) = world.nodes()
         world.owned("web", a)
-        (old,) = _drain.pods_on(world.cluster, a)
+        (old,) = drain_module.pods_on(world.cluster, a)
         world.cluster.delete(
             paths.pod(world.namespace, "web"), {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
         )
@@ -442,7 +443,7 @@ class TestIdentity:
             "delete_emptydir": False,
             "disable_eviction": disable_eviction,
         }
-        work = _drain._Work(Context(params), params, Deadline(PATIENCE), Plan())
+        work = drain_module._DrainRun(Context(params), params, Deadline(PATIENCE), Plan())
         work.state.saw(old, 0.0)
         assert work.state.options == Options(force=True)
 

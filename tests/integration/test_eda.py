@@ -14,9 +14,9 @@ from integration.support.failovers import Failovers, Victim
 from integration.support.metal3 import management
 from integration.support.rulebooks import CHECKOUT, Listening, Rulebooks, events, runs, until, until_runs
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from lab.management import Management
 from lab.patience import PATIENCE
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules
 from ansible_collections.holdfast.kubernetes.plugins.modules import etcd_quorum
 from lab.patience import PATIENCE
 
@@ -102,14 +102,14 @@ def test_check_mode_waits_for_nothing(plane):
 
 def test_waits_until_the_member_is_back_and_shows_that_the_run_lives(plane):
     run = f"quorum-{plane.world.namespace}"
-    lease = paths.lease("holdfast", _run.lease_name(run))
+    lease = paths.lease("holdfast", run_rules.lease_name(run))
     plane.world.made.objects.append(lease)
     assert plane.ask(run=run)["kept"]
     assert plane.world.cluster.find(lease) is None, "nobody had to wait"
     plane.member_down(plane.names[1])
     waiting = plane.start(wait_timeout=PATIENCE, run=run, holder="me")
 
-    found = plane.world.until(paths.leases("holdfast"), _run.lease_name(run), lambda item: item is not None)
+    found = plane.world.until(paths.leases("holdfast"), run_rules.lease_name(run), lambda item: item is not None)
     assert found["spec"]["holderIdentity"] == "me"
     assert still_waits(waiting)
     plane.member_up(plane.names[1])

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from integration.support.turns import node_turns
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold
 
 FQCN = "holdfast.kubernetes"

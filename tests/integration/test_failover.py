@@ -21,7 +21,7 @@ from integration.support.metal3 import bound
 from integration.support.volumes import driver
 from integration.support.world import ready
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import failover_step, lease_hold, node_claim, reboot_slot
 from lab.metal3.settings import Times
 from lab.patience import PATIENCE

@@ -19,7 +19,7 @@ from integration.support.halts import Halt
 from integration.support.metal3 import bound
 from integration.support.playbooks import Done
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from lab.patience import PATIENCE
 
 

@@ -10,7 +10,7 @@ from integration.support.failovers import Failovers
 from integration.support.metal3 import bound, management
 from integration.support.rights import Account, of_machines
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 
 KEY = "reboot.metal3.io/holdfast-failover"
 NOWHERE = {"K8S_AUTH_KUBECONFIG": "/nowhere"}

@@ -10,7 +10,7 @@ import json
 import pytest
 from integration.support.failovers import AUDIT, TAINT, Victim
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import doctor, failover_record, failover_step
 
 RECORD = "holdfast.dev/failover"

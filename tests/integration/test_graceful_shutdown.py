@@ -13,7 +13,7 @@ from integration.support.agent import agents_on, free
 from integration.support.shutdowns import RealNode
 from integration.support.world import ready
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import leftover_pods
 
 pytestmark = pytest.mark.nodes

@@ -16,8 +16,8 @@ import yaml
 from integration.support.agent import until
 from integration.support.world import IMAGE
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _grace_periods as grace
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _kubelet_files as kubelet_files
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import grace_rules as grace
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import kubelet_files
 from lab.patience import PATIENCE
 
 pytestmark = pytest.mark.nodes

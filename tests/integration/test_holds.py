@@ -10,9 +10,9 @@ import threading
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _gate
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import Held
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import short_entry
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, lease_hold_info, node_info
 from lab.patience import PATIENCE
@@ -347,7 +347,7 @@ class TestGate:
     """What every power-off asks first."""
 
     def look(self, holds, *, override=False):
-        return _gate.look(holds.world.cluster, holds.node, override_holds=override)
+        return gate.look(holds.world.cluster, holds.node, override_holds=override)
 
     def test_nobody_holds_it(self, holds):
         passed = self.look(holds)
@@ -401,7 +401,7 @@ def test_what_one_tenant_writes_stops_nobody_who_looks(holds, acquired):
     (listed,) = holds.world.run(lease_hold_info, node=name)["holds"]
     (seen,) = holds.world.run(node_info, name=name)["nodes"]
     with pytest.raises(Held) as held:
-        _gate.look(holds.world.cluster, name, override_holds=False)
+        gate.look(holds.world.cluster, name, override_holds=False)
     refused = holds.take("mine")
 
     assert (listed["held_seconds"], len(listed["holder"])) == (0, 270)
@@ -417,7 +417,7 @@ def test_a_hold_that_is_named_by_its_hash_is_confirmed_and_released(holds):
     holds.confirm("other/holder", mine)
 
     assert holds.take(wait=True)["inhibited"]
-    assert _gate.look(holds.world.cluster, holds.node, override_holds=True).overridden[0]["holder"] == "app"
+    assert gate.look(holds.world.cluster, holds.node, override_holds=True).overridden[0]["holder"] == "app"
     holds.confirm("other/holder")
     released = holds.release(wait=True)
     assert (released["inhibited"], released["warnings"]) == (False, [])

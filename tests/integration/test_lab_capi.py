@@ -9,8 +9,8 @@ import pytest
 from integration.support.machines_capi import PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.support.volumes import attach, detach
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, wait_for
 from lab.patience import PATIENCE
 
 # What stands in for others in the lab does not change with the product.

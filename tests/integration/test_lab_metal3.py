@@ -12,8 +12,8 @@ import yaml
 from integration.support.metal3 import bound, machines, management, wait, webhook
 from integration.support.realnodes import boot_id
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure
 from lab.metal3.settings import Times
 from lab.patience import PATIENCE
 

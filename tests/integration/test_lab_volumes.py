@@ -10,8 +10,8 @@ import time
 import pytest
 from integration.support.volumes import attached, driver
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, wait_for
 from lab.metal3.switches import SimulatedSwitch
 from lab.patience import PATIENCE
 

@@ -16,8 +16,8 @@ from integration.support.halts import Halt
 from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.support.volumes import attach, detach
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure
 from ansible_collections.holdfast.kubernetes.plugins.modules import doctor
 from lab.patience import PATIENCE
 

@@ -19,7 +19,7 @@ from integration.support.guards import Guarding
 from integration.support.halts import Halt
 from integration.support.machines_capi import Fleet, controlled
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from lab.patience import PATIENCE
 
 AT_ONCE = 4

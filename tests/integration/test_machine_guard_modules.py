@@ -15,10 +15,10 @@ from integration.support.guards import RECORD
 from integration.support.machines_capi import NAME, PRE_DRAIN, PRE_TERMINATE, Fleet, controlled, deleting
 from integration.support.volumes import attach, detach
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     machine_guard_record,
     machine_guard_step,
@@ -54,7 +54,7 @@ class Work:
 
     def close(self):
         for number in range(self.count):
-            _run.end(self.world.cluster, f"{self.base}/{number + 1}.1")
+            runs.end(self.world.cluster, f"{self.base}/{number + 1}.1")
 
     def options(self, **more):
         self.count += 1
@@ -153,7 +153,7 @@ def test_one_of_many_gets_it(work, name):
 def test_a_live_run_keeps_it_and_a_dead_one_does_not(work, another, name, world):
     first = work.step()
     assert another.step(wait_timeout=0)["step"] == "done"
-    _run.end(world.cluster, first["run"])
+    runs.end(world.cluster, first["run"])
     taken = another.step()
     assert (taken["step"], taken["resumed"], taken["taken_from"]) == ("pre-drain", True, first["run"])
 
@@ -236,18 +236,18 @@ def test_the_answer_is_lost(work, fleet, name, monkeypatch):
     assert f"{PRE_DRAIN}/backup" not in fleet.hooks(name)
     assert work.write(result="failed", detail="unheard")["record"]["result"] == "released"
     assert work.write(result="released")["record"]["result"] == "released"
-    assert work.taken["run"] not in _run.live_ids(fleet.cluster)
+    assert work.taken["run"] not in runs.live_ids(fleet.cluster)
 
 
 def test_what_the_turn_before_left(work, name, world):
-    """Its keeper keeps it alive, and nobody else comes to the Machine."""
+    """Its renewer keeps it alive, and nobody else comes to the Machine."""
     first = work.step(worker="w.1")
     work.claim()
     taken = work.step(worker="w.2", wait_timeout=0)
     assert (taken["step"], taken["taken_from"]) == ("pre-drain", first["run"])
-    assert first["run"] not in _run.live_ids(world.cluster)
+    assert first["run"] not in runs.live_ids(world.cluster)
     assert "holdfast.dev/claim" not in world.node(first["machine"]["node"])["metadata"]["annotations"]
-    _run.end(world.cluster, taken["run"])
+    runs.end(world.cluster, taken["run"])
 
 
 def test_a_machine_that_may_not_be_changed(work, fleet, name, world, monkeypatch):

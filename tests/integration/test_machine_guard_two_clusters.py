@@ -12,7 +12,7 @@ from integration.support.guards import Guarding, points
 from integration.support.machines_capi import Fleet, controlled, running
 from integration.support.metal3 import management
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from lab import machines
 
 

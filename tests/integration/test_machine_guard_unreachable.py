@@ -12,7 +12,7 @@ from integration.support.halts import Halt
 from integration.support.machines_capi import PRE_DRAIN, Fleet, controlled, deleting
 from integration.support.volumes import attach, detach
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 
 
 @pytest.fixture(scope="module")

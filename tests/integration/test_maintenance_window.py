@@ -9,9 +9,11 @@ from datetime import timedelta
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _maintenance_window, _run
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import ServerClock, from_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.clock import ServerClock
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import window
 from ansible_collections.holdfast.kubernetes.plugins.modules import maintenance_window
 from lab.patience import PATIENCE
 
@@ -61,15 +63,15 @@ def test_it_goes_by_the_server_s_clock(world, shift):
 
 
 def test_waits_for_one_and_its_run_lives_meanwhile(world, shift, monkeypatch):
-    monkeypatch.setattr(_maintenance_window, "_STEP", 0.1)
+    monkeypatch.setattr(window, "_STEP", 0.1)
     now = world.cluster.now()
     run = f"{world.namespace}-run"
-    world.made.objects.append(paths.lease("holdfast", _run.lease_name(run)))
+    world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))
 
     waiting = world.start(
         maintenance_window, windows=around(now, 60, 120), wait_timeout=7200, run=run, holder="alice@bastion"
     )
-    lease = world.until(paths.leases("holdfast"), _run.lease_name(run), lambda item: item is not None)
+    lease = world.until(paths.leases("holdfast"), run_rules.lease_name(run), lambda item: item is not None)
     assert not waiting.done()
     shift(timedelta(minutes=61))
     result = waiting.result(PATIENCE)

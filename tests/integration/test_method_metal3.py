@@ -9,7 +9,7 @@ import pytest
 from integration.support.metal3 import bound
 from integration.support.playbooks import Rolling
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 
 BASE = "reboot.metal3.io"
 

@@ -20,9 +20,9 @@ from integration.support.playbooks import Done, Run
 from integration.support.turns import node_turns, turn
 from integration.support.variables import as_texts, blank
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node, _rbac
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import rbac_rules
 from lab import Lab
 from lab.patience import PATIENCE
 
@@ -116,7 +116,7 @@ class Agent:
         return self.lab.ssh(NODE, command).strip()
 
     def condition(self) -> dict[str, Any] | None:
-        return _node.condition(self.cluster.get(paths.node(NODE)), CONDITION)
+        return node_rules.condition(self.cluster.get(paths.node(NODE)), CONDITION)
 
     def snapshot(self) -> dict[str, Any]:
         """Everything that the role and the agent could leave behind on the node."""
@@ -213,7 +213,7 @@ def test_installed(agent):
     ]
     assert agent.condition()["status"] == "False"
     assert agent.condition()["reason"] == "KubeletShutdownAllowed"
-    assert agent.cluster.find(_rbac.path(_rbac.BINDING))
+    assert agent.cluster.find(rbac_rules.path(rbac_rules.BINDING))
     assert "holdfast_agent_holds 0" in agent.ssh("cat /run/metrics/holdfast_agent.prom")
     assert "__pycache__" not in agent.ssh("find /usr/local/lib/holdfast-agent")
 
@@ -288,8 +288,8 @@ def test_removed_with_nothing_left_behind(agent, world):
     assert changed(done) > 3
     assert agent.snapshot() == agent.bare
     # The rights went with it, unless another Node had the sign of an agent then: those of other tests come and go.
-    others = [item.object for item in list(nodes.changes) if _node.name(item.object) != NODE]
-    assert agent.cluster.find(_rbac.path(_rbac.ROLE)) is None or any(map(_rbac.has_agent, others))
+    others = [item.object for item in list(nodes.changes) if node_rules.name(item.object) != NODE]
+    assert agent.cluster.find(rbac_rules.path(rbac_rules.ROLE)) is None or any(map(rbac_rules.has_agent, others))
 
 
 @pytest.mark.long

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node_blockers, _run
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Follower
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Follower
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import blockers as blockers_module
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_blockers
 from lab import prometheus as lab_prometheus
 from lab.paths import Paths
@@ -46,7 +47,7 @@ def watched(monkeypatch):
                 begun.release()
                 yield news
 
-    monkeypatch.setattr(_node_blockers, "Follower", Counting)
+    monkeypatch.setattr(blockers_module, "Follower", Counting)
     return begun
 
 
@@ -71,14 +72,14 @@ def asked(monkeypatch):
     """Counts the looks at a Prometheus that found a blocker; ``acquire`` waits for the next."""
     found = threading.Semaphore(0)
 
-    class Counting(_node_blockers.Prometheus):
+    class Counting(blockers_module.Prometheus):
         def blockers(self) -> Any:
             blockers = super().blockers()
             if blockers:
                 found.release()
             return blockers
 
-    monkeypatch.setattr(_node_blockers, "Prometheus", Counting)
+    monkeypatch.setattr(blockers_module, "Prometheus", Counting)
     return found
 
 
@@ -224,10 +225,10 @@ class TestWaitingForPods:
         assert result["waited"] >= 1
 
     def test_keeps_the_sign_of_life_of_the_run_up(self, world, node, watched, monkeypatch):
-        monkeypatch.setattr(_run, "RENEW_EVERY", 0.1)
+        monkeypatch.setattr(runs, "RENEW_EVERY", 0.1)
         world.pod("job", node, "backup")
         run = f"run-{world.namespace}"
-        seen = world.record(paths.leases("holdfast"), field_selector=f"metadata.name={_run.lease_name(run)}")
+        seen = world.record(paths.leases("holdfast"), field_selector=f"metadata.name={run_rules.lease_name(run)}")
         waiting = world.start(node_blockers, name=node, pods=BACKUP, wait_timeout=PATIENCE, run=run, holder="me@here")
 
         assert watched.acquire(timeout=PATIENCE)
@@ -236,7 +237,7 @@ class TestWaitingForPods:
         world.delete("pods", "job")
 
         assert waiting.result(PATIENCE)["blockers"] == []
-        _run.end(world.cluster, run)
+        runs.end(world.cluster, run)
 
     def test_check_mode_looks_and_does_not_wait(self, world, node):
         world.pod("job", node, "backup")
@@ -246,7 +247,7 @@ class TestWaitingForPods:
 
         assert not result.get("failed")
         assert named(result) == [("pod", world.namespace, "job")]
-        assert world.cluster.find(paths.lease("holdfast", _run.lease_name(run))) is None
+        assert world.cluster.find(paths.lease("holdfast", run_rules.lease_name(run))) is None
 
 
 class TestAlerts:

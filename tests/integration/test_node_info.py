@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     lease_hold,

@@ -16,8 +16,8 @@ import pytest
 from integration.support import machines
 from integration.support.turns import turn
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_opt_outs
 
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

@@ -13,7 +13,7 @@ from integration.support.playbooks import Rolling
 from integration.support.realnodes import boot_id, member
 from integration.support.world import Made, World, make_namespace
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from lab import Lab
 from lab.paths import CHECKOUT, Paths
 from lab.patience import PATIENCE

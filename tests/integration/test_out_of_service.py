@@ -19,10 +19,9 @@ import pytest
 from integration.support.metal3 import Fenced, bound
 from integration.support.world import ready
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _out_of_service as operation
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import taint as operation
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     lease_hold,
     node_claim,
@@ -470,7 +469,7 @@ def test_a_volume_whose_driver_never_detaches_it(down):
 
 @pytest.mark.parametrize("sign", ["ready", "boot"])
 def test_a_node_that_comes_back_between_the_look_and_the_taint(down, monkeypatch, sign):
-    look = operation._second_look.look
+    look = operation.check_evidence.look
 
     def meddle(*arguments):
         seen = look(*arguments)
@@ -481,7 +480,7 @@ def test_a_node_that_comes_back_between_the_look_and_the_taint(down, monkeypatch
         return seen
 
     evidence = attested(boot_id=down.boot_id)
-    monkeypatch.setattr(operation._second_look, "look", meddle)
+    monkeypatch.setattr(operation.check_evidence, "look", meddle)
     refused(down, "ready" if sign == "ready" else "new_boot", evidence=evidence)
 
 
@@ -802,7 +801,7 @@ def test_a_real_node_is_fenced_and_comes_back(world, lab, tmp_path):
 
             back = world.run(reboot_annotation, **named, state="absent")
             assert (back["powered_on"], host.powered) == (True, True)
-            world.until(paths.NODES, "node-3", lambda item: ready(item) and _node.boot_id(item) != before)
+            world.until(paths.NODES, "node-3", lambda item: ready(item) and node_rules.boot_id(item) != before)
         finally:
             host.switch_on()
             world.until(paths.NODES, "node-3", ready)

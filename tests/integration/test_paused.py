@@ -17,8 +17,8 @@ from integration.support.history import History
 from integration.support.leases import Leases
 from integration.support.playbooks import CLAIM, Rolling, Run
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import from_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
 from lab.patience import PATIENCE
 
 

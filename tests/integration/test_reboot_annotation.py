@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from integration.support.metal3 import BASE, Fenced, bound, machines
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     bare_metal_host_info,
     deletion_hook,

@@ -10,9 +10,10 @@ from datetime import timedelta
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _reboot_canary, _run
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import from_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import canary
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_operation, reboot_canary
 from lab.patience import PATIENCE
 
@@ -55,12 +56,12 @@ def watching(monkeypatch):
     """Waits until somebody waits for news."""
     begun = threading.Semaphore(0)
 
-    class Told(_reboot_canary.Follower):
+    class Told(canary.Follower):
         def _open(self, *arguments, **more):
             begun.release()
             return super()._open(*arguments, **more)
 
-    monkeypatch.setattr(_reboot_canary, "Follower", Told)
+    monkeypatch.setattr(canary, "Follower", Told)
     return lambda: begun.acquire(timeout=PATIENCE)
 
 
@@ -200,9 +201,9 @@ class TestWatch:
 
     def test_does_not_hear_of_other_nodes(self, canaries, watching, world, nodes, monkeypatch):
         heard = []
-        keep = _reboot_canary._Watch._keep
+        keep = canary._Watch._keep
         monkeypatch.setattr(
-            _reboot_canary._Watch,
+            canary._Watch,
             "_keep",
             lambda self, node: heard.append(node["metadata"]["name"]) or keep(self, node),
         )
@@ -254,11 +255,11 @@ def test_check_mode_waits_for_nothing(canaries):
 
 def test_its_run_lives_meanwhile(canaries, watching, world):
     run = f"{world.namespace}-run"
-    world.made.objects.append(paths.lease("holdfast", _run.lease_name(run)))
+    world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))
     waiting = canaries.start(run=run, holder="alice@bastion")
     assert watching()
 
-    assert run in _run.live_ids(world.cluster)
+    assert run in runs.live_ids(world.cluster)
     for name in canaries.names:
         canaries.writes(name, result="skipped")
     assert not waiting.result(PATIENCE).get("failed")

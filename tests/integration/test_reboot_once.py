@@ -13,7 +13,7 @@ import pytest
 from integration.support.playbooks import Rolling
 from integration.support.realnodes import boot_id, member, noted_reboot
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 
 pytestmark = pytest.mark.nodes
 PATIENCE = 300

@@ -12,7 +12,7 @@ from integration.support.failovers import Failovers
 from integration.support.playbooks import Rolling
 from integration.support.variables import as_texts, blank, extra
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 
 
 @pytest.fixture

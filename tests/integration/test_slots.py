@@ -15,7 +15,8 @@ import yaml
 from integration.support.group import Group, group_of, perform
 from integration.support.history import History
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _ledger_store, _reboot_slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots as slot_requests
 from lab.patience import PATIENCE
 
 NODES = 6
@@ -493,7 +494,7 @@ class TestNamespace:
     def unused(self, lab, monkeypatch):
         """A namespace of that purpose which is not there yet."""
         name = f"holdfast-{uuid.uuid4().hex[:6]}"
-        for module in (_ledger_store, _reboot_slot):
+        for module in (ledger_store, slot_requests):
             monkeypatch.setattr(module, "NAMESPACE", name)
         yield name
         lab.kubectl("delete", "namespace", name, "--ignore-not-found", "--wait=false")

@@ -12,7 +12,7 @@ from integration.support.history import History
 from integration.support.playbooks import CORDON, Rolling
 from integration.support.realnodes import NEVER, member, noted_reboot
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from lab.patience import PATIENCE
 
 # Of who is told in time that nobody gets another slot.

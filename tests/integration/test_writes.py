@@ -15,8 +15,8 @@ import pytest
 from integration.support.faults import AWAY, BUSY, KINDS, LOST, UNANSWERED, Faults
 from integration.support.playbooks import CLAIM, CORDON, OPERATION, Rolling
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     lease_hold,
@@ -41,7 +41,7 @@ class Scene:
 
     @property
     def lease(self) -> str:
-        return paths.lease("holdfast", _run.lease_name(self.run_id))
+        return paths.lease("holdfast", run_rules.lease_name(self.run_id))
 
     @property
     def group(self) -> dict[str, Any]:

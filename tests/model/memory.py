@@ -15,31 +15,41 @@ from typing import Any
 from model.acts import Act, Outcome
 from model.seen import ZONE, ledger_seen, node_seen, slot_seen
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import (
-    _claim,
-    _doctor_rules,
-    _ledger,
-    _node,
-    _operation,
-    _operation_book,
-)
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import Policy
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._claim import Claim
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import HoldfastError
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import GRANTED, WAIT, Ledger, Request
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CLAIM,
     CORDON,
     EXCLUDE,
     KEEP_CORDONED,
     OPERATION,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._node_ready import is_back
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._operation_book import Wish
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import claimant_of, cordoned_by_us
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._run import DEAD_AFTER, PASSING_FOR, Run, silent_since
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import (
+    claim_rules,
+    ledger_rules,
+    operation_rules,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claim
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
+    GRANTED,
+    WAIT,
+    Ledger,
+    Request,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import StartRequest
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import (
+    DEAD_AFTER,
+    PASSING_FOR,
+    Run,
+    silent_since,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.slots import claimant_of, cordoned_by_us
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import rules as doctor_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready_rules import is_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import node_operation, node_operation_rules
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class _Read:
 
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
-OWNER = _doctor_rules.ROLE_OWNER
+OWNER = doctor_rules.ROLE_OWNER
 
 
 def node(name: str, zone: str) -> Object:
@@ -113,7 +123,7 @@ class Memory:
         self.now += timedelta(seconds=seconds)
 
     def beat(self, run: str) -> None:
-        """The keeper renews the Lease of a run that has begun and not ended."""
+        """The renewer renews the Lease of a run that has begun and not ended."""
         if run in self.signs:
             self.renew(run)
 
@@ -148,11 +158,11 @@ class Memory:
         """The doctor clears what belongs to no live run."""
         self._seen.clear()
         runs = self.signs
-        picture = _doctor_rules.Picture(self._marked(), {"group": self.ledger}, runs, self.now)
-        stale = [finding for finding in _doctor_rules.examine(picture, release=release) if finding.stale]
+        picture = doctor_rules.Picture(self._marked(), {"group": self.ledger}, runs, self.now)
+        stale = [finding for finding in doctor_rules.examine(picture, release=release) if finding.stale]
         for finding in stale:
             if finding.node:
-                claim = _claim.claim_of(self.nodes[finding.node])
+                claim = claim_rules.claim_of(self.nodes[finding.node])
                 if claim is None or claim.run not in self._live():
                     self._clear(finding)
         for finding in stale:
@@ -167,10 +177,10 @@ class Memory:
         return {
             name: item
             for name, item in self.nodes.items()
-            if marks & set(_node.annotations_of(item)) or name in self.ledger.slots
+            if marks & set(node_rules.annotations_of(item)) or name in self.ledger.slots
         }
 
-    def _clear(self, finding: _doctor_rules.Finding) -> None:
+    def _clear(self, finding: doctor_rules.Finding) -> None:
         name = finding.node
         self._write(name, CLAIM, None)
         if finding.kind == "cordon":
@@ -182,11 +192,13 @@ class Memory:
         elif finding.kind == "slot":
             slot = self.ledger.slots.get(name)
             if slot and (slot.operation, slot.run) == (finding.operation, finding.run):
-                self.ledger = _ledger.release(self.ledger, name)
+                self.ledger = ledger_rules.release(self.ledger, name)
 
     def _close(self, operation: str) -> None:
-        ended = _operation_book.end(self.ledger, operation, "", self._live(), complete=True, now=self.now)
-        self.ledger = _ledger.with_entry(ended, {**_ledger.operation_entry(ended, operation), "unfinished": False})
+        ended = operation_rules.end(self.ledger, operation, "", self._live(), complete=True, now=self.now)
+        self.ledger = ledger_rules.with_entry(
+            ended, {**ledger_rules.operation_entry(ended, operation), "unfinished": False}
+        )
 
     # -- what runs do
 
@@ -194,31 +206,33 @@ class Memory:
         self, _node_name: str, *, run: str, operation: str, fresh: str, nodes: list[str], restart: bool
     ) -> dict[str, Any]:
         self.renew(run)
-        wish = Wish(run=run, fresh=fresh, operation=operation, nodes=frozenset(nodes), restart=restart)
+        request = StartRequest(run=run, new_id=fresh, operation=operation, nodes=frozenset(nodes), restart=restart)
         before = self.ledger
-        made = _operation_book.begin(self._healed(self._live()), wish, self.signs, self.now)
+        made = operation_rules.begin(self._healed(self._live()), request, self.signs, self.now)
         self.ledger = made.ledger
         self._bury(before, made.operation)
         return {"operation": made.operation, "adopted": made.adopted, "takes_over": list(made.takes_over)}
 
     def do_end(self, _node_name: str, *, run: str, operation: str, complete: bool) -> Outcome | None:
         before = self.ledger
-        runs = _ledger.operation_entry(before, operation).get("runs", [])
+        runs = ledger_rules.operation_entry(before, operation).get("runs", [])
         if complete and silent_since(run, [item for item in self.signs.values() if item.id in runs], self.now):
             return Outcome("timed_out")
         live = self._live()
         healed = self._healed(live - {run})
-        self.ledger = _operation_book.end(healed, operation, run, live, complete=complete, now=self.now)
+        self.ledger = operation_rules.end(healed, operation, run, live, complete=complete, now=self.now)
         self._bury(before, operation)
         self.signs.pop(run, None)
         return None
 
     def _healed(self, live: frozenset[str]) -> Ledger:
-        return _ledger.heal(self.ledger, {name: _ledger.member(item, "") for name, item in self.nodes.items()}, live)
+        return ledger_rules.heal(
+            self.ledger, {name: ledger_rules.member(item, "") for name, item in self.nodes.items()}, live
+        )
 
     def _bury(self, before: Ledger, operation: str) -> None:
-        left = _ledger.operation_entry(self.ledger, operation).get("runs", [])
-        for run in _ledger.operation_entry(before, operation).get("runs", []):
+        left = ledger_rules.operation_entry(self.ledger, operation).get("runs", [])
+        for run in ledger_rules.operation_entry(before, operation).get("runs", []):
             if run not in left:
                 self.signs.pop(run, None)
 
@@ -246,9 +260,9 @@ class Memory:
             read = self._look()
         agreed = Policy(**policy)
         request = Request(name, operation, run, read.now, max_failed, count_others, read.live, read.passing)
-        members = [_ledger.member(item, agreed.topology_key) for item in read.nodes.values()]
-        glance = _ledger.at_a_glance(self.ledger, agreed, request)
-        decision = _ledger.decide(self.ledger, agreed, members, request)
+        members = [ledger_rules.member(item, agreed.topology_key) for item in read.nodes.values()]
+        glance = ledger_rules.at_a_glance(self.ledger, agreed, request)
+        decision = ledger_rules.decide(self.ledger, agreed, members, request)
         assert glance is None or decision.outcome == WAIT, "a glance says wait, a look says otherwise"
         if decision.outcome == GRANTED:
             self.ledger = decision.ledger
@@ -257,7 +271,7 @@ class Memory:
         return Outcome("timed_out" if decision.outcome == WAIT else "refused")
 
     def do_mark(self, name: str, *, run: str, operation: str) -> None:
-        self.ledger = _ledger.claim(self.ledger, name, run, operation)
+        self.ledger = ledger_rules.claim(self.ledger, name, run, operation)
 
     def do_release(self, name: str, *, run: str, operation: str) -> dict[str, Any] | Outcome:
         slot = self.ledger.slots.get(name)
@@ -265,30 +279,30 @@ class Memory:
             return Outcome("refused")
         item = self.nodes[name]
         cordoned = cordoned_by_us(item)
-        self.ledger = _ledger.give_back(self.ledger, name, run, claimant_of(item), cordoned=cordoned)
+        self.ledger = ledger_rules.give_back(self.ledger, name, run, claimant_of(item), cordoned=cordoned)
         return {"slot": slot_seen(self.ledger.slots.get(name))}
 
     def do_fail(self, name: str, *, run: str, operation: str, healthy: bool) -> dict[str, Any] | Outcome:
         slot = self.ledger.slots.get(name)
         if slot and slot.operation != operation and slot.run in ("", run):
             return Outcome("refused")
-        member = replace(_ledger.member(self.nodes[name], ""), ready=healthy)
+        member = replace(ledger_rules.member(self.nodes[name], ""), ready=healthy)
         claimant = claimant_of(self.nodes[name])
-        self.ledger = _ledger.fail(self.ledger, member, operation, "failed", run=run, claimant=claimant)
+        self.ledger = ledger_rules.fail(self.ledger, member, operation, "failed", run=run, claimant=claimant)
         return {"slot": slot_seen(self.ledger.slots.get(name))}
 
     def do_claim(self, name: str, *, run: str, operation: str, restart: bool) -> Outcome | dict[str, Any]:
         self.renew(run)
-        present = _claim.claim_of(self.nodes[name])
-        wanted = Claim(run, operation, _claim.PURPOSE, to_text(self.now))
-        if not _claim.may_take(present, wanted, self._live(), restart=restart):
+        present = claim_rules.claim_of(self.nodes[name])
+        wanted = Claim(run, operation, claim_rules.PURPOSE, to_text(self.now))
+        if not claim_rules.may_take(present, wanted, self._live(), restart=restart):
             return Outcome("timed_out" if present and present.run in self._live() else "claimed")
         self._write(name, CLAIM, vars(wanted))
         return {"taken_from": present.run if present and present.run != run else None}
 
     def do_unclaim(self, name: str, *, run: str) -> None:
         self.renew(run)
-        present = _claim.claim_of(self.nodes[name])
+        present = claim_rules.claim_of(self.nodes[name])
         if present and present.run == run:
             self._write(name, CLAIM, None)
 
@@ -298,27 +312,27 @@ class Memory:
         item = self.nodes[name]
         params = {"operation": operation, "run": run, "phase": phase, "result": result, "claimed": claimed}
         if claimed:
-            _claim.check(item, run)
-        record, claim = self._record(name, OPERATION), _claim.claim_of(item)
-        if _operation._not_ours_to_write(record, claim, params):
+            claim_rules.check(item, run)
+        record, claim = self._record(name, OPERATION), claim_rules.claim_of(item)
+        if node_operation._not_ours_to_write(record, claim, params):
             return
-        self._write(name, OPERATION, _operation.advance(record, item, params, to_text(self.now)))
+        self._write(name, OPERATION, node_operation_rules.advance(record, item, params, to_text(self.now)))
         if result and claim and claim.run == run:
             self._write(name, CLAIM, None)
 
     def do_cordon(self, name: str, *, run: str, operation: str) -> None:
-        item = _claim.ours(self.nodes[name], run)
+        item = claim_rules.ours(self.nodes[name], run)
         record = self._record(name, CORDON)
-        before = _node.unschedulable(item) and bool(record is None or record["unschedulable_before"])
+        before = node_rules.unschedulable(item) and bool(record is None or record["unschedulable_before"])
         self._write(name, CORDON, {"owner": OWNER, "reason": operation, "unschedulable_before": before})
         item["spec"]["unschedulable"] = True
 
     def do_uncordon(self, name: str, *, run: str) -> None:
-        item = _claim.ours(self.nodes[name], run)
+        item = claim_rules.ours(self.nodes[name], run)
         record = self._record(name, CORDON)
         if record:
-            keep = record["unschedulable_before"] or KEEP_CORDONED in _node.annotations_of(item)
-            item["spec"]["unschedulable"] = keep and _node.unschedulable(item)
+            keep = record["unschedulable_before"] or KEEP_CORDONED in node_rules.annotations_of(item)
+            item["spec"]["unschedulable"] = keep and node_rules.unschedulable(item)
             self._write(name, CORDON, None)
 
     def do_drain(self, name: str, *, run: str, operation: str) -> None:
@@ -330,7 +344,7 @@ class Memory:
     def do_reboot(self, name: str, *, run: str, operation: str, boot_id_before: str) -> Outcome | dict[str, Any]:
         """The gate; that the node goes down behind it is for others to see to."""
         item = self.nodes[name]
-        if _node.boot_id(item) != boot_id_before:
+        if node_rules.boot_id(item) != boot_id_before:
             return Outcome("failed")
         self.do_note(name, run=run, operation=operation, phase="reboot", claimed=True)
         return {"held": name in self.held}
@@ -354,7 +368,7 @@ class Memory:
         return frozenset(run for run in self.signs if self.live(run))
 
     def _record(self, name: str, mark: str) -> dict[str, Any] | None:
-        return _node.record(self.nodes[name], mark)
+        return node_rules.record(self.nodes[name], mark)
 
     def _write(self, name: str, mark: str, value: dict[str, Any] | None) -> None:
         annotations = self.nodes[name]["metadata"]["annotations"]

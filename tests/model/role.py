@@ -16,7 +16,7 @@ from typing import Any
 
 from model.acts import Act, Outcome
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _aftermath
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import failure_rules
 
 OWNER = "rolling_reboot"
 MIDWAY = ("cordon", "drain", "reboot", "ready", "uncordon")
@@ -250,14 +250,14 @@ def finish(host: Host) -> Program:
 
 def failed(host: Host, failure: Failed) -> Program:
     seen = (yield Act("look", host.name)).facts
-    known = _aftermath.Failure(
+    known = failure_rules.Failure(
         run=host.play.run,
         operation=host.operation,
         error=failure.error,
         untouched=host.untouched,
         switched_off=host.switched_off,
     )
-    aftermath = _aftermath.judge({**seen, "operation": seen["record"]}, known)
+    aftermath = failure_rules.judge({**seen, "operation": seen["record"]}, known)
     if aftermath["give_back"]:
         yield Act("uncordon", host.name, {"run": ""})
     if aftermath["release"]:

@@ -7,33 +7,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._claim import claim_of
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import Ledger, Slot
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CORDON,
     EXCLUDE,
     KEEP_CORDONED,
     OPERATION,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import claim_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
 
 ZONE = "zone"
 _RECORD = ("id", "run", "phase", "result", "boot_id_before", "unschedulable_before")
 
 
 def node_seen(node: Object) -> dict[str, Any]:
-    cordon, claim, record = _node.record(node, CORDON), claim_of(node), _node.record(node, OPERATION)
+    cordon, claim, record = node_rules.record(node, CORDON), claim_of(node), node_rules.record(node, OPERATION)
     return {
-        "ready": _node.ready(node),
-        "boot_id": _node.boot_id(node),
-        "unschedulable": _node.unschedulable(node),
+        "ready": node_rules.ready(node),
+        "boot_id": node_rules.boot_id(node),
+        "unschedulable": node_rules.unschedulable(node),
         "cordon": {key: cordon[key] for key in ("owner", "unschedulable_before")} if cordon else None,
         "claim": {"run": claim.run, "operation": claim.operation} if claim else None,
         "record": {key: record.get(key) for key in _RECORD} if record else None,
-        "kept": KEEP_CORDONED in _node.annotations_of(node),
-        "excluded": EXCLUDE in _node.labels_of(node),
-        "zone": _node.labels_of(node).get(ZONE, ""),
+        "kept": KEEP_CORDONED in node_rules.annotations_of(node),
+        "excluded": EXCLUDE in node_rules.labels_of(node),
+        "zone": node_rules.labels_of(node).get(ZONE, ""),
     }
 
 

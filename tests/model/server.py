@@ -19,15 +19,10 @@ from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from model.acts import Act, Outcome
 from model.seen import ZONE, ledger_seen, node_seen, slot_seen
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _ledger_store as store
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _node, _run
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import from_text, to_text
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import HoldfastError, NotFound
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import Ledger
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CLAIM,
     CORDON,
     EXCLUDE,
@@ -35,8 +30,14 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import 
     NAMESPACE,
     OPERATION,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_operation import _silent
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot_slot import claim as claim_slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text, to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs as run_leases
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operations import _silent
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.slots import claim as claim_slot
 
 _MODULES = "ansible_collections.holdfast.kubernetes.plugins.modules"
 OWNER = "rolling_reboot"
@@ -73,7 +74,7 @@ class Server:
     def remove(self) -> None:
         """Take away what is not on the nodes."""
         for name in self.runs():
-            _run.end(self.cluster, name)
+            run_leases.end(self.cluster, name)
         with contextlib.suppress(NotFound):
             self.cluster.delete(paths.one(paths.config_maps(NAMESPACE), store.config_map_name(self.group)))
 
@@ -93,7 +94,7 @@ class Server:
         }
 
     def _look_at(self, node: dict[str, Any], ledger: Ledger) -> dict[str, Any]:
-        name = _node.name(node)
+        name = node_rules.name(node)
         return {**node_seen(node), "held": name in self._held, "slot": slot_seen(ledger.slots.get(name))}
 
     def _nodes(self) -> Any:
@@ -106,21 +107,21 @@ class Server:
 
     def runs(self) -> list[str]:
         """Runs that left a sign of life."""
-        return [run.id for run in _run.all_runs(self.cluster) if run.id.startswith(self.group)]
+        return [run.id for run in run_leases.all_runs(self.cluster) if run.id.startswith(self.group)]
 
     # -- what happens to nodes and runs
 
     def pass_time(self, seconds: float) -> None:
         leases = self.cluster.items(paths.leases(NAMESPACE))
         for lease in leases:
-            if lease["metadata"]["name"].startswith(_run.lease_name(self.group)):
+            if lease["metadata"]["name"].startswith(run_rules.lease_name(self.group)):
                 times = {key: lease["spec"][key] for key in ("acquireTime", "renewTime")}
                 older = {key: to_text(from_text(at) - timedelta(seconds=seconds)) for key, at in times.items()}
                 self.cluster.merge(paths.lease(NAMESPACE, lease["metadata"]["name"]), {"spec": older})
 
     def beat(self, run: str) -> None:
         with contextlib.suppress(NotFound):
-            _run.touch(self.cluster, run)
+            run_leases.touch(self.cluster, run)
 
     def report(self, name: str, *, ready: bool, boot_id: str = "") -> None:
         condition = {"type": "Ready", "status": str(ready), "reason": "Told", "message": "by a test"}
@@ -154,12 +155,12 @@ class Server:
 
     def _do(self, module: str, **options: Any) -> dict[str, Any]:
         """A task's work, with its options validated; on one connection, because each of its own would take long."""
-        face = importlib.import_module(f"{_MODULES}.{module}")
-        checked = ModuleArgumentSpecValidator(face.SPEC["argument_spec"]).validate(options)
+        found = importlib.import_module(f"{_MODULES}.{module}")
+        checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(options)
         assert not checked.error_messages, checked.error_messages
         context = Context(checked.validated_parameters)
         context.__dict__["cluster"] = self.cluster
-        done: dict[str, Any] = face.OPERATION(context, checked.validated_parameters)
+        done: dict[str, Any] = found.OPERATION(context, checked.validated_parameters)
         return done
 
     def do_begin(self, _node_name: str, **options: Any) -> dict[str, Any]:
@@ -217,7 +218,7 @@ class Server:
 
     def do_reboot(self, name: str, *, run: str, operation: str, boot_id_before: str) -> Outcome | dict[str, Any]:
         """The gate of rolling_reboot_method command; that the node goes down behind it is for others to see to."""
-        if _node.boot_id(self.cluster.get(paths.node(name))) != boot_id_before:
+        if node_rules.boot_id(self.cluster.get(paths.node(name))) != boot_id_before:
             return Outcome("failed")
         self.do_note(name, run=run, operation=operation, phase="reboot", claimed=True)
         return {"held": bool(self._do("node_info", name=name)["nodes"][0]["holds"])}

@@ -76,7 +76,7 @@ def results() -> Iterator[tuple[str, str, str]]:
 
     for path in sorted((WORK / "mutants").rglob("*.py.meta")):
         for name, code in json.loads(path.read_text())["exit_code_by_key"].items():
-            yield path.name.removesuffix(".py.meta"), name, status_by_exit_code[code]
+            yield f"{path.parent.name}.{path.name.removesuffix('.py.meta')}", name, status_by_exit_code[code]
 
 
 def table() -> str:

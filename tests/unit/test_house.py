@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from unit.house import House
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGINS = CHECKOUT / "plugins"
@@ -29,6 +30,8 @@ def names(kind: str) -> set[str]:
 MODULES = names("modules")
 # This works on the variables of a play, in the controller: no API, not in the group.
 CONTROLLER_SIDE = {"role_settings"}
+# This extends the action plugin of ansible.builtin.reboot.
+OWN_ACTION = {"reboot"}
 API_MODULES = MODULES - NODE_SIDE - CONTROLLER_SIDE
 ROLES = sorted(path.parent.parent for path in (CHECKOUT / "roles").glob("*/tasks/main.yml"))
 
@@ -66,6 +69,11 @@ def test_what_runs_in_the_controller_has_an_action_plugin_and_no_other_has():
     assert names("action") == API_MODULES | CONTROLLER_SIDE
 
 
+@pytest.mark.parametrize("module", sorted(API_MODULES - OWN_ACTION))
+def test_module_runs_by_the_one_action_plugin(module):
+    assert (PLUGINS / f"action/{module}.py").readlink() == Path("../plugin_utils/_api_action.py")
+
+
 @pytest.mark.parametrize("module", sorted(API_MODULES))
 def test_module_says_that_it_is_in_the_group(module):
     fragments = documentation(module).get("extends_documentation_fragment", [])
@@ -84,10 +92,90 @@ def test_changelog_is_that_of_this_version():
     assert read_yaml("galaxy.yml")["version"] in read_yaml("changelogs/changelog.yaml")["releases"]
 
 
-@pytest.mark.parametrize("path", sorted((PLUGINS / "module_utils").rglob("*.py")), ids=lambda path: path.stem)
-def test_only_faces_know_ansible(path):
-    assert not {name for name in imported(path) if name.endswith((".AnsibleModule", ".ActionBase"))}
+HOUSE = House(PLUGINS / "module_utils", "ansible_collections.holdfast.kubernetes.plugins.module_utils")
+
+
+def short(path: Path) -> str:
+    return str(path.relative_to(HOUSE.root))
+
+
+def is_rules(path: Path) -> bool:
+    return path.name == "rules.py" or path.name.endswith("_rules.py")
+
+
+@pytest.mark.parametrize("path", HOUSE.files, ids=short)
+def test_only_runners_and_plugins_know_ansible(path):
+    runner = path.name == "runner.py"
+    assert runner or not {name for name in imported(path) if name.endswith((".AnsibleModule", ".ActionBase"))}
     assert not {name for name in imported(path) if name.startswith(("ansible.plugins", "ansible.utils"))}
+
+
+def test_every_file_is_in_a_package_that_says_what_it_is_for():
+    assert not list(HOUSE.root.glob("*.py"))
+    for package in {path.parent for path in HOUSE.files}:
+        assert ast.get_docstring(ast.parse((package / "__init__.py").read_text())), package.name
+
+
+@pytest.mark.parametrize("path", [path for path in HOUSE.files if is_rules(path)], ids=short)
+def test_rules_are_pure(path):
+    assert " -> ".join(HOUSE.why_impure(path)) == ""
+
+
+@pytest.mark.parametrize("path", [path for path in HOUSE.files if not is_rules(path)], ids=short)
+def test_pure_files_are_called_rules(path):
+    # The words of the API are no rules: names, paths, errors. All files that the agent shares are pure.
+    assert path.parent.name in {"_api", "_shared"} or HOUSE.why_impure(path)
+
+
+def test_packages_import_each_other_in_one_direction():
+    assert HOUSE.cycle() == []
+
+
+class TestHouse:
+    """The check itself, on a small folder of packages."""
+
+    @pytest.fixture
+    def house(self, tmp_path):
+        def build(**files):
+            texts = {
+                "_api.client": "import kubernetes\n",
+                "_holds.leases": "from .._api.client import Client\n",
+                **files,
+            }
+            for name, text in texts.items():
+                path = tmp_path.joinpath(*name.split(".")).with_suffix(".py")
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text)
+                (path.parent / "__init__.py").touch()
+            return House(tmp_path, "root.utils")
+
+        return build
+
+    @pytest.mark.parametrize(
+        ("text", "why"),
+        [
+            ("import json\n", []),
+            ("from .leases import take\n", ["_holds/leases.py", "_api/client.py", "imports kubernetes"]),
+            ("from . import leases\n", ["_holds/leases.py", "_api/client.py", "imports kubernetes"]),
+            ("from .._api import client\n", ["_api/client.py", "imports kubernetes"]),
+            ("def f():\n    from root.utils._api.client import g\n", ["_api/client.py", "imports kubernetes"]),
+            ("import time\n", ["imports time"]),
+            ("from importlib import import_module\n", ["imports importlib"]),
+            ("from datetime import datetime\ndatetime.now()\n", ["calls now()"]),
+            ("open('/etc/hosts')\n", ["calls open()"]),
+        ],
+    )
+    def test_says_why_a_rule_is_not_pure(self, house, text, why):
+        found = house(**{"_holds.rules": text})
+
+        assert found.why_impure(found.root / "_holds/rules.py") == ["_holds/rules.py"] * bool(why) + why
+
+    def test_sees_a_cycle_of_packages_that_is_none_of_files(self, house):
+        assert house().cycle() == []
+        assert set(house(**{"_api.other": "from .._holds import rules\n", "_holds.rules": ""}).cycle()) == {
+            "_api",
+            "_holds",
+        }
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)

@@ -14,10 +14,10 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.holdfast.kubernetes.plugins.action import reboot
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _inhibitors
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import Held, Refused
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._gate import Pass
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._once import LATE, OTHER_BOOT, guarded
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import inhibitor_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
 
 BOOT, NEXT = "c0ffee00-0000-4000-8000-000000000001", "c0ffee00-0000-4000-8000-000000000002"
 REFUSED = {"rc": 1, "stdout": "", "stderr": "Call to Reboot failed: Access denied"}
@@ -47,7 +47,7 @@ class Node:
             _execute_module=self._find,
             _cluster=lambda: None,
         )
-        monkeypatch.setattr(reboot._gate, "look", self._gate)
+        monkeypatch.setattr(reboot.gate, "look", self._gate)
         monkeypatch.setattr(reboot.time, "sleep", self._sleep)
 
     def _set_option(self, name, value):
@@ -69,7 +69,7 @@ class Node:
         return {"files": [{"path": f"/bin/{options['module_args']['patterns'][0]}"}]}
 
     def _execute(self, command, **_options):
-        if command == _inhibitors.QUERY:
+        if command == inhibitor_rules.QUERY:
             self.seen.append("logind")
             if self.boot_id == "gone":
                 raise CUT

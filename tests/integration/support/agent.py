@@ -19,10 +19,10 @@ import jinja2
 import yaml
 from integration.support.turns import turn
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._clock import to_text
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from lab import Lab
 from lab.commands import run
 from lab.errors import LabError

@@ -16,10 +16,10 @@ from typing import Any
 import yaml
 from integration.support.playbooks import Done, Run
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import retry_conflicts
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import retry_conflicts
 from lab import kwok
 from lab.patience import PATIENCE
 

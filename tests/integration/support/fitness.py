@@ -9,10 +9,11 @@ import contextlib
 import json
 from collections.abc import Sequence
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import retry_conflicts
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import retry_conflicts
 from lab import Lab
 
 _OURS = "holdfast.dev/"

@@ -15,8 +15,8 @@ import yaml
 from integration.support.machines_capi import Fleet
 from integration.support.playbooks import Done, Run
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
 from lab.patience import PATIENCE
 
 GUARD = "holdfast.kubernetes.guard_machine"

@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, wait_for
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, wait_for
 from lab.patience import PATIENCE
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -12,10 +12,16 @@ from typing import Any
 
 from integration.support.turns import turn
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, NotFound
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Changed, Deadline, Follower, wait_for
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import (
+    Changed,
+    Deadline,
+    Follower,
+    wait_for,
+)
 from lab import Lab, kwok, machines
 from lab.cluster_api import GROUP, INFRASTRUCTURE, ClusterApi
 from lab.patience import PATIENCE

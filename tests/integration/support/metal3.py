@@ -18,10 +18,11 @@ from typing import Any
 import yaml
 from integration.support.turns import turn
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, NotFound
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, retry_conflicts, wait_for
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, retry_conflicts, wait_for
 from ansible_collections.holdfast.kubernetes.plugins.modules import bare_metal_host_info, reboot_annotation
 from lab import Lab
 from lab.management import Management

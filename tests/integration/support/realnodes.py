@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from lab import Lab
 from lab.inventory import PACKAGE
 

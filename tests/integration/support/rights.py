@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure
 
 DOCUMENTED = Path(__file__).resolve().parents[3] / "docs/rbac.yml"
 _RBAC = "apis/rbac.authorization.k8s.io/v1"

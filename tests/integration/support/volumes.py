@@ -14,10 +14,10 @@ from typing import Any
 
 from integration.support.metal3 import environment
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, NotFound
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, Follower, Listed
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Follower, Listed
 from lab import Lab
 from lab.csi import Mounter
 from lab.metal3.attacher import Delays

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 
 from ..cluster import Lab
 from . import redfish

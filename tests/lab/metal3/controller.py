@@ -21,10 +21,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster, Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import ApiFailure, NotFound, Unreachable
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import Deadline, Follower, Listed
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound, Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Follower, Listed
 
 from ..cluster import Lab
 from ..progress import say

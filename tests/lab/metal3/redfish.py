@@ -17,7 +17,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 
 from ..cluster import Lab
 from ..errors import LabError

@@ -11,10 +11,10 @@ import uuid
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _paths as paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import NotFound
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._watch import retry_conflicts
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import retry_conflicts
 
 from .. import kwok
 from ..cluster import Lab

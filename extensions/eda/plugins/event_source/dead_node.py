@@ -69,7 +69,7 @@ from typing import Any
 _COLLECTIONS = [str(folder) for folder in Path(__file__).absolute().parents][7:8]
 sys.path[:0] = [folder for folder in _COLLECTIONS if folder not in sys.path]
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._dead_node import DeadNode
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.dead_node import DeadNode
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._event_source import Queue, serve
 
 SPEC: dict[str, Any] = {

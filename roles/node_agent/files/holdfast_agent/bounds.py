@@ -1,1 +1,1 @@
-../../../../plugins/module_utils/_bounds.py
+../../../../plugins/module_utils/_shared/bounds.py

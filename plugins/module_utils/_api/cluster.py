@@ -1,0 +1,309 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One Kubernetes API server: requests in, plain data out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from .clock import ServerClock
+from .connection import IMPORT_ERROR, connect
+from .errors import ApiFailure, HoldfastError, NotFound, Outdated, Unreachable
+from .objects import Object
+from .patience import API_TIMEOUT, Patience, contains, overloaded
+
+if not IMPORT_ERROR:
+    from kubernetes.client.exceptions import ApiException
+    from urllib3 import HTTPHeaderDict, Timeout
+    from urllib3.exceptions import HTTPError, MaxRetryError
+
+PAGE = 500
+_TIMEOUT = (10, 60)
+# Of a sign of life: one that hangs is worth less than the next one.
+_SHORT_TIMEOUT = (5, 10)
+# A change is sent again for so long. After that, what it was decided from is too old: it is read and decided again.
+_DECISION = 10
+
+
+class Cluster:
+    """A connection to an API server.
+
+    Objects are plain dicts as the API has them (camelCase). Safe to use from several threads.
+
+    While the server is away or overloaded, requests are tried again for ``api_timeout`` seconds, but for those that are
+    not ``patient``: their callers have a loop of their own. A write that failed after it was sent may have been carried
+    out; where the object then has what was written, it counts as written.
+
+    Args:
+        options: Values of the common options.
+        dry_run: Writes are server-side dry runs: admitted and validated, not stored.
+    """
+
+    def __init__(self, options: Mapping[str, Any], *, dry_run: bool = False) -> None:
+        self._client = connect(options)
+        self._groups: list[str] = list(options.get("impersonate_groups") or [])
+        timeout = options.get("api_timeout")
+        self._api_timeout: float = API_TIMEOUT if timeout is None else timeout
+        self.dry_run = dry_run
+        self.clock = ServerClock()
+        self.requests = 0
+
+    def now(self) -> datetime:
+        """The API server's time, in UTC."""
+        if not self.clock.known:
+            self.get("/version")
+        return self.clock.now()
+
+    def get(self, path: str, *, patient: bool = True, **query: Any) -> Object:
+        """Read one object.
+
+        Raises:
+            NotFound: It does not exist.
+            ApiFailure: The server refused.
+            Unreachable: The server did not answer.
+        """
+        return self._json("GET", path, query=query, patient=patient)
+
+    def find(self, path: str) -> Object | None:
+        """Read one object, ``None`` where it does not exist."""
+        try:
+            return self.get(path)
+        except NotFound:
+            return None
+
+    def pages(
+        self,
+        path: str,
+        *,
+        field_selector: str = "",
+        label_selector: str = "",
+        limit: int = PAGE,
+        patient: bool = True,
+    ) -> Iterator[Object]:
+        """Read a collection in chunks; yields each answer (a List object) as it comes."""
+        query = _selectors(field_selector, label_selector)
+        token = ""
+        while True:
+            page = self.get(path, patient=patient, **query, limit=limit, **({"continue": token} if token else {}))
+            yield page
+            token = page.get("metadata", {}).get("continue") or ""
+            if not token:
+                return
+
+    def items(
+        self, path: str, *, field_selector: str = "", label_selector: str = "", limit: int = PAGE
+    ) -> Iterator[Object]:
+        """Read a collection in chunks; holds one chunk at a time."""
+        for page in self.pages(path, field_selector=field_selector, label_selector=label_selector, limit=limit):
+            yield from page.get("items") or []
+
+    def create(self, path: str, body: Object, *, patient: bool = True, decided: bool = False) -> Object:
+        """Make an object. One that was ``decided`` from other objects is not sent again when these may have changed."""
+        return self._write("POST", path, body, patient=patient, decided=decided)
+
+    def replace(self, path: str, body: Object) -> Object:
+        return self._write("PUT", path, body)
+
+    def merge(self, path: str, body: Object, *, patient: bool = True, once: bool = False) -> Object:
+        """JSON merge patch. With ``metadata.resourceVersion`` in it, a compare-and-swap (409 on conflict).
+
+        Args:
+            once: Never send it again: what it was decided from may be too old by then. It has to be decided again.
+        """
+        timeout = _TIMEOUT if patient and not once else _SHORT_TIMEOUT
+        return self._write("PATCH", path, body, patient=patient, once=once, timeout=timeout)
+
+    def delete(self, path: str, options: Object | None = None, *, patient: bool = True) -> Object:
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
+        if self.dry_run:
+            # With a body, the server reads its options from there alone: the query's dryRun would be ignored.
+            body["dryRun"] = ["All"]
+        return self._write("DELETE", path, body, patient=patient)
+
+    def open_watch(
+        self,
+        path: str,
+        *,
+        resource_version: str,
+        timeout_seconds: int,
+        field_selector: str = "",
+        label_selector: str = "",
+        watch: bool = True,
+        _preload_content: bool = False,
+    ) -> Any:
+        """The streaming answer of a watch; made to be called by ``kubernetes.watch.Watch.stream``."""
+        query = {
+            **_selectors(field_selector, label_selector),
+            "watch": watch,
+            "allowWatchBookmarks": True,
+            "resourceVersion": resource_version,
+            "timeoutSeconds": timeout_seconds,
+        }
+        answer = self._send("GET", path, query=query, timeout=(10, timeout_seconds + 15), stream=True)
+        if answer.status >= 300:
+            answer.drain_conn()
+            raise ApiException(status=answer.status, reason=answer.reason)
+        return answer
+
+    def _json(self, method: str, path: str, *, query: Mapping[str, Any], patient: bool) -> Object:
+        retries = Patience.of(self._api_timeout) if patient else None
+        return _content(method, path, self._send(method, path, query=query, retries=retries))
+
+    def _write(
+        self,
+        method: str,
+        path: str,
+        body: Object,
+        *,
+        patient: bool = True,
+        decided: bool = False,
+        once: bool = False,
+        timeout: tuple[float, float] = _TIMEOUT,
+    ) -> Object:
+        decided = decided or once or "resourceVersion" in (body.get("metadata") or {})
+        seconds = 0 if once else min(self._api_timeout, _DECISION) if decided else self._api_timeout
+        retries = Patience.of(seconds) if patient else None
+        query = {"dryRun": "All"} if self.dry_run else {}
+        try:
+            answer = self._send(method, path, query=query, body=body, retries=retries, timeout=timeout)
+            return _content(method, path, answer)
+        except (ApiFailure, NotFound, Unreachable) as failure:
+            if retries is None or self.dry_run:
+                raise
+            return self._settle(method, path, body, failure, decided=decided, doubtful=retries.attempts.doubtful)
+
+    def _settle(
+        self, method: str, path: str, body: Object, failure: HoldfastError, *, decided: bool, doubtful: bool
+    ) -> Object:
+        """What became of a write that failed: it may be there all the same, or nothing of it.
+
+        Raises:
+            Outdated: It is not there, and has to be decided again.
+        """
+        if isinstance(failure, NotFound):
+            if method == "DELETE" and doubtful:
+                return {}
+            raise failure
+        answer = failure if isinstance(failure, ApiFailure) else None
+        away = answer is None or overloaded(answer.status, answer.body_message)
+        conflict = answer is not None and answer.status == 409
+        if method == "DELETE" or not ((away and decided and self._api_timeout > 0) or (conflict and doubtful)):
+            raise failure
+        present = self.find(_place(method, path, body))
+        if present is not None and _is_written(method, present, body):
+            return present
+        if conflict:
+            raise failure
+        raise Outdated(
+            f"{failure.message.rstrip('.')}. The change was not made and has to be decided again.",
+            patience=self._api_timeout,
+        ) from failure
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any],
+        body: Object | None = None,
+        timeout: tuple[float, float] = _TIMEOUT,
+        retries: Patience | None = None,
+        stream: bool = False,
+    ) -> Any:
+        content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        verb, url, sent_headers, payload, _post = self._client.param_serialize(
+            method,
+            path,
+            query_params=list(query.items()),
+            header_params=headers,
+            body=body,
+            auth_settings=["BearerToken"],
+        )
+        if self._groups:
+            # A plain dict can't repeat a header; the server wants one Impersonate-Group a group.
+            sent_headers = HTTPHeaderDict(sent_headers)
+            for group in self._groups:
+                sent_headers.add("Impersonate-Group", group)
+        connecting, reading = timeout
+        self.requests += 1
+        try:
+            answer = self._client.rest_client.pool_manager.request(
+                verb,
+                url,
+                body=None if payload is None else json.dumps(payload),
+                headers=sent_headers,
+                timeout=Timeout(connect=connecting, read=reading),
+                retries=retries or False,
+                preload_content=not stream,
+            )
+        except MaxRetryError as error:
+            raise self._unreachable(method, path, error.reason or error) from error
+        except (HTTPError, OSError) as error:
+            raise self._unreachable(method, path, error) from error
+        self.clock.observe(answer.headers.get("Date"))
+        return answer
+
+    def _unreachable(self, method: str, path: str, error: BaseException) -> Unreachable:
+        host = self._client.configuration.host
+        return Unreachable(
+            f"The API server {host} did not answer {method} {path}: {error}. Check that it runs and that "
+            "this machine reaches it with these options.",
+            host=host,
+        )
+
+
+def _selectors(field_selector: str, label_selector: str) -> dict[str, str]:
+    given = {"fieldSelector": field_selector, "labelSelector": label_selector}
+    return {key: value for key, value in given.items() if value}
+
+
+def _place(method: str, path: str, body: Object) -> str:
+    return f"{path}/{body['metadata']['name']}" if method == "POST" else path
+
+
+def _is_written(method: str, present: Object, body: Object) -> bool:
+    """Whether an object has what was written, and after a PUT nothing that was left out."""
+    wanted = _lasting(method, body)
+    if not contains(present, wanted):
+        return False
+    return method != "PUT" or contains(wanted, _lasting(method, {key: present[key] for key in body if key in present}))
+
+
+def _lasting(method: str, body: Object) -> Object:
+    """What an object has after a write, but for what the server itself keeps in it."""
+    metadata = body.get("metadata") or {}
+    kept = ("labels", "annotations") if method == "PUT" else tuple(set(metadata) - {"resourceVersion"})
+    return {**body, "metadata": {key: value for key, value in metadata.items() if key in kept}}
+
+
+def _content(method: str, path: str, answer: Any) -> Object:
+    if answer.status >= 300:
+        raise _failure(method, path, answer, answer.data)
+    found: Object = json.loads(answer.data) if answer.data else {}
+    return found
+
+
+def _failure(method: str, path: str, answer: Any, data: Any) -> ApiFailure | NotFound:
+    try:
+        status = json.loads(data)
+    except (TypeError, ValueError):
+        status = {}
+    message = str(status.get("message") or data or answer.reason)
+    if isinstance(data, bytes) and not status:
+        message = data.decode("utf-8", "replace")
+    if answer.status == 404:
+        return NotFound(f"{method} {path}: {message}", path=path)
+    retry_after = answer.headers.get("Retry-After")
+    return ApiFailure(
+        f"The API server refused {method} {path} ({answer.status}): {message}",
+        status=answer.status,
+        reason=str(status.get("reason") or ""),
+        retry_after=float(retry_after) if retry_after and retry_after.isdigit() else None,
+        causes=(status.get("details") or {}).get("causes") or [],
+        body_message=message,
+    )

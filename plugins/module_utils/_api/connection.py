@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the common options to a client of the ``kubernetes`` library."""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from .errors import HoldfastError, InvalidInput, MissingLibrary
+
+try:
+    import kubernetes
+    import urllib3
+    import yaml
+    from kubernetes import config as kube_config
+    from kubernetes.client import ApiClient, Configuration
+    from kubernetes.config.config_exception import ConfigException
+
+    IMPORT_ERROR = ""
+except ImportError:
+    IMPORT_ERROR = traceback.format_exc()
+
+_DIRECT = (("username", "password"), ("api_key",), ("client_cert", "client_key"))
+_ATTRIBUTES = {
+    "host": "host",
+    "validate_certs": "verify_ssl",
+    "ca_cert": "ssl_ca_cert",
+    "client_cert": "cert_file",
+    "client_key": "key_file",
+    "proxy": "proxy",
+    "no_proxy": "no_proxy",
+}
+
+
+def connect(options: Mapping[str, Any]) -> Any:
+    """Make an ``ApiClient``.
+
+    Args:
+        options: Values of the common options; unset ones are ``None`` or absent.
+
+    Raises:
+        MissingLibrary: The ``kubernetes`` library can't be imported.
+        InvalidInput: No way to the cluster follows from the options.
+    """
+    if IMPORT_ERROR:
+        raise MissingLibrary(
+            "The Python library kubernetes (37 or later) is needed where this runs. Install it there, "
+            "for example with pip install 'kubernetes>=37,<38', or use an execution environment that has it.",
+            IMPORT_ERROR,
+        )
+    if not hasattr(ApiClient, "param_serialize"):
+        raise MissingLibrary(
+            f"The Python library kubernetes is version {kubernetes.__version__} where this runs, and 37 or later is "
+            "needed. Install it there, for example with pip install 'kubernetes>=37,<38', or use an execution "
+            "environment that has it.",
+            "",
+        )
+    given = {key: value for key, value in options.items() if value is not None}
+    configuration = Configuration()
+    if not _speaks_for_itself(given):
+        _load(given, configuration)
+    _override(given, configuration)
+    client = ApiClient(configuration=configuration)
+    client.user_agent = "holdfast.kubernetes"
+    if given.get("impersonate_user"):
+        client.set_default_header("Impersonate-User", given["impersonate_user"])
+    return client
+
+
+def _speaks_for_itself(given: Mapping[str, Any]) -> bool:
+    return bool(given.get("host")) and any(all(given.get(name) for name in names) for names in _DIRECT)
+
+
+def _load(given: Mapping[str, Any], configuration: Any) -> None:
+    kubeconfig, context = given.get("kubeconfig"), given.get("context")
+    arguments = {
+        "context": context,
+        "client_configuration": configuration,
+        "persist_config": given.get("persist_config", False),
+    }
+    try:
+        if isinstance(kubeconfig, str) and kubeconfig.lstrip().startswith("{"):
+            # Content as text, as our action plugins pass it on.
+            kubeconfig = json.loads(kubeconfig)
+        if isinstance(kubeconfig, Mapping):
+            kube_config.load_kube_config_from_dict(dict(kubeconfig), **arguments)
+            return
+        if not kubeconfig and not context and "KUBECONFIG" not in os.environ:
+            try:
+                kube_config.load_incluster_config(client_configuration=configuration)
+                return
+            except ConfigException:
+                pass
+        path = _one_path(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config")
+        kube_config.load_kube_config(config_file=path, **arguments)
+    except (ConfigException, OSError, TypeError, ValueError, KeyError, AttributeError, yaml.YAMLError) as error:
+        if given.get("host") and not kubeconfig:
+            return
+        content = isinstance(kubeconfig, Mapping) or str(kubeconfig).lstrip().startswith("{")
+        source = "the given content" if content else kubeconfig or "no kubeconfig"
+        raise InvalidInput(
+            f"No cluster can be reached with {source}: {str(error).rstrip('.')}. Set kubeconfig (or "
+            "K8S_AUTH_KUBECONFIG), or host with api_key, or host with client_cert and client_key."
+        ) from error
+
+
+def _one_path(kubeconfig: Any) -> str:
+    if isinstance(kubeconfig, (list, tuple)):
+        return os.pathsep.join(os.path.expanduser(str(path)) for path in kubeconfig)
+    if isinstance(kubeconfig, str):
+        return os.pathsep.join(os.path.expanduser(path) for path in kubeconfig.split(os.pathsep))
+    raise HoldfastError(f"kubeconfig must be a path, a list of paths or a dict, not {type(kubeconfig).__name__}.")
+
+
+def _override(given: Mapping[str, Any], configuration: Any) -> None:
+    for option, attribute in _ATTRIBUTES.items():
+        if option in given:
+            value = given[option]
+            setattr(configuration, attribute, value.rstrip("/") if option == "host" else value)
+    if "api_key" in given:
+        _authorize(configuration, f"Bearer {given['api_key']}")
+    elif given.get("username") and given.get("password"):
+        basic = urllib3.make_headers(basic_auth=f"{given['username']}:{given['password']}")
+        _authorize(configuration, basic["authorization"])
+    headers = {key: value for key, value in (given.get("proxy_headers") or {}).items() if value is not None}
+    if headers:
+        configuration.proxy_headers = urllib3.make_headers(**headers)
+
+
+def _authorize(configuration: Any, header: str) -> None:
+    configuration.refresh_api_key_hook = None
+    configuration.api_key = {"BearerToken": header}

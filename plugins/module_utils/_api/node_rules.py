@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about a Node object."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .._shared.hold_rules import forms
+from .names import SHUTDOWN_INHIBITED
+from .objects import Object
+
+
+def name(node: Object) -> str:
+    return str(node["metadata"]["name"])
+
+
+def annotations_of(item: Object) -> dict[str, str]:
+    return item["metadata"].get("annotations") or {}
+
+
+def labels_of(item: Object) -> dict[str, str]:
+    return item["metadata"].get("labels") or {}
+
+
+def condition(node: Object, kind: str) -> Object | None:
+    conditions = (node.get("status") or {}).get("conditions") or []
+    return next((item for item in conditions if item.get("type") == kind), None)
+
+
+def ready(node: Object) -> bool:
+    """Whether the Ready condition is True; Unknown and absent are not."""
+    return (condition(node, "Ready") or {}).get("status") == "True"
+
+
+def not_ready_why(node: Object) -> str:
+    """Reason and message of a Ready condition that is not True."""
+    found = condition(node, "Ready")
+    if found is None:
+        return "it has no Ready condition"
+    return f"Ready is {found.get('status')} ({found.get('reason')}: {found.get('message')})"
+
+
+def boot_id(node: Object) -> str:
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or "")
+
+
+def system_uuid(node: Object) -> str:
+    """UUID that the machine's firmware has; empty where it is not known."""
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("systemUUID") or "")
+
+
+def unschedulable(node: Object) -> bool:
+    return bool((node.get("spec") or {}).get("unschedulable"))
+
+
+def inhibited_by(node: Object) -> list[str]:
+    """The ``namespace/holder`` entries for which the node refuses a shutdown; empty unless ShutdownInhibited is True.
+
+    Source: the design of the condition, where several holds are joined by commas, oldest first.
+    """
+    found = condition(node, SHUTDOWN_INHIBITED)
+    if found is None or found.get("status") != "True":
+        return []
+    return [entry for entry in str(found.get("reason") or "").split(",") if entry]
+
+
+def confirms(node: Object, entry: str) -> bool:
+    """Whether the node refuses a shutdown for this hold. One for which there is no room is named by its short entry."""
+    return not forms(entry).isdisjoint(inhibited_by(node))
+
+
+def record(item: Object, annotation: str) -> dict[str, Any] | None:
+    """An annotation of ours that holds a JSON object; ``None`` where it is absent or somebody broke it."""
+    text = annotations_of(item).get(annotation)
+    if not text:
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

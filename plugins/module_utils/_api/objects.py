@@ -1,0 +1,10 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Objects of the Kubernetes API as plain data: dictionaries with camelCase keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]

@@ -1,0 +1,100 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run an operation: from options to a result, as a module or in the controller's process.
+
+An operation is a function ``(Context, params) -> result``. It knows the network but not Ansible; here is where
+its errors become results.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Callable
+
+from ansible.module_utils.basic import AnsibleModule
+
+from .auth_options import NAMES
+from .cluster import Cluster
+from .errors import HoldfastError, MissingLibrary
+
+REPORT_TO = "https://holdfast.dev/kubernetes"
+# Options that name what a task works on.
+_OBJECTS = ("name", "node", "machine", "bare_metal_host", "namespace", "group", "operation", "run")
+
+Params = Mapping[str, Any]
+Result = dict[str, Any]
+
+
+@dataclass
+class Context:
+    """Where an operation works and how.
+
+    Attributes:
+        params: The validated options of the task.
+        check_mode: Nothing may be changed; writes are server-side dry runs.
+        warn: Tells the user something at once.
+    """
+
+    params: Params
+    check_mode: bool = False
+    warn: Callable[[str], None] = field(default=lambda message: None)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The workload cluster, the one whose Nodes we work on."""
+        return Cluster({name: self.params.get(name) for name in NAMES}, dry_run=self.check_mode)
+
+    @cached_property
+    def management(self) -> Cluster:
+        """The cluster in which Machines and BareMetalHosts live; the workload cluster unless said otherwise."""
+        options = self.params.get("management")
+        if not options:
+            return self.cluster
+        return Cluster({**options, "api_timeout": self.params.get("api_timeout")}, dry_run=self.check_mode)
+
+
+Operation = Callable[[Context, Params], Result]
+
+
+def run_operation(operation: Operation, params: Params, *, check_mode: bool, warn: Callable[[str], None]) -> Result:
+    """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields."""
+    try:
+        return operation(Context(params, check_mode, warn), params)
+    except MissingLibrary as error:
+        return {"failed": True, "changed": False, "msg": error.message, "exception": error.traceback}
+    except HoldfastError as error:
+        return error.as_result()
+    except Exception as error:  # noqa: BLE001 - a trace alone would name neither the operation nor the object
+        return unexpected(error, operation.__name__, params)
+
+
+def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
+    """Run an operation as a module: options from Ansible, the result to Ansible. Ends the process.
+
+    Args:
+        operation: What the module does.
+        spec: Keyword arguments of ``AnsibleModule``.
+    """
+    module = AnsibleModule(**spec)
+    result = run_operation(operation, module.params, check_mode=module.check_mode, warn=module.warn)
+    if result.get("failed"):
+        module.fail_json(**result)
+    module.exit_json(**result)
+
+
+def unexpected(error: Exception, operation: str, params: Params) -> Result:
+    """The result of a fault of this collection: what it was doing, with what, and where to report it."""
+    given = ", ".join(f"{name} {params[name]}" for name in _OBJECTS if params.get(name))
+    return {
+        "failed": True,
+        "changed": False,
+        "msg": f"Unexpected error in {operation}{f' of {given}' if given else ''}: {type(error).__name__}: {error}. "
+        "Look at the object before you run it again: what was done until then stays. Please report it, with the "
+        f"trace, at {REPORT_TO}.",
+        "error": "unexpected",
+        "exception": traceback.format_exc(),
+    }

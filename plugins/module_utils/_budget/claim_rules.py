@@ -1,0 +1,119 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about claims: a run's exclusive right to work on a node, whatever the purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from .._api import node_rules
+from .._api.errors import Refused
+from .._api.names import CLAIM
+from .._api.objects import Object
+
+# What a claim under a slot is for.
+PURPOSE = "rolling_reboot"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Who works on a node and what for."""
+
+    run: str
+    operation: str
+    purpose: str
+    since: str
+
+    def words(self) -> str:
+        return f"run {self.run} ({self.purpose}, operation {self.operation}, since {self.since})"
+
+
+class ClaimLost(Refused):
+    """The claim passed to somebody else: this run stops before its next act."""
+
+    kind = "claim_lost"
+
+
+class Claimed(Refused):
+    """Somebody else works on the node."""
+
+    kind = "claimed"
+
+
+def claim_of(node: Object) -> Claim | None:
+    record = node_rules.record(node, CLAIM)
+    if record is None:
+        return None
+    return Claim(
+        run=str(record.get("run") or ""),
+        operation=str(record.get("operation") or ""),
+        purpose=str(record.get("purpose") or ""),
+        since=str(record.get("since") or ""),
+    )
+
+
+def may_take(present: Claim | None, wanted: Claim, live: Collection[str], *, restart: bool = False) -> bool:
+    """Whether a claim may be taken: nobody has it, we have it, or it is that of a dead run.
+
+    A dead run's claim passes to a run of the same operation; with ``restart`` to any run.
+    """
+    if present is None or present.run == wanted.run:
+        return True
+    return present.run not in live and (restart or present.operation == wanted.operation)
+
+
+def check(node: Object, run: str) -> None:
+    """Stop a run whose claim passed to another.
+
+    Args:
+        run: Who is about to act; empty for a module used alone, which may work where nobody has a claim.
+
+    Raises:
+        ClaimLost: The claim is another run's, or is gone.
+        Claimed: Used alone, and somebody has a claim.
+    """
+    present, name = claim_of(node), node_rules.name(node)
+    if run and (present is None or present.run != run):
+        whose = f"it belongs to {present.words()} now" if present else "it was taken away"
+        raise ClaimLost(
+            f"Run {run} has lost its claim on node {name}: {whose}. Nothing more is done to the node; the run that has "
+            "it goes on.",
+            node=name,
+            claim=vars(present) if present else None,
+        )
+    if not run and present is not None:
+        raise Claimed(
+            f"Node {name} is worked on by {present.words()}. Wait until it is done; playbooks/doctor clears claims of "
+            "runs that are dead.",
+            node=name,
+            claim=vars(present),
+        )
+
+
+def ours(node: Object, run: str) -> Object:
+    """The node itself, where ``run`` may act on it; for a module used without a run, always.
+
+    Raises:
+        ClaimLost: The claim of this run passed to another.
+    """
+    if run:
+        check(node, run)
+    return node
+
+
+def taken_by_another(name: str, present: Claim | None, live: Collection[str]) -> Claimed:
+    words = present.words() if present else "nobody"
+    dead = present is not None and present.run not in live
+    way_out = (
+        "That run is dead and its operation another one: run playbooks/doctor, or set rolling_reboot_restart."
+        if dead
+        else "Wait until it is done."
+    )
+    return Claimed(
+        f"Node {name} is claimed by {words}. {way_out}",
+        node=name,
+        claim=vars(present) if present else None,
+        run_alive=not dead,
+    )

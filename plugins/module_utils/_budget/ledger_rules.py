@@ -1,0 +1,442 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The ledger of a group: who may take a node down, decided from plain data.
+
+A slot is one unit of the group's budget, given to one node. Every change of a ledger is stored by compare-and-swap,
+so a decision made here from the stored ledger can't be undercut by another run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from .._api.names import CLAIM, CORDON
+from .._shared.bounds import cut, some
+from .policy_rules import Policy, amount
+
+# How many operations are remembered, and how many at most where runs of more than these have not ended.
+KEPT_OPERATIONS, KEPT_OPEN = 10, 30
+# How many failures an operation names, how many of them with the whole reason, and how many when it is over.
+KEPT_FAILURES, KEPT_REASONS, KEPT_AFTERWARDS = 300, 100, 20
+ACTIVE, FAILED = "active", "failed"
+GRANTED, WAIT, REFUSED = "granted", "wait", "refused"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One unit of a group's budget."""
+
+    node: str
+    operation: str
+    run: str
+    since: str
+    domain: str = ""
+    state: str = ACTIVE
+    reason: str = ""
+    boot_id: str = ""
+    # A run has the claim on the node, and works under this slot.
+    claimed: bool = False
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Policy, slots and the last operations of a group."""
+
+    policy: Policy | None = None
+    slots: Mapping[str, Slot] = field(default_factory=dict)
+    operations: tuple[dict[str, Any], ...] = ()
+
+    def to_data(self) -> dict[str, str]:
+        """Data of the ConfigMap, made to be read by people too."""
+        slots = {name: vars(slot) for name, slot in sorted(self.slots.items())}
+        return {
+            "policy": _text(self.policy.to_data() if self.policy else {}),
+            "slots": _text(slots),
+            "operations": _text(list(self.operations)),
+        }
+
+    @staticmethod
+    def from_data(data: Mapping[str, str]) -> Ledger:
+        policy = json.loads(data.get("policy") or "{}")
+        slots = json.loads(data.get("slots") or "{}")
+        return Ledger(
+            policy=Policy.from_data(policy) if policy else None,
+            slots={name: Slot(**slot) for name, slot in slots.items()},
+            operations=tuple(json.loads(data.get("operations") or "[]")),
+        )
+
+    def failures(self, operation: str) -> dict[str, str]:
+        """Failed nodes of an operation and why; see :meth:`failed` for how many there are."""
+        return dict(operation_entry(self, operation)["failures"])
+
+    def failed(self, operation: str) -> int:
+        """How many nodes of an operation have failed, with those that are not named any more."""
+        entry = operation_entry(self, operation)
+        return len(entry["failures"]) + int(entry.get("left_out") or 0)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A Node of the group as it is now; ``marked`` where it bears a claim or a cordon of ours."""
+
+    name: str
+    ready: bool
+    unschedulable: bool
+    boot_id: str = ""
+    domain: str = ""
+    marked: bool = True
+
+
+@dataclass(frozen=True)
+class Claimant:
+    """Who works on a node: the run of a rolling reboot that has the claim on it."""
+
+    run: str
+    operation: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """Somebody wants a slot for a node.
+
+    ``live`` are the runs that live now; ``None`` where that does not matter, and every run counts as alive. ``passing``
+    are those that died a short while ago, whose slots another run of the same operation is about to take over.
+    """
+
+    node: str
+    operation: str
+    run: str
+    now: str
+    max_failed: int = 0
+    count_others: bool = True
+    live: frozenset[str] | None = None
+    passing: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What became of a request.
+
+    Attributes:
+        outcome: ``granted``, ``wait`` (for a slot that somebody works on) or ``refused``.
+        fills: Where refused, what leaves no room; empty where it was for another reason, which time does not change.
+        ledger: What to store; the same object where nothing changes.
+        why: In words, with names; empty where granted.
+        unavailable: Nodes that fill the budget now.
+        budget: How many there may be.
+    """
+
+    outcome: str
+    ledger: Ledger
+    why: str = ""
+    unavailable: tuple[str, ...] = ()
+    budget: int = 0
+    fills: tuple[str, ...] = ()
+
+
+def member(node: Mapping[str, Any], topology_key: str) -> Member:
+    """From a Node object of the API."""
+    status, metadata = node.get("status") or {}, node["metadata"]
+    conditions = status.get("conditions") or []
+    return Member(
+        name=metadata["name"],
+        ready=any(item["type"] == "Ready" and item["status"] == "True" for item in conditions),
+        unschedulable=bool((node.get("spec") or {}).get("unschedulable")),
+        boot_id=(status.get("nodeInfo") or {}).get("bootID") or "",
+        domain=(metadata.get("labels") or {}).get(topology_key, "") if topology_key else "",
+        marked=any(mark in (metadata.get("annotations") or {}) for mark in (CLAIM, CORDON)),
+    )
+
+
+def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | None:
+    """``wait`` where active slots alone fill a budget that is a plain number, so that no Node has to be looked at.
+
+    Only for one that waits already, because a node outside the group is not told from one in it.
+    """
+    if ledger.policy != policy or request.node in ledger.slots or not policy.max_unavailable.isdigit():
+        return None
+    if ledger.failed(request.operation) > request.max_failed:
+        return None
+    limit = int(policy.max_unavailable)
+    active = [slot for slot in ledger.slots.values() if slot.state == ACTIVE]
+    if any(_left_behind(slot, request.live) for slot in active):
+        # Whether a slot of a dead run still stands for something is told by its Node.
+        return None
+    if not 0 < limit <= len(active) or not any(_worked_on(slot, request) for slot in active):
+        return None
+    names = tuple(sorted(ledger.slots))
+    words = some([_words(ledger.slots[name]) for name in names], separator="; ")
+    why = f"{len(names)} of {limit} allowed are unavailable: {words}"
+    return Decision(WAIT, ledger, why=why, unavailable=names, budget=limit)
+
+
+def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: Request) -> Decision:
+    """Grant a slot, or say what to wait for, or refuse.
+
+    Args:
+        ledger: As stored.
+        policy: What the request says of the group.
+        members: All Nodes of the group.
+        request: Who wants which node.
+    """
+    group = {item.name: item for item in members}
+    ledger = heal(ledger, group, request.live)
+    if ledger.policy not in (None, policy) and ledger.slots:
+        return _other_policy(ledger, policy)
+    ledger = replace(ledger, policy=policy)
+    limit = amount(policy.max_unavailable, len(group))
+    busy = _unavailable(ledger, group, request)
+    outcome = Decision(REFUSED, ledger, unavailable=tuple(sorted(busy)), budget=limit)
+
+    if request.node not in group:
+        return replace(outcome, why=f"node {request.node} does not match the group's selector")
+    mine = ledger.slots.get(request.node)
+    if mine and mine.operation != request.operation:
+        return _full(outcome, [_words(mine)], working=_worked_on(mine, request))
+    if ledger.failed(request.operation) > request.max_failed:
+        return replace(outcome, why=failed_words(ledger, request.operation, request.max_failed))
+    if mine and mine.run not in ("", request.run) and mine.run in (request.live or ()):
+        return replace(outcome, outcome=WAIT, why=_words(mine))
+    if mine:
+        return _granted(outcome, request, group[request.node], since=mine.since)
+    if limit == 0:
+        return replace(outcome, why="the group is paused (max_unavailable is 0)")
+    blockers, which = _blockers(policy, limit, busy, group[request.node])
+    if not blockers:
+        return _granted(outcome, request, group[request.node], since=request.now)
+    slots = [ledger.slots[name] for name in blockers if name in ledger.slots]
+    working = any(_worked_on(slot, request) for slot in slots)
+    fills = [_why_unavailable(ledger, group, name) for name in sorted(blockers)]
+    return _full(outcome, fills, which=f"{which}: ", working=working)
+
+
+def _full(outcome: Decision, fills: list[str], *, which: str = "", working: bool) -> Decision:
+    """There is no room: wait while a run works on what fills the budget."""
+    why = f"{which}{some(fills, separator='; ')}"
+    return replace(outcome, why=why, outcome=WAIT) if working else replace(outcome, why=why, fills=tuple(fills))
+
+
+def release(ledger: Ledger, node: str) -> Ledger:
+    """The ledger without the node's slot."""
+    return replace(ledger, slots={name: slot for name, slot in ledger.slots.items() if name != node})
+
+
+def give_back(
+    ledger: Ledger, node: str, run: str = "", claimant: Claimant | None = None, *, cordoned: bool = False
+) -> Ledger:
+    """A run gives the node's slot back; without ``run`` it goes whoever has it.
+
+    Args:
+        ledger: As stored.
+        node: Whose slot.
+        run: Who gives it back. A slot that passed to another run meanwhile is not its to give.
+        claimant: Who has the claim on the node. A run that was taken for dead works on as long as it has that; the slot
+            is what it works under, and passes back to it.
+        cordoned: Whether the node is cordoned for a reboot still, by a run that died over it. Its slot stands for that,
+            and stays until a run goes on with the node or the doctor puts it back.
+    """
+    slot = ledger.slots.get(node)
+    if not run or slot is None:
+        return release(ledger, node)
+    if slot.run not in ("", run):
+        return ledger
+    if claimant and claimant.run != run:
+        passed = replace(slot, run=claimant.run, operation=claimant.operation)
+        return replace(ledger, slots={**ledger.slots, node: passed})
+    return ledger if cordoned else release(ledger, node)
+
+
+def fail(
+    ledger: Ledger, node: Member, operation: str, reason: str, *, run: str = "", claimant: Claimant | None = None
+) -> Ledger:
+    """Count a failed node against its operation; an unhealthy one keeps its slot as ``failed``.
+
+    Nothing is counted where another run has the claim or, while nobody has, the slot: it goes on with the node.
+    """
+    slot = ledger.slots.get(node.name)
+    passed_on = bool(run) and slot is not None and slot.run not in ("", run)
+    if run and (claimant.run != run if claimant else passed_on):
+        return ledger
+    reason = cut(reason)
+    ledger = _with_operation(ledger, operation, failure=(node.name, reason))
+    # Under whichever operation the slot stands, it is for what the claimant did.
+    at_work = passed_on and claimant is not None
+    if slot is None or (slot.operation != operation and not at_work):
+        return ledger
+    if node.ready and slot.state == ACTIVE:
+        return ledger if passed_on else release(ledger, node.name)
+    kept = replace(slot, state=FAILED, reason=reason)
+    if kept.operation != operation:
+        kept = replace(kept, operation=operation, run=run)
+    return heal(replace(ledger, slots={**ledger.slots, node.name: kept}), {node.name: node})
+
+
+def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
+    """A run that has got the claim on a node says so on its slot; a slot that is not its own any more stays as it is.
+
+    A run that takes this one for dead, and read the Node before it was claimed, must read the ledger again.
+    """
+    slot = ledger.slots.get(node)
+    if slot is None or slot.claimed or (slot.run, slot.operation, slot.state) != (run, operation, ACTIVE):
+        return ledger
+    return replace(ledger, slots={**ledger.slots, node: replace(slot, claimed=True)})
+
+
+def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:
+    """Drop slots that stand for nothing any more.
+
+    They are the failed ones of nodes that are Ready again with a new boot ID, and, where ``live`` says which runs live,
+    those of dead runs on nodes without marks of this collection: their runs had not begun, or another run finished. One
+    under which a node was claimed stays: the Nodes may have been read before that.
+    """
+    known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]
+    for slot, node in known:
+        back = node.ready and bool(slot.boot_id) and node.boot_id not in ("", slot.boot_id)
+        idle = _left_behind(slot, live) and not node.marked and not slot.claimed
+        if back if slot.state == FAILED else idle:
+            ledger = release(ledger, slot.node)
+    return ledger
+
+
+def _left_behind(slot: Slot, live: Collection[str] | None) -> bool:
+    """Whether the run of a slot is dead; of one without a run nobody can tell."""
+    return live is not None and slot.run != "" and slot.run not in live
+
+
+def _unavailable(ledger: Ledger, group: Mapping[str, Member], request: Request) -> dict[str, str]:
+    """Unavailable nodes other than the one asked for, with their domains."""
+    busy = {name: slot.domain for name, slot in ledger.slots.items()}
+    if request.count_others:
+        busy.update({item.name: item.domain for item in group.values() if not item.ready or item.unschedulable})
+    busy.pop(request.node, None)
+    return busy
+
+
+def _blockers(policy: Policy, limit: int, busy: Mapping[str, str], node: Member) -> tuple[list[str], str]:
+    """The nodes that leave no room for this one, and which limit they fill; none where there is room."""
+    if len(busy) + 1 > limit:
+        return list(busy), f"{len(busy)} of {limit} allowed are unavailable"
+    if not policy.topology_key:
+        return [], ""
+    near = [name for name, domain in busy.items() if domain == node.domain]
+    per_domain, domains = policy.max_unavailable_per_domain, policy.max_domains
+    if per_domain is not None and len(near) + 1 > per_domain:
+        return near, f'{len(near)} of {per_domain} allowed in domain "{node.domain}" are unavailable'
+    others = set(busy.values()) - {node.domain}
+    if domains is not None and len(others) + 1 > domains:
+        far = [name for name, domain in busy.items() if domain != node.domain]
+        return far, f"{len(others)} of {domains} allowed domains have unavailable nodes"
+    return [], ""
+
+
+def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -> Decision:
+    known = outcome.ledger.slots.get(node.name)
+    ledger = _with_operation(outcome.ledger, request.operation, again=known is None)
+    slot = Slot(
+        node=node.name,
+        operation=request.operation,
+        run=request.run,
+        since=since,
+        domain=node.domain,
+        boot_id=known.boot_id if known else node.boot_id,
+        claimed=known is not None and known.claimed,
+    )
+    changed = replace(ledger, slots={**ledger.slots, node.name: slot})
+    return replace(outcome, outcome=GRANTED, ledger=changed)
+
+
+def _worked_on(slot: Slot, request: Request) -> bool:
+    """Whether somebody works on a slot, or will at once; of one without a run nobody can tell, so it is believed."""
+    if slot.state != ACTIVE:
+        return False
+    if request.live is None or slot.run == "" or slot.run in request.live:
+        return True
+    return slot.operation == request.operation and slot.run in request.passing
+
+
+def operation_entry(ledger: Ledger, operation: str) -> dict[str, Any]:
+    """The record of an operation, a new one where there is none."""
+    known = next((item for item in ledger.operations if item["id"] == operation), None)
+    return dict(known or {"id": operation, "failures": {}})
+
+
+def with_entry(ledger: Ledger, entry: dict[str, Any]) -> Ledger:
+    """The ledger with this record of an operation, as the youngest."""
+    # One that has a slot or a run goes on, and its failures count, however many others came and went meanwhile.
+    taken = {slot.operation for slot in ledger.slots.values()}
+    rest = [
+        item if item["id"] in taken or item.get("runs") or item.get("unfinished") else _over(item)
+        for item in ledger.operations
+        if item["id"] != entry["id"]
+    ]
+    old, last = rest[: -(KEPT_OPERATIONS - 1)], rest[-(KEPT_OPERATIONS - 1) :]
+    open_ = [item for item in old if item["id"] not in taken and item.get("runs")][-KEPT_OPEN:]
+    return replace(ledger, operations=(*(item for item in old if item["id"] in taken or item in open_), *last, entry))
+
+
+def _over(entry: dict[str, Any]) -> dict[str, Any]:
+    """The record of an operation that is over: how many have failed, and some of their names."""
+    failures = entry["failures"]
+    if len(failures) <= KEPT_AFTERWARDS:
+        return entry
+    kept = dict(list(failures.items())[:KEPT_AFTERWARDS])
+    return {**entry, "failures": kept, "left_out": len(failures) - len(kept) + int(entry.get("left_out") or 0)}
+
+
+def _with_failure(entry: dict[str, Any], node: str, reason: str) -> dict[str, Any]:
+    """The record with one more failure. Past the limits it counts, but has a short reason, or no name."""
+    failures = entry["failures"]
+    if node not in failures and len(failures) >= KEPT_FAILURES:
+        return {**entry, "left_out": int(entry.get("left_out") or 0) + 1}
+    short = reason if len(failures) < KEPT_REASONS else reason[:40]
+    return {**entry, "failures": {**failures, node: short}}
+
+
+def _with_operation(
+    ledger: Ledger, operation: str, failure: tuple[str, str] | None = None, *, again: bool = True
+) -> Ledger:
+    """The ledger with a record of the operation; ``again`` makes one that is known the youngest."""
+    known = any(item["id"] == operation for item in ledger.operations)
+    if known and not failure and not again:
+        return ledger
+    entry = operation_entry(ledger, operation)
+    return with_entry(ledger, _with_failure(entry, *failure) if failure else entry)
+
+
+def _other_policy(ledger: Ledger, policy: Policy) -> Decision:
+    names = ", ".join((ledger.policy or policy).differs(policy))
+    holders = some([_words(slot) for slot in ledger.slots.values()])
+    return Decision(
+        REFUSED,
+        ledger,
+        why=f"the group has another policy ({names} differ) while slots are taken: {holders}",
+        unavailable=tuple(sorted(ledger.slots)),
+    )
+
+
+def _why_unavailable(ledger: Ledger, group: Mapping[str, Member], name: str) -> str:
+    if name in ledger.slots:
+        return _words(ledger.slots[name])
+    return f"{name} is {'cordoned by others' if group[name].ready else 'not Ready'}"
+
+
+def _words(slot: Slot) -> str:
+    who = f"{slot.node} has a slot of operation {slot.operation}, run {slot.run or '-'}, since {slot.since}"
+    return f"{slot.node} failed: {slot.reason}" if slot.state == FAILED else who
+
+
+def failed_words(ledger: Ledger, operation: str, allowed: int) -> str:
+    """Why an operation goes no further."""
+    failures, count = ledger.failures(operation), ledger.failed(operation)
+    words = [f"{name} ({reason})" for name, reason in sorted(failures.items())]
+    shown = "; ".join([*words[:10], *([f"and {count - 10} more"] if count > 10 else [])])
+    many = "1 node" if count == 1 else f"{count} nodes"
+    return f"{many} failed in this operation and max_failed is {allowed}: {shown}"
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, indent=1, sort_keys=True)

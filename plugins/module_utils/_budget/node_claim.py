@@ -1,0 +1,81 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations on claims: take one, waiting where somebody else works, and give it back."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import HoldfastError, InvalidInput, TimedOut
+from .._api.names import CLAIM
+from .._api.objects import Object
+from .._api.runner import Context, Params, Result
+from .._api.watch import Deadline, Follower, Listed
+from . import claim_rules, claims, runs, slots
+from .claim_rules import Claimed
+
+
+def node_claim(context: Context, params: Params) -> Result:
+    """Take or give back the right to work on one node."""
+    if not params["run"].strip():
+        raise InvalidInput("run must not be empty. Name the run that claims the node.")
+    deadline = Deadline(params["wait_timeout"])
+    with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
+        if params["state"] == "absent":
+            before, after = claims.give_back(context.cluster, params["name"], run=params["run"])
+        else:
+            before, after = _take(context, params, deadline)
+    if params["state"] == "absent" and params["keep"] and not context.cluster.dry_run:
+        runs.end(context.cluster, params["run"])
+    old = node_rules.record(before, CLAIM) if before else None
+    new = node_rules.record(after, CLAIM) if after else None
+    return {
+        "changed": before is not after,
+        "claim": new,
+        "taken_from": old.get("run") if old and new and old.get("run") != new.get("run") else None,
+        "waited": round(deadline.elapsed, 3),
+        "diff": {"before": {"claim": old}, "after": {"claim": new}},
+    }
+
+
+def _take(context: Context, params: Params, deadline: Deadline) -> tuple[Object, Object]:
+    cluster = context.cluster
+    while True:
+        try:
+            return _attempt(cluster, params)
+        except Claimed as error:
+            if not error.fields.get("run_alive") or context.check_mode:
+                raise
+            if deadline.passed:
+                raise TimedOut(
+                    f"{error.message} It was waited for {params['wait_timeout']} s.", **error.fields
+                ) from error
+        _await_change(cluster, params["name"], deadline)
+
+
+def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
+    name, run, operation = params["name"], params["run"], params["operation"]
+    taken = claims.take(
+        cluster, name, run=run, operation=operation, purpose=params["purpose"], restart=params["restart"]
+    )
+    if params.get("group") and not cluster.dry_run:
+        try:
+            slots.claim(cluster, params["group"], name, run=run, operation=operation)
+        except HoldfastError:
+            # Under a slot that does not say so nothing is begun.
+            with suppress(HoldfastError):
+                claims.give_back(cluster, name, run=run)
+            raise
+    return taken
+
+
+def _await_change(cluster: Cluster, name: str, deadline: Deadline) -> None:
+    """Until nobody has the claim, or the run that has it may be dead."""
+    pause = Deadline(min(deadline.left, runs.until_one_may_be_dead(cluster)))
+    for news in Follower(cluster, paths.NODES, pause, field_selector=f"metadata.name={name}"):
+        nodes = news.items if isinstance(news, Listed) else [news.object]
+        if not nodes or claim_rules.claim_of(nodes[0]) is None:
+            return

@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations on operations: begin one, go on with one that was left behind, end one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .._api import paths
+from .._api.cluster import Cluster
+from .._api.errors import InvalidInput
+from .._api.names import NAMESPACE
+from .._api.runner import Context, Params, Result
+from .._api.watch import Changed, Deadline, Follower, retry_conflicts
+from .._holds.rules import FIELD_SELECTOR, holds
+from . import ledger_rules, operation_rules, run_rules
+from . import ledger_store as store
+from . import runs as run_leases
+from .ledger_rules import FAILED, Ledger
+from .operation_rules import StartDecision, StartRequest
+
+
+def reboot_operation(context: Context, params: Params) -> Result:
+    """Enter or leave an operation of a group in the name of a run."""
+    store.check_group(params["group"])
+    if params["state"] == "begun":
+        if params.get("forks"):
+            _warn_of_few_forks(context, params)
+        return _begin(context.cluster, params)
+    return _end(context.cluster, params)
+
+
+def _begin(cluster: Cluster, params: Params) -> Result:
+    if not params.get("operation") and not params.get("fresh"):
+        raise InvalidInput("reboot_operation needs operation, or fresh: the id of a new one.")
+    with run_leases.heartbeat(cluster, params["run"], params.get("holder") or ""):
+        before, decision = retry_conflicts(lambda: _enter(cluster, params))
+    _bury(cluster, before, decision.ledger, decision.operation)
+    return {
+        "changed": before != decision.ledger,
+        "operation": decision.operation,
+        "adopted": decision.adopted,
+        "takes_over": list(decision.takes_over),
+    }
+
+
+def _warn_of_few_forks(context: Context, params: Params) -> None:
+    """Each node whose holders are waited for takes a fork, and those behind it are not looked at meanwhile."""
+    nodes, forks = set(params.get("nodes") or []), params["forks"]
+    leases = context.cluster.items(paths.LEASES, field_selector=FIELD_SELECTOR)
+    held = {lease["metadata"]["name"] for lease in leases if lease["metadata"]["name"] in nodes and holds(lease)}
+    if len(held) > forks:
+        context.warn(
+            f"{len(held)} of the nodes are held, and each that is waited for takes one of {forks} forks: the others "
+            f"are not looked at meanwhile. Start it with --forks {len(held)} or more."
+        )
+
+
+def _enter(cluster: Cluster, params: Params) -> tuple[Ledger, StartDecision]:
+    config_map = store.load(cluster, params["group"])
+    before = store.ledger_of(config_map)
+    request = StartRequest(
+        run=params["run"],
+        new_id=params.get("fresh") or "",
+        operation=params.get("operation") or "",
+        nodes=frozenset(params.get("nodes") or []),
+        restart=params["restart"],
+        adopt_within=params["adopt_within"],
+    )
+    runs = {run.id: run for run in run_leases.all_runs(cluster)}
+    now = cluster.now()
+    live = {run.id for run in runs.values() if run.alive(now)}
+    decision = operation_rules.begin(_healed(cluster, before, live), request, runs, now)
+    if decision.ledger != before:
+        store.store(cluster, params["group"], config_map, decision.ledger)
+    return before, decision
+
+
+def _healed(cluster: Cluster, ledger: Ledger, live: Collection[str]) -> Ledger:
+    doubtful = [name for name, slot in ledger.slots.items() if slot.state == FAILED or slot.run not in live]
+    nodes = (cluster.find(paths.node(name)) for name in doubtful)
+    return ledger_rules.heal(
+        ledger, {node["metadata"]["name"]: ledger_rules.member(node, "") for node in nodes if node}, live
+    )
+
+
+def _end(cluster: Cluster, params: Params) -> Result:
+    def attempt() -> tuple[Ledger, Ledger]:
+        config_map = store.load(cluster, params["group"])
+        before = store.ledger_of(config_map)
+        live = run_leases.live_ids(cluster)
+        after = operation_rules.end(
+            _healed(cluster, before, live - {params["run"]}),
+            params["operation"],
+            params["run"],
+            live,
+            complete=params["complete"],
+            now=cluster.now(),
+        )
+        store.store(cluster, params["group"], config_map, after)
+        return before, after
+
+    if not params.get("operation"):
+        raise InvalidInput("reboot_operation needs operation, the id of the one that ends.")
+    if params["complete"] and not cluster.dry_run:
+        _await_silent(cluster, params)
+    before, after = retry_conflicts(attempt)
+    _bury(cluster, before, after, params["operation"])
+    run_leases.end(cluster, params["run"])
+    return {"changed": before != after, "operation": params["operation"], "adopted": False, "takes_over": []}
+
+
+def _await_silent(cluster: Cluster, params: Params) -> None:
+    """Wait until runs of the operation that were silent since we began are dead, or give a sign of life.
+
+    Where the same command is started again right after a crash and is done soon, the dead run still counts as alive. If
+    it was left at that, the operation would stay open, and whoever comes next would go on with it, with nothing to do.
+    """
+    with run_leases.heartbeat(cluster, params["run"]):
+        while silent := _silent(cluster, params):
+            pause = Deadline(run_leases.until_one_may_be_dead(cluster))
+            for news in Follower(cluster, paths.leases(NAMESPACE), pause):
+                if isinstance(news, Changed) and run_rules.read(news.object).id in silent:
+                    break
+
+
+def _silent(cluster: Cluster, params: Params) -> list[str]:
+    ledger = store.ledger_of(store.load(cluster, params["group"]))
+    ids = ledger_rules.operation_entry(ledger, params["operation"]).get("runs", [])
+    return run_rules.silent_since(
+        params["run"], [run for run in run_leases.all_runs(cluster) if run.id in ids], cluster.now()
+    )
+
+
+def _bury(cluster: Cluster, before: Ledger, after: Ledger, operation: str) -> None:
+    """Take away what is left of the runs that the operation has dropped: they were dead."""
+    known = set(ledger_rules.operation_entry(before, operation).get("runs", []))
+    for run in sorted(known - set(ledger_rules.operation_entry(after, operation).get("runs", []))):
+        run_leases.end(cluster, run)

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How many nodes of a group may be unavailable."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .._api.errors import InvalidInput
+
+_SHARE = re.compile(r"([0-9]+)%")
+_NUMBER = re.compile(r"[0-9]+")
+
+
+def check_amount(value: str | int, option: str) -> str:
+    """The canonical form of a number or share: ``"3"`` or ``"10%"``.
+
+    Raises:
+        InvalidInput: It is neither a whole number of 0 or more nor a share of 0 % to 100 %.
+    """
+    text = str(value).strip()
+    share = _SHARE.fullmatch(text)
+    if share and int(share.group(1)) <= 100:
+        return f"{int(share.group(1))}%"
+    if _NUMBER.fullmatch(text):
+        return str(int(text))
+    raise InvalidInput(f'{option} must be a whole number or a share such as "10%", it is "{value}".', option=option)
+
+
+def amount(value: str, total: int) -> int:
+    """A number as it is; a share of all nodes of the group rounded down, but at least 1 unless it is 0 %."""
+    share = _SHARE.fullmatch(value)
+    if not share:
+        return int(value)
+    percent = int(share.group(1))
+    return max(1, total * percent // 100) if percent else 0
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a group of nodes agreed on.
+
+    Attributes:
+        selector: Label selector of the Nodes of the group; empty for all.
+        max_unavailable: Number or share of them that may be unavailable; 0 pauses the group.
+        topology_key: Label that names a node's domain, for example ``topology.kubernetes.io/zone``.
+        max_unavailable_per_domain: Number that may be unavailable in one domain; ``None`` for no limit of its own.
+        max_domains: Number of domains that may have unavailable nodes at a time; ``None`` for no limit.
+    """
+
+    selector: str = ""
+    max_unavailable: str = "1"
+    topology_key: str = ""
+    max_unavailable_per_domain: int | None = None
+    max_domains: int | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "selector": self.selector,
+            "max_unavailable": self.max_unavailable,
+            "topology_key": self.topology_key,
+            "max_unavailable_per_domain": self.max_unavailable_per_domain,
+            "max_domains": self.max_domains,
+        }
+
+    @staticmethod
+    def from_data(data: dict[str, Any]) -> Policy:
+        return Policy(
+            selector=data.get("selector") or "",
+            max_unavailable=str(data.get("max_unavailable", "1")),
+            topology_key=data.get("topology_key") or "",
+            max_unavailable_per_domain=data.get("max_unavailable_per_domain"),
+            max_domains=data.get("max_domains"),
+        )
+
+    def differs(self, other: Policy) -> list[str]:
+        """Names of the options in which two policies differ."""
+        mine, theirs = self.to_data(), other.to_data()
+        return [key for key in mine if mine[key] != theirs[key]]

@@ -1,0 +1,72 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about runs: who is at work, and whether they are alive."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+from .._api.names import RUN
+from .._api.objects import Object
+from .._api.times import from_text, seconds_between
+from .._shared.bounds import moment
+
+DEAD_AFTER = 90.0
+# For so long after a run's death its slots are waited for by others of its operation: one of them takes them over.
+PASSING_FOR = 60.0
+_SAFE = re.compile(r"[^a-z0-9.-]+")
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run as its Lease tells it."""
+
+    id: str
+    holder: str
+    renewed: str
+    ended: bool = False
+    began: str = ""
+
+    def age(self, now: datetime) -> float:
+        """Seconds since its last sign of life."""
+        return seconds_between(from_text(self.renewed), now)
+
+    def alive(self, now: datetime) -> bool:
+        # A time of the future would be believed until it has passed.
+        return not self.ended and abs(self.age(now)) < DEAD_AFTER
+
+
+def lease_name(run: str) -> str:
+    """Name of the Lease of a run; ids that are no valid name are made one and stay distinct."""
+    plain = _SAFE.sub("-", run.lower()).strip("-.")[:180]
+    if plain == run:
+        return f"run.{plain}"
+    return f"run.{plain}-{hashlib.sha256(run.encode()).hexdigest()[:8]}".replace("run.-", "run.")
+
+
+def read(lease: Object) -> Run:
+    """A run by its Lease; a time that is none counts as that of the Lease's creation, which the API server wrote."""
+    spec, metadata = lease.get("spec") or {}, lease["metadata"]
+    annotations, made = metadata.get("annotations") or {}, metadata["creationTimestamp"]
+    renewed, began = (spec[key] if moment(spec.get(key)) else made for key in ("renewTime", "acquireTime"))
+    return Run(
+        id=annotations.get(RUN) or metadata["name"][len("run.") :],
+        holder=spec.get("holderIdentity") or "",
+        renewed=renewed,
+        ended=not spec.get("holderIdentity"),
+        began=began,
+    )
+
+
+def silent_since(run: str, runs: Collection[Run], now: datetime) -> list[str]:
+    """Live runs that gave no sign of life since this one began: killed just before it, or about to give one."""
+    mine = next((other for other in runs if other.id == run), None)
+    if mine is None:
+        return []
+    began = from_text(mine.began)
+    return [other.id for other in runs if other.id != run and other.alive(now) and from_text(other.renewed) <= began]

@@ -1,0 +1,335 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations on slots: take one, give it back, report a failure."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import ApiFailure, InvalidInput, Outdated, Refused, TimedOut
+from .._api.names import CORDON, NAMESPACE
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.times import to_text
+from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts
+from . import ledger_rules, runs
+from . import ledger_store as store
+from .claim_rules import PURPOSE, claim_of
+from .ledger_rules import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
+from .policy_rules import Policy, check_amount
+from .standing_rules import Standing, pause
+
+
+def reboot_slot(context: Context, params: Params) -> Result:
+    """Take, give back or fail the slot of one node."""
+    store.check_group(params["group"])
+    policy = _policy(params)
+    cluster = context.cluster
+    if params["state"] == "present":
+        read_node(cluster, params["name"])
+        _refuse_in_two_groups(cluster, params["group"], params["name"])
+        return _SlotRequest(context, params, policy).run()
+    before, after = retry_conflicts(lambda: _give_back(cluster, params))
+    return {
+        "changed": before != after,
+        **_facts(params, after, waited=0.0),
+        "diff": {"before": _shown(before, params["name"]), "after": _shown(after, params["name"])},
+    }
+
+
+def _policy(params: Params) -> Policy:
+    per_domain = params.get("max_unavailable_per_domain")
+    domains = params.get("max_domains")
+    if (per_domain is not None or domains is not None) and not params.get("topology_key"):
+        raise InvalidInput(
+            "max_unavailable_per_domain and max_domains need topology_key, the label that names a node's domain."
+        )
+    for name, value in (("max_unavailable_per_domain", per_domain), ("max_domains", domains)):
+        if value is not None and value < 1:
+            raise InvalidInput(f"{name} must be 1 or more, it is {value}.")
+    for name in ("max_failed", "unhealthy_grace"):
+        if params[name] < 0:
+            raise InvalidInput(f"{name} must be 0 or more, it is {params[name]}.")
+    return Policy(
+        selector=params.get("selector") or "",
+        max_unavailable=check_amount(params["max_unavailable"], "max_unavailable"),
+        topology_key=params.get("topology_key") or "",
+        max_unavailable_per_domain=per_domain,
+        max_domains=domains,
+    )
+
+
+class _SlotRequest:
+    """One request for a slot, from the first look to the grant."""
+
+    def __init__(self, context: Context, params: Params, policy: Policy) -> None:
+        self._cluster = context.cluster
+        self._check_mode = context.check_mode
+        self._params = params
+        self._policy = policy
+        self._deadline = Deadline(params["wait_timeout"])
+        self._before = Ledger()
+        self._looked = False
+        # What fills the budget and is worked on by nobody.
+        self._standing = Standing()
+        # When a slot of the group was last taken or given back.
+        self._went_on = 0.0
+
+    def run(self) -> Result:
+        with runs.heartbeat(self._cluster, self._params.get("run") or ""):
+            decision: Decision = retry_conflicts(self._look)
+            if decision.outcome == WAIT:
+                if self._check_mode:
+                    raise self._refusal(decision, "would have to wait for a slot")
+                decision = self._wait(decision)
+        name = self._params["name"]
+        before = self._before.slots.get(name)
+        # One that this run had before may come from a write whose answer was lost.
+        if (before is None or before.run == (self._params.get("run") or "")) and not self._check_mode:
+            self._keep_out_of_two_groups()
+        return {
+            "changed": before != decision.ledger.slots[name],
+            **self._found(decision),
+            "diff": {"before": _shown(self._before, name), "after": _shown(decision.ledger, name)},
+        }
+
+    def _look(self) -> Decision:
+        return self._attempt(store.load(self._cluster, self._params["group"]), waiting=False)
+
+    def _wait(self, last: Decision) -> Decision:
+        while not self._deadline.passed:
+            last = self._watch(last)
+            if last.outcome == GRANTED:
+                return last
+        params = self._params
+        raise TimedOut(
+            f"Node {params['name']} got no slot of group {params['group']} within {params['wait_timeout']} s: "
+            f"{last.why}. Raise wait_timeout or max_unavailable, or look at what keeps the other nodes.",
+            **self._found(last),
+        )
+
+    def _found(self, decision: Decision) -> Result:
+        waited = self._deadline.elapsed
+        return {
+            **_facts(self._params, decision.ledger, waited=waited, decision=decision),
+            "idle": round(waited - self._went_on, 3),
+        }
+
+    def _watch(self, last: Decision) -> Decision:
+        """Follow the ledger until a slot is ours, a run that has one may be dead, or the Nodes are to be read again."""
+        until = runs.until_one_may_be_dead(self._cluster) if self._params.get("run") else float("inf")
+        passes = bool(last.fills)
+        if passes:
+            until = min(until, pause(time.monotonic() - self._standing.since, self._params["unhealthy_grace"]))
+        follower = Follower(
+            self._cluster,
+            paths.config_maps(NAMESPACE),
+            Deadline(min(self._deadline.left, until)),
+            field_selector=f"metadata.name={store.config_map_name(self._params['group'])}",
+        )
+        for news in follower:
+            try:
+                last = self._attempt(_current(news), waiting=True)
+            except Outdated:
+                # Nobody else was faster, so there may be no news to come: list and decide again.
+                return last
+            except ApiFailure as error:
+                if error.status != 409:
+                    raise
+                # Somebody was faster, so there is news to come.
+                continue
+            if last.outcome == GRANTED or bool(last.fills) != passes:
+                break
+        return last
+
+    def _attempt(self, config_map: Object | None, *, waiting: bool) -> Decision:
+        """Decide and store.
+
+        Raises:
+            ApiFailure: With status 409 where somebody else was faster.
+        """
+        ledger = store.ledger_of(config_map)
+        self._refuse_past_failures_elsewhere()
+        decision = self._decide(ledger, waiting=waiting)
+        if decision.outcome == REFUSED:
+            self._check_that_it_stands(config_map)
+            if not decision.fills or not self._passes(decision):
+                raise self._refusal(decision, "gets no slot")
+            decision = replace(decision, outcome=WAIT)
+        if decision.outcome == GRANTED and decision.ledger != ledger:
+            store.store(self._cluster, self._params["group"], config_map, decision.ledger)
+        if self._looked and ledger.slots != self._before.slots:
+            self._went_on = self._deadline.elapsed
+        self._looked, self._before = True, ledger
+        return decision
+
+    def _passes(self, decision: Decision) -> bool:
+        """Whether what fills the budget may pass by itself: after an outage of the API many Nodes look down."""
+        stood = self._standing.seconds(decision.fills, time.monotonic())
+        return bool(stood < self._params["unhealthy_grace"])
+
+    @property
+    def _counted_in(self) -> str:
+        """The group in whose ledger the failures of the operation count, and are forgotten when it is gone on with."""
+        return str(self._params.get("operation_group") or self._params["group"])
+
+    def _refuse_past_failures_elsewhere(self) -> None:
+        """Of an operation over several groups, the failures are all in the ledger of one."""
+        group, params = self._counted_in, self._params
+        if group == params["group"]:
+            return
+        ledger, operation = store.ledger_of(store.load(self._cluster, group)), params["operation"]
+        if ledger.failed(operation) > params["max_failed"]:
+            raise Refused(
+                f"Node {params['name']} gets no slot of group {params['group']}: "
+                f"{ledger_rules.failed_words(ledger, operation, params['max_failed'])}. Mend them, and run it again.",
+                failures=ledger.failures(operation),
+            )
+
+    def _check_that_it_stands(self, config_map: Object | None) -> None:
+        """Have it decided again where the ledger changed before the Nodes were read.
+
+        A node that got its slot in between, and went down, looks like one that somebody else took down.
+
+        Raises:
+            ApiFailure: With status 409, as where somebody else was faster to store.
+        """
+        group = self._params["group"]
+        if _version(store.load(self._cluster, group)) != _version(config_map):
+            raise ApiFailure(f"The ledger of group {group} changed meanwhile. Run it again.", status=409)
+
+    def _keep_out_of_two_groups(self) -> None:
+        """Look again once the slot is ours: of two groups that gave it one at once, the later sees the other's."""
+        try:
+            _refuse_in_two_groups(self._cluster, self._params["group"], self._params["name"])
+        except Refused:
+            retry_conflicts(lambda: _give_back(self._cluster, {**self._params, "state": "absent"}))
+            raise
+
+    def _decide(self, ledger: Ledger, *, waiting: bool) -> Decision:
+        params = self._params
+        live, passing = runs.live_and_passing(self._cluster) if params.get("run") else (None, frozenset())
+        if live is not None:
+            # After an outage our own sign of life may look old still.
+            live |= {params["run"]}
+        request = Request(
+            node=params["name"],
+            operation=params["operation"],
+            run=params.get("run") or "",
+            now=to_text(self._cluster.now()),
+            max_failed=params["max_failed"] if self._counted_in == params["group"] else sys.maxsize,
+            count_others=params["count_others"],
+            live=live,
+            passing=passing,
+        )
+        known = ledger_rules.at_a_glance(ledger, self._policy, request) if waiting else None
+        return known or ledger_rules.decide(ledger, self._policy, self._members(), request)
+
+    def _members(self) -> list[Member]:
+        nodes = self._cluster.items(paths.NODES, label_selector=self._policy.selector)
+        return [ledger_rules.member(item, self._policy.topology_key) for item in nodes]
+
+    def _refusal(self, decision: Decision, what: str) -> Refused:
+        return Refused(
+            f"Node {self._params['name']} {what} of group {self._params['group']}: {decision.why}. "
+            "Mend or release what fills the budget, or change the group's policy, and run it again.",
+            **self._found(decision),
+        )
+
+
+def claim(cluster: Cluster, group: str, node: str, *, run: str, operation: str) -> None:
+    """Have the slot under which a node was claimed say so."""
+
+    def attempt() -> None:
+        config_map = store.load(cluster, group)
+        before = store.ledger_of(config_map)
+        after = ledger_rules.claim(before, node, run, operation)
+        if after is not before:
+            store.store(cluster, group, config_map, after)
+
+    retry_conflicts(attempt)
+
+
+def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
+    config_map = store.load(cluster, params["group"])
+    before = store.ledger_of(config_map)
+    slot = before.slots.get(params["name"])
+    run = params.get("run") or ""
+    # One that passed to a run that began afresh is no mistake of ours.
+    passed_on = run and slot is not None and slot.run not in ("", run)
+    if slot is not None and slot.operation != params["operation"] and not passed_on:
+        raise Refused(
+            f"The slot of node {params['name']} in group {params['group']} belongs to operation {slot.operation} (run "
+            f"{slot.run or '-'}, since {slot.since}), not to {params['operation']}. Only that operation gives it back.",
+            slot={"group": params["group"], **vars(slot)},
+        )
+    failed = params["state"] == "failed"
+    node = cluster.find(paths.node(params["name"])) if failed or run else None
+    claimant = claimant_of(node) if run else None
+    if failed:
+        member = ledger_rules.member(node, "") if node else Member(params["name"], ready=False, unschedulable=False)
+        if params.get("healthy") is not None:
+            member = replace(member, ready=params["healthy"])
+        reason = params.get("reason") or "failed"
+        after = ledger_rules.fail(before, member, params["operation"], reason, run=run, claimant=claimant)
+    else:
+        cordoned = node is not None and cordoned_by_us(node)
+        after = ledger_rules.give_back(before, params["name"], run, claimant, cordoned=cordoned)
+    if after != before:
+        store.store(cluster, params["group"], config_map, after)
+    return before, after
+
+
+def claimant_of(node: Object | None) -> Claimant | None:
+    """Who works on a node under a slot; nobody who has claimed it for something else."""
+    claim = claim_of(node) if node else None
+    return Claimant(claim.run, claim.operation) if claim and claim.purpose == PURPOSE else None
+
+
+def cordoned_by_us(node: Object) -> bool:
+    """Whether a rolling reboot has begun with a node and not put it back, whoever else wants it cordoned."""
+    record = node_rules.record(node, CORDON)
+    return record is not None and record.get("owner") == PURPOSE
+
+
+def _refuse_in_two_groups(cluster: Cluster, group: str, node: str) -> None:
+    for other, ledger in store.all_ledgers(cluster):
+        if other != group and node in ledger.slots:
+            raise Refused(
+                f"Node {node} has a slot of group {other}, so group {group} can't give it one. A node belongs to one "
+                "group at a time: let its operation there end first.",
+                slot={"group": other, **vars(ledger.slots[node])},
+            )
+
+
+def _version(config_map: Object | None) -> str:
+    return str(config_map["metadata"]["resourceVersion"]) if config_map else ""
+
+
+def _current(news: Listed | Changed) -> Object | None:
+    if isinstance(news, Listed):
+        return news.items[0] if news.items else None
+    return None if news.deleted else news.object
+
+
+def _facts(params: Params, ledger: Ledger, *, waited: float, decision: Decision | None = None) -> Result:
+    slot = ledger.slots.get(params["name"])
+    return {
+        "slot": {"group": params["group"], **vars(slot)} if slot else None,
+        "waited": round(waited, 3),
+        "in_flight": sorted(ledger.slots),
+        "unavailable": sorted({*(decision.unavailable if decision else ()), *ledger.slots}),
+        "budget": decision.budget if decision else None,
+    }
+
+
+def _shown(ledger: Ledger, node: str) -> dict[str, Any]:
+    slot = ledger.slots.get(node)
+    return {"slot": vars(slot) if slot else None}

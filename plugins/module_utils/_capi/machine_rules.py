@@ -1,0 +1,58 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about Machines of Cluster API: which Machine is that of a Node."""
+
+from __future__ import annotations
+
+from .._api import node_rules
+from .._api.names import MACHINE, MACHINE_NAMESPACE
+from .._api.objects import Object
+from .rules import cluster_of
+
+GROUP = "cluster.x-k8s.io"
+_CLUSTER_NAME = f"{GROUP}/cluster-name"
+# Whether a Machine is that of a Node. One management cluster may have several Clusters with Nodes of one name.
+PROVEN, UNPROVEN, FOREIGN = "proven", "unproven", "foreign"
+HOW_PROVEN = (
+    f"Cluster API proves it by the Node's annotations {MACHINE}, {MACHINE_NAMESPACE} and {_CLUSTER_NAME}, by "
+    "status.nodeRef.uid, or by a providerID"
+)
+
+
+def name_of(node: Object) -> tuple[str, str] | None:
+    """Namespace and name of the Machine that a Node is; ``None`` where Cluster API did not make it."""
+    marks = node_rules.annotations_of(node)
+    namespace, name = marks.get(MACHINE_NAMESPACE), marks.get(MACHINE)
+    return (namespace, name) if namespace and name else None
+
+
+def relation(node: Object, machine: Object) -> str:
+    """Whether a Machine is that of a Node: ``PROVEN``, ``UNPROVEN`` or ``FOREIGN``.
+
+    A name alone proves nothing: ``status.nodeRef`` of v1beta2 has no more than that. A kubelet may write its own Node's
+    annotations, so they count only where the Machine names the Node, too.
+    """
+    reference = (machine.get("status") or {}).get("nodeRef") or {}
+    uid = reference.get("uid")
+    if reference.get("name") not in (None, "", node_rules.name(node)) or uid not in (
+        None,
+        "",
+        node["metadata"].get("uid"),
+    ):
+        return FOREIGN
+    named, metadata = name_of(node), machine["metadata"]
+    if named is not None and named != (metadata["namespace"], metadata["name"]):
+        return FOREIGN
+    cluster = node_rules.annotations_of(node).get(_CLUSTER_NAME)
+    if cluster and cluster != cluster_of(machine):
+        return FOREIGN
+    by_annotations = bool(named and cluster and reference.get("name"))
+    return PROVEN if by_annotations or uid or _same_provider_id(node, machine) else UNPROVEN
+
+
+def _same_provider_id(node: Object, machine: Object) -> bool:
+    """Whether both have the same providerID, and it is more than the Node's name, of which some providers make it."""
+    found = (node.get("spec") or {}).get("providerID")
+    same = bool(found) and found == (machine.get("spec") or {}).get("providerID")
+    return same and str(found).rpartition("/")[2] != node_rules.name(node)

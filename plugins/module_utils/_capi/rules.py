@@ -1,0 +1,323 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about deletion hooks: annotations that make Cluster API wait before it goes on with deleting a Machine.
+
+Cluster API looks at the annotation's prefix alone. A hook of ours is a name below it, and its value names the owner.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._api.errors import InvalidInput, Refused
+from .._api.node_rules import annotations_of, condition
+from .._api.objects import Object
+
+PRE_DRAIN, PRE_TERMINATE = "pre-drain", "pre-terminate"
+POINTS = (PRE_DRAIN, PRE_TERMINATE)
+# The kubeadm control plane's own; it goes when every other hook of that point is gone.
+KCP_CLEANUP = "kcp-cleanup"
+
+NOT_DELETING, GONE = "NotDeleting", "Deleted"
+# Cluster API's own words, in its order.
+STAGES = (
+    NOT_DELETING,
+    "Deleting",
+    "WaitingForPreDrainHook",
+    "DrainingNode",
+    "WaitingForVolumeDetach",
+    "WaitingForPreTerminateHook",
+    "WaitingForInfrastructureDeletion",
+    "WaitingForBootstrapDeletion",
+    "DeletingNode",
+    "DeletionCompleted",
+    GONE,
+)
+_WAITS_AT = {PRE_DRAIN: "WaitingForPreDrainHook", PRE_TERMINATE: "WaitingForPreTerminateHook"}
+_STARTED = {PRE_DRAIN: "waitForPreDrainHookStartTime", PRE_TERMINATE: "waitForPreTerminateHookStartTime"}
+_OLD_CONDITION = {PRE_DRAIN: "PreDrainDeleteHookSucceeded", PRE_TERMINATE: "PreTerminateDeleteHookSucceeded"}
+# What was begun stays on record while the controller has no word of its own for where it is.
+_TIMES = (
+    ("waitForPreTerminateHookStartTime", "WaitingForPreTerminateHook"),
+    ("waitForNodeVolumeDetachStartTime", "WaitingForVolumeDetach"),
+    ("nodeDrainStartTime", "DrainingNode"),
+    ("waitForPreDrainHookStartTime", "WaitingForPreDrainHook"),
+)
+# Conditions of Cluster API before v1beta2: where a deletion is while one is False, and where once it is True.
+_OLD_STAGES = (
+    ("PreTerminateDeleteHookSucceeded", "WaitingForPreTerminateHook", "WaitingForInfrastructureDeletion"),
+    ("VolumeDetachSucceeded", "WaitingForVolumeDetach", "WaitingForVolumeDetach"),
+    ("DrainingSucceeded", "DrainingNode", "WaitingForVolumeDetach"),
+    ("PreDrainDeleteHookSucceeded", "WaitingForPreDrainHook", "DrainingNode"),
+)
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LONGEST = 63
+# The API server turns a key into lower case before it looks, and these two become plain letters.
+_PLAIN = {0x212A: "k", 0x0130: "i"}
+
+
+class CannotHold(Refused):
+    """The hook would be there, and the deletion would not wait for it."""
+
+    kind = "cannot_hold"
+
+
+@dataclass(frozen=True)
+class Hook:
+    """One hook as it stands on a Machine or a template."""
+
+    annotation: str
+    point: str
+    name: str
+    owner: str
+
+    def shown(self) -> dict[str, str]:
+        return {"point": self.point, "hook": self.name, "owner": self.owner, "annotation": self.annotation}
+
+
+def prefix(point: str) -> str:
+    return f"{point}.delete.hook.machine.cluster.x-k8s.io"
+
+
+def key_of(point: str, hook: str) -> str:
+    """The annotation of a hook.
+
+    Raises:
+        InvalidInput: The API server would not take it, or the hook is not anybody's to set.
+    """
+    if not _NAME.fullmatch(hook.translate(_PLAIN)):
+        raise InvalidInput(
+            f'hook "{hook}" can\'t be the name of an annotation. Use letters, digits, "-", "_" and ".", with a letter '
+            "or digit first and last.",
+            hook=hook,
+        )
+    if len(hook) > _LONGEST:
+        raise InvalidInput(
+            f'hook "{hook}" has {len(hook)} characters, and the name of an annotation has at most {_LONGEST}. Use a '
+            "shorter one.",
+            hook=hook,
+        )
+    if hook == KCP_CLEANUP:
+        raise InvalidInput(
+            f"{KCP_CLEANUP} is the hook of the kubeadm control plane itself, which takes a member out of etcd by it. "
+            "It is neither set nor removed here. Use a name of your own.",
+            hook=hook,
+        )
+    return f"{prefix(point)}/{hook}"
+
+
+def hooks_in(annotations: Mapping[str, str]) -> list[Hook]:
+    """All hooks among annotations, as Cluster API sees them: whatever begins with a prefix."""
+    return [
+        Hook(key, point, key[len(prefix(point)) :].removeprefix("/"), annotations[key])
+        for key in sorted(annotations)
+        for point in POINTS
+        if key.startswith(prefix(point))
+    ]
+
+
+def hooks_of(machine: Object) -> list[Hook]:
+    return hooks_in(annotations_of(machine))
+
+
+def change(annotations: Mapping[str, str], key: str, owner: str, *, present: bool) -> dict[str, str | None]:
+    """What is to be written so that the hook is there, or is not; empty where it is so already.
+
+    Raises:
+        Refused: The hook is there and belongs to somebody else.
+    """
+    value = annotations.get(key)
+    if value is not None and value != owner:
+        raise Refused(
+            f'The hook {key} belongs to "{value}", not to "{owner}". Use a hook of another name, or ask its owner.',
+            owner=value,
+            annotation=key,
+        )
+    if present:
+        return {} if value is not None else {key: owner}
+    return {} if value is None else {key: None}
+
+
+def is_deleting(machine: Object) -> bool:
+    return bool(machine["metadata"].get("deletionTimestamp"))
+
+
+def kept_while_deleting(machine: Object, key: str) -> bool:
+    """Whether a hook is there that somebody still has to serve: to remove it would be to let the Machine go."""
+    return is_deleting(machine) and key in annotations_of(machine)
+
+
+def phase(machine: Object | None) -> str:
+    """How far the deletion of a Machine is, in Cluster API's own words."""
+    if machine is None:
+        return GONE
+    if not is_deleting(machine):
+        return NOT_DELETING
+    reason = str((_deleting(machine) or {}).get("reason"))
+    # The controller's word counts; "Deleting" and "InternalError" say nothing of where it is.
+    if reason in STAGES[2:]:
+        return reason
+    return max(["Deleting", *_begun(machine), *_old_stages(machine)], key=STAGES.index)
+
+
+def waits_at(machine: Object | None) -> str | None:
+    """The point at which the controller waits for hooks now; ``None`` where it does not."""
+    at = phase(machine)
+    return next((point for point in POINTS if _WAITS_AT[point] == at), None)
+
+
+def waits_for(machine: Object | None, point: str, key: str) -> bool:
+    """Whether the deletion waits at a point for this very hook.
+
+    The condition names the hooks that the controller saw: one that came later, while it was going on already, is not
+    among them.
+    """
+    if machine is None or waits_at(machine) != point or key not in annotations_of(machine):
+        return False
+    named = _named(machine)
+    return named is None or key in named
+
+
+def waiting_since(machine: Object | None) -> str | None:
+    """Since when the deletion waits where it waits; ``None`` where it does not wait for hooks."""
+    point = waits_at(machine)
+    if machine is None or point is None:
+        return None
+    known = _deletion(machine).get(_STARTED[point])
+    # The status follows the condition a moment later.
+    conditions = (_deleting(machine), _old_conditions(machine).get(_OLD_CONDITION[point]))
+    since = known or next((item.get("lastTransitionTime") for item in conditions if item), None)
+    return str(since) if since else None
+
+
+def is_past(machine: Object | None, point: str) -> bool:
+    """Whether the deletion has left a point behind, or gets there no more."""
+    return STAGES.index(phase(machine)) > STAGES.index(_WAITS_AT[point])
+
+
+def verdict(machine: Object | None, uid: str, point: str, key: str) -> str:
+    """What became of the wait for a deletion that is to wait for this hook; empty as long as that is open."""
+    if machine is None or machine["metadata"].get("uid") != uid:
+        return "gone"
+    if key not in annotations_of(machine):
+        return "removed"
+    if waits_for(machine, point, key):
+        return "waits"
+    return "past" if is_past(machine, point) else ""
+
+
+@dataclass(frozen=True)
+class Around:
+    """What decides, apart from the Machine itself, whether Cluster API waits for pre-drain hooks.
+
+    Attributes:
+        cluster_deleting: The Cluster is being deleted.
+        control_plane_deleting: So is the object that makes its control plane.
+        control_plane: Another Machine of the control plane stays, or the control plane is not made of Machines.
+    """
+
+    cluster_deleting: bool = False
+    control_plane_deleting: bool = False
+    control_plane: bool = True
+
+
+@dataclass(frozen=True)
+class WhyNot:
+    """Why a hook can't hold.
+
+    Attributes:
+        why: In one word, for machines.
+        text: In a sentence, for people.
+        final: It stays so.
+    """
+
+    why: str
+    text: str
+    final: bool
+
+
+def why_not(machine: Object, point: str, around: Around) -> WhyNot | None:
+    """Why the deletion of a Machine would not wait at a point; ``None`` where it would, or waits there now."""
+    at, name = phase(machine), machine["metadata"]["name"]
+    if waits_at(machine) == point:
+        return None
+    if is_past(machine, point):
+        return WhyNot("past", f"the deletion of Machine {name} has passed that point, it is at {at}", final=True)
+    if point == PRE_TERMINATE:
+        return None
+    skips = "Cluster API skips pre-drain hooks and the drain"
+    if around.cluster_deleting:
+        return WhyNot("cluster_deleting", f"Cluster {cluster_of(machine)} is being deleted, where {skips}", final=True)
+    if around.control_plane_deleting:
+        text = f"the control plane of Cluster {cluster_of(machine)} is being deleted, where {skips}"
+        return WhyNot("control_plane_deleting", text, final=True)
+    # What is being deleted already does not wait for it to change.
+    final = is_deleting(machine)
+    if node_of(machine) is None:
+        return WhyNot("no_node", f"Machine {name} has no Node (status.nodeRef), and without one {skips}", final=final)
+    if not around.control_plane:
+        text = f"Cluster {cluster_of(machine)} has no other control-plane Machine that stays, and without one {skips}"
+        return WhyNot("no_control_plane", text, final=final)
+    return None
+
+
+def node_of(machine: Object) -> str | None:
+    """The Node that a Machine is; ``None`` where it has none (yet)."""
+    name = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
+    return str(name) if name else None
+
+
+def cluster_of(machine: Object) -> str:
+    return str((machine.get("spec") or {}).get("clusterName") or "")
+
+
+def kept_by_template(machine: Object, key: str) -> bool:
+    """Whether the hook comes from the template that the Machine was made of: its controller writes it again."""
+    for entry in machine["metadata"].get("managedFields") or []:
+        fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:annotations") or {}
+        if entry.get("operation") == "Apply" and f"f:{key}" in fields:
+            return str(entry.get("manager") or "").startswith("capi-")
+    return False
+
+
+def _deletion(machine: Object) -> dict[str, Any]:
+    return (machine.get("status") or {}).get("deletion") or {}
+
+
+def _deleting(machine: Object) -> Object | None:
+    """The condition Deleting: v1beta2 has it among the conditions, v1beta1 apart from its own."""
+    older = (machine.get("status") or {}).get("v1beta2") or {}
+    return condition(machine, "Deleting") or condition({"status": older}, "Deleting")
+
+
+def _old_conditions(machine: Object) -> dict[str, Object]:
+    """The conditions of v1beta1, which v1beta2 keeps apart."""
+    status = machine.get("status") or {}
+    kept = ((status.get("deprecated") or {}).get("v1beta1") or {}).get("conditions")
+    return {item["type"]: item for item in kept or status.get("conditions") or []}
+
+
+def _old_stages(machine: Object) -> list[str]:
+    known = _old_conditions(machine)
+    status = {kind: (known.get(kind) or {}).get("status") for kind, _under_way, _done in _OLD_STAGES}
+    return [
+        done if status[kind] == "True" else under_way
+        for kind, under_way, done in _OLD_STAGES
+        if status[kind] in ("True", "False")
+    ]
+
+
+def _begun(machine: Object) -> list[str]:
+    times = _deletion(machine)
+    return [stage for name, stage in _TIMES if times.get(name)]
+
+
+def _named(machine: Object) -> set[str] | None:
+    """The hooks that the condition names; ``None`` where the API's version names none."""
+    message = str((_deleting(machine) or {}).get("message") or "")
+    found = re.search(r"\(hooks: ([^)]*)\)", message)
+    return set(found[1].split(",")) if found else None

@@ -1,0 +1,70 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the doctor tells a person to do, where it can't help. Words only."""
+
+from __future__ import annotations
+
+from .._api import node_rules
+from .._api.objects import Object
+from .._budget.ledger_rules import Slot
+
+
+def mend(node: Object) -> str:
+    """A node that is down."""
+    return (
+        f"{_down(node)} Bring it back, and start the rolling reboot or the doctor again. If it is gone for good, "
+        f"{_release(node_rules.name(node))}."
+    )
+
+
+def come_again(node: Object) -> str:
+    """A node that was released while it is down: its cordon is left."""
+    return f"{_down(node)} Run the doctor again when it is back."
+
+
+def look_at_failed(name: str, slot: Slot) -> str:
+    """A node that has failed and is Ready with its old boot ID."""
+    return (
+        f"Node {name} has failed ({slot.reason}). It is Ready, but was not rebooted since. See what is wrong with it, "
+        f"then reboot it, or {_release(name)}."
+    )
+
+
+def look_at_unhealthy(name: str, detail: str) -> str:
+    """A node whose check failed after its reboot."""
+    return (
+        f"Node {name} was rebooted, and failed its check ({detail}). See what is wrong with it; when it is well, "
+        f"{_release(name)}."
+    )
+
+
+def forget(name: str, slot: Slot) -> str:
+    """A node that has failed and is no more."""
+    return f"Node {name} has failed ({slot.reason}) and is no more. If it is gone for good, {_release(name)}."
+
+
+def give_back_slot(group: str, slot: Slot) -> str:
+    options = f"name={slot.node} group={group} operation={slot.operation} state=absent"
+    return _by_hand(f"The slot of node {slot.node} in group {group}", "reboot_slot", options)
+
+
+def give_back_opt_outs(name: str) -> str:
+    return _by_hand(f"The opt-outs of node {name}", "node_opt_outs", f"name={name} state=absent")
+
+
+def close_record(name: str, operation: str) -> str:
+    options = f"name={name} operation={operation} result=failed"
+    return _by_hand(f"The record of operation {operation} on node {name}", "node_operation", options)
+
+
+def _by_hand(what: str, module: str, options: str) -> str:
+    return f"{what} names no run. If nobody uses it: ansible localhost -m holdfast.kubernetes.{module} -a '{options}'"
+
+
+def _release(name: str) -> str:
+    return f"run the doctor again with -e doctor_release={name}"
+
+
+def _down(node: Object) -> str:
+    return f"Node {node_rules.name(node)} is down: {node_rules.not_ready_why(node)}."

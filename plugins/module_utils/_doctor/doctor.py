@@ -1,0 +1,262 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at everything of ours in a cluster, and clear what belongs to no live run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import replace
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused
+from .._api.names import CLAIM, CORDON, FAILOVER, NAMESPACE, OPERATION, OPT_OUTS
+from .._api.runner import Context, Params, Result
+from .._api.times import to_text
+from .._api.watch import retry_conflicts
+from .._budget import claim_rules, claims, ledger_rules, run_rules
+from .._budget import ledger_store as store
+from .._budget import runs as run_leases
+from .._budget.ledger_rules import Ledger
+from .._budget.operation_rules import end
+from .._drain import cordon
+from .._failover.taint_rules import taint_of
+from .._nodes import opt_outs
+from . import related_objects as elsewhere
+from . import report_rules
+from .picture_rules import Finding, Picture, Scope
+from .rules import ROLE_OWNER, abandoned, examine
+
+_MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER)
+
+
+def doctor(context: Context, params: Params) -> Result:
+    """Report, and with ``state: cleared`` clear what is stale."""
+    picture = elsewhere.seen(context, take_picture(context.cluster))
+    scope = _scope(context, params, picture)
+    findings = examine(replace(picture, scope=scope), release=params["release"])
+    stale = [finding for finding in findings if finding.stale]
+    clearing = _Clearing(context, params["release"])
+    if params["state"] == "cleared":
+        clearing.clear(stale)
+    left = [finding for finding in stale if finding not in clearing.cleared]
+    result = {
+        "changed": bool(clearing.cleared),
+        "findings": [{**finding.to_data(), "cleared": finding in clearing.cleared} for finding in findings],
+        "stale": len(stale),
+        "report": report_rules.lines(
+            findings, clearing.cleared, clearing=params["state"] == "cleared", check_mode=context.check_mode
+        ),
+        "diff": {
+            "before": {"stale": [finding.to_data() for finding in stale]},
+            "after": {"stale": [finding.to_data() for finding in left]},
+        },
+    }
+    if clearing.troubles:
+        raise Refused(
+            f"Not everything could be cleared: {' '.join(clearing.troubles)} What else was stale is cleared.", **result
+        )
+    return result
+
+
+def take_picture(cluster: Cluster, only: str = "") -> Picture:
+    """Nodes that bear a mark of ours or stand in a ledger (or ``only`` this one), all ledgers, all runs."""
+    ledgers = dict(store.all_ledgers(cluster))
+    if only:
+        node = cluster.find(paths.node(only))
+        nodes, names = {only: node} if node else {}, None
+    else:
+        wanted = {name for ledger in ledgers.values() for name in ledger.slots}
+        nodes, names = {}, set()
+        for node in cluster.items(paths.NODES):
+            name = node_rules.name(node)
+            names.add(name)
+            marked = any(mark in node_rules.annotations_of(node) for mark in _MARKS)
+            if name in wanted or marked or taint_of(node):
+                nodes[name] = node
+    runs = {run.id: run for run in run_leases.all_runs(cluster)}
+    return Picture(nodes, ledgers, runs, cluster.now(), names=names)
+
+
+def _scope(context: Context, params: Params, picture: Picture) -> Scope:
+    group, nodes = params.get("group") or "", params.get("nodes")
+    if nodes is not None:
+        return Scope(frozenset(nodes), group, operations=False)
+    if not group:
+        return Scope()
+    store.check_group(group)
+    ledger = picture.ledgers.get(group)
+    if ledger is None:
+        context.warn(f"There is no group {group}. Known are: {', '.join(sorted(picture.ledgers)) or 'none'}.")
+        return Scope(frozenset(), group)
+    # Before its first slot nobody has said which nodes they are.
+    selector = ledger.policy.selector if ledger.policy else None
+    members = context.cluster.items(paths.NODES, label_selector=selector) if selector is not None else ()
+    return Scope(frozenset({node_rules.name(node) for node in members} | set(ledger.slots)), group)
+
+
+class _Clearing:
+    """Clears what is stale, each node under a claim of our own, so that no run begins to work on it meanwhile.
+
+    A run may have come to life since the first look. So each thing is looked at again, directly before it goes.
+
+    Attributes:
+        cleared: What is gone now.
+        troubles: What could not be cleared, and why, in words.
+    """
+
+    def __init__(self, context: Context, release: Collection[str]) -> None:
+        self._context = context
+        self._cluster = context.cluster
+        self._release = release
+        self._me = f"doctor/{to_text(context.cluster.now())}"
+        self.cleared: set[Finding] = set()
+        self.troubles: list[str] = []
+
+    def clear(self, stale: list[Finding]) -> None:
+        try:
+            with run_leases.heartbeat(self._cluster, self._me, "doctor"):
+                for name in sorted({finding.node for finding in stale if finding.node}):
+                    self._clear_node(name, [finding for finding in stale if finding.node == name])
+                for finding in stale:
+                    if finding.kind == "operation":
+                        self._note(finding, self._end_operation(finding))
+                    elif finding.kind == "run":
+                        self._note(finding, self._end_run(finding))
+        finally:
+            run_leases.end(self._cluster, self._me)
+
+    def _note(self, finding: Finding, gone: bool) -> None:
+        if gone:
+            self.cleared.add(finding)
+
+    def _clear_node(self, name: str, stale: list[Finding]) -> None:
+        if not self._claim(name):
+            return
+        steps: dict[str, Callable[[Finding], bool]] = {
+            "cordon": self._uncordon,
+            "opt_outs": self._put_back,
+            # The claim of the dead run has passed to us, and goes when we are done with the node.
+            "claim": lambda finding: True,
+            "record": self._close_record,
+            "slot": self._release_slot,
+        }
+        try:
+            still = {finding.about for finding in self._look_again(name) if finding.stale}
+            for finding in stale:
+                if finding.kind == "claim" or finding.about in still:
+                    # What is on a Node goes with it.
+                    with suppress(NotFound):
+                        self._note(finding, steps[finding.kind](finding))
+        finally:
+            claims.give_back(self._cluster, name, run=self._me)
+
+    def _claim(self, name: str) -> bool:
+        """Whether the node is ours to clear: not where a run has come to life, but also where the Node is no more."""
+        try:
+            claims.take(self._cluster, name, run=self._me, operation="doctor", purpose="doctor", restart=True)
+        except claim_rules.Claimed:
+            return False
+        except NotFound:
+            return True
+        return True
+
+    def _look_again(self, name: str) -> list[Finding]:
+        """What is on one node now; that we work on it ourselves does not count."""
+        picture = take_picture(self._cluster, only=name)
+        others = {run.id: run for run in picture.runs.values() if run.id != self._me}
+        return examine(replace(picture, runs=others), release=self._release)
+
+    @property
+    def _claimant(self) -> str:
+        """Who has to have the claim, in check mode nobody: then it was not really taken."""
+        return "" if self._context.check_mode else self._me
+
+    def _uncordon(self, finding: Finding) -> bool:
+        cordon.give_back(self._cluster, finding.node, ROLE_OWNER, run=self._claimant)
+        return True
+
+    def _put_back(self, finding: Finding) -> bool:
+        try:
+            opt_outs.put_back(self._context, finding.node, run=self._claimant)
+        except HoldfastError as error:
+            # The management cluster is another one: what it does not let us do must not keep us from the rest.
+            self.troubles.append(f"The opt-outs of node {finding.node}: {error.message}")
+            return False
+        return True
+
+    def _close_record(self, finding: Finding) -> bool:
+        def attempt() -> bool:
+            node = claim_rules.ours(self._cluster.get(paths.node(finding.node)), self._claimant)
+            record = node_rules.record(node, OPERATION)
+            if not record or record.get("result") or record.get("id") != finding.operation:
+                return False
+            metadata = {
+                "resourceVersion": node["metadata"]["resourceVersion"],
+                "annotations": {OPERATION: json.dumps(abandoned(record), sort_keys=True)},
+            }
+            self._cluster.merge(paths.node(finding.node), {"metadata": metadata})
+            return True
+
+        return bool(retry_conflicts(attempt))
+
+    def _release_slot(self, finding: Finding) -> bool:
+        def release(ledger: Ledger) -> Ledger:
+            slot = ledger.slots.get(finding.node)
+            same = slot is not None and (slot.operation, slot.run) == (finding.operation, finding.run)
+            return ledger_rules.release(ledger, finding.node) if same else ledger
+
+        return self._change(finding.group, release)
+
+    def _end_operation(self, finding: Finding) -> bool:
+        # In check mode what is cleared is still there.
+        cleared = {item.node for item in self.cleared if item.kind == "slot" and item.group == finding.group}
+
+        def close(ledger: Ledger) -> Ledger:
+            live = run_leases.live_ids(self._cluster)
+            known = next((item for item in ledger.operations if item["id"] == finding.operation), None)
+            if known is None or live & set(known.get("runs", [])):
+                return ledger
+            if any(slot.operation == finding.operation for slot in ledger.slots.values() if slot.node not in cleared):
+                return ledger
+            ended = end(ledger, finding.operation, "", live, complete=True, now=self._cluster.now())
+            entry = {**ledger_rules.operation_entry(ended, finding.operation), "unfinished": False}
+            return ledger_rules.with_entry(ended, entry)
+
+        return self._change(finding.group, close)
+
+    def _change(self, group: str, change: Callable[[Ledger], Ledger]) -> bool:
+        """Change a ledger by compare-and-swap; whether it was to be changed."""
+
+        def attempt() -> bool:
+            config_map = store.load(self._cluster, group)
+            before = store.ledger_of(config_map)
+            after = change(before)
+            if after == before:
+                return False
+            store.store(self._cluster, group, config_map, after)
+            return True
+
+        return bool(retry_conflicts(attempt))
+
+    def _end_run(self, finding: Finding) -> bool:
+        """Take the Lease of a dead run away, unless it is renewed at this very moment."""
+        path = paths.lease(NAMESPACE, run_rules.lease_name(finding.run))
+        lease = self._cluster.find(path)
+        if lease is None:
+            return True
+        if run_rules.read(lease).alive(self._cluster.now()):
+            return False
+        seen = {key: lease["metadata"][key] for key in ("uid", "resourceVersion")}
+        try:
+            self._cluster.delete(path, {"preconditions": seen})
+        except NotFound:
+            return True
+        except ApiFailure as error:
+            if error.status != 409:
+                raise
+            return False
+        return True

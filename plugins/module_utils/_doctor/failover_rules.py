@@ -1,0 +1,149 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What failovers left: records, out-of-service taints on nodes that are back, keys that keep hosts off, lost volumes.
+
+Rules only. None of it is cleared: whether a machine is switched on, or its volumes are safe, is for a person to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .._api import node_rules
+from .._api.errors import Refused
+from .._api.objects import Object
+from .._failover import rules as failover_rules
+from .._failover.taint_rules import attachment, evidence_of, taint_of
+from .._fencing import host_rules as hosts
+from .._fencing.key_rules import Request
+from .picture_rules import Finding, Picture
+
+KINDS = ("failover", "taint", "key", "attachment")
+
+
+def examine(picture: Picture) -> Iterable[Finding]:
+    """Everything of these kinds."""
+    for name in picture.nodes:
+        yield from _on_node(picture, name)
+    yield from _keys(picture)
+    yield from _attachments(picture)
+
+
+def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
+    node = picture.nodes[name]
+    taint = taint_of(node)
+    try:
+        record = failover_rules.record_of(node)
+    except Refused as error:
+        record = None
+        yield Finding("failover", node=name, why="its record is broken", todo=error.message)
+    if record:
+        run, result = str(record.get("run") or ""), str(record.get("result") or "")
+        live = picture.alive(run)
+        yield Finding(
+            "failover",
+            node=name,
+            operation=str(record.get("id")),
+            since=str(record.get("since") or ""),
+            **picture.signs(run),
+            why=f"{result or 'in phase ' + str(record.get('phase'))}, operation {record.get('id')}",
+            todo="" if live else _go_on(name, result, str(record.get("phase"))),
+        )
+    if taint and node_rules.ready(node):
+        ours = evidence_of(node) is not None
+        yield Finding(
+            "taint",
+            node=name,
+            since=str(taint.get("timeAdded") or ""),
+            why=f"out-of-service ({taint.get('value') or ''}) on a node that is Ready: no pod stays there",
+            todo=(
+                _back(name)
+                if ours
+                else f"Node {name} is Ready, but has the taint {taint['key']}, not from us. Ask whoever put it there."
+            ),
+        )
+
+
+def _go_on(name: str, result: str, phase: str) -> str:
+    if phase in failover_rules.GOING_BACK:
+        return f"The recovery of node {name} was left halfway; its machine may be on. Go on with it: {_recover(name)}."
+    if result == failover_rules.MOVED:
+        return f"The workloads of node {name} have moved. When the machine is mended: {_recover(name)}."
+    return (
+        f"The failover of node {name} was left halfway. Start the playbook holdfast.kubernetes.failover again, which "
+        f"goes on with it; or, to give it up: {_recover(name)}."
+    )
+
+
+def _back(name: str) -> str:
+    return f"Node {name} is Ready, but out of service still. Put it back: {_recover(name)}."
+
+
+def _recover(name: str) -> str:
+    return f"ansible-playbook holdfast.kubernetes.recover -e failover_node={name}"
+
+
+def _keys(picture: Picture) -> Iterable[Finding]:
+    for host in picture.hosts:
+        for request in hosts.requests_of(host):
+            written = hosts.written_of(host, request.key) if request.key else None
+            if written is None:
+                continue
+            power = {True: "is on still", False: "is off", None: "may be off"}[hosts.powered_on(host)]
+            live = picture.alive(written.run)
+            full_name = hosts.full_name(host)
+            way_out = (
+                _recover(written.node) if _known(picture, written.node, host, request.key) else _remove(host, request)
+            )
+            yield Finding(
+                "key",
+                node=written.node,
+                since=written.since,
+                **picture.signs(written.run),
+                why=f"{request.annotation} keeps BareMetalHost {full_name} off, which {power}",
+                todo="" if live else f"BareMetalHost {full_name} stays off until our key is gone: {way_out}.",
+            )
+
+
+def _known(picture: Picture, node: str, host: Object, key: str) -> bool:
+    """Whether the playbook would find this key, by the record on the Node or by what is kept of its failover."""
+    wanted = (host["metadata"]["name"], host["metadata"]["namespace"], key)
+    kept = [picture.failovers[node]] if node in picture.failovers else []
+    try:
+        record = failover_rules.record_of(picture.nodes[node]) if node in picture.nodes else None
+    except Refused:
+        record = None
+    # The one on the Node counts where there is one.
+    return any(
+        (facts.get("host"), facts.get("namespace"), facts.get("key")) == wanted
+        for facts in ([record["facts"]] if record else kept)
+    )
+
+
+def _remove(host: Object, request: Request) -> str:
+    where = f"bare_metal_host={host['metadata']['name']} namespace={host['metadata']['namespace']}"
+    return (
+        "no failover that is known has it, so see whose machine it is, then ansible localhost -m "
+        f"holdfast.kubernetes.reboot_annotation -a 'state=absent {where} key={request.key}'"
+    )
+
+
+def _attachments(picture: Picture) -> Iterable[Finding]:
+    if picture.names is None:
+        return
+    for item in picture.attachments:
+        name = item["spec"]["nodeName"]
+        if name in picture.names:
+            continue
+        found = attachment(item)
+        yield Finding(
+            "attachment",
+            node=name,
+            since=str(item["metadata"].get("creationTimestamp") or ""),
+            why=f"VolumeAttachment {found.name} (volume {found.volume}) is of a node that is no more; {found.reason}",
+            todo=(
+                f"Volume {found.volume} is still attached to {name}, which is no Node any more. See that the machine "
+                f"is off, then that {found.attacher} detaches it."
+            ),
+        )

@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Machines whose deletion waits for one of our hooks, with work that somebody has begun and not brought to its end.
+
+Rules only. None of it is cleared: the next run goes on with what is on record, and a hook that went with its work
+undone would let the Machine go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .._api import node_rules
+from .._api.names import MACHINE_GUARD
+from .._api.objects import Object
+from .._capi.rules import POINTS, is_deleting, key_of, node_of, waiting_since, waits_for
+from .._guard import rules as guard
+from .picture_rules import Finding, Picture
+
+KIND = "machine"
+
+
+def is_marked(machine: Object) -> bool:
+    """Whether a Machine is one to look at."""
+    return is_deleting(machine) and MACHINE_GUARD in node_rules.annotations_of(machine)
+
+
+def examine(picture: Picture) -> Iterable[Finding]:
+    """Everything of this kind."""
+    for machine in picture.machines:
+        for hook in node_rules.record(machine, MACHINE_GUARD) or {}:
+            yield from _at_hook(picture, machine, hook)
+
+
+def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
+    record = guard.record_of(machine, hook)
+    point = next((found for found in POINTS if waits_for(machine, found, key_of(found, hook))), None)
+    if record is None or point is None:
+        return
+    run, metadata = str(record["run"]), machine["metadata"]
+    name = f"{metadata['namespace']}/{metadata['name']}"
+    # What is on record may be of the point before, where the run ended.
+    begun = record["point"] == point
+    failed = begun and record["result"] == guard.FAILED
+    state = f"in phase {record['phase']}" if begun else "there was not begun"
+    if failed:
+        state = f"failed ({record.get('detail') or 'no reason given'})"
+    alive = picture.works.get(run, False)
+    yield Finding(
+        KIND,
+        node=node_of(machine) or "",
+        operation=name,
+        since=record["since"] if begun else waiting_since(machine) or record["since"],
+        **{**picture.signs(run), "alive": alive},
+        why=f"Machine {name} waits at {point} for hook {hook}; its work {state}",
+        todo="" if alive else _go_on(name, hook, failed=failed),
+    )
+
+
+def _go_on(name: str, hook: str, *, failed: bool) -> str:
+    mended = "Mend what its work failed at, and start" if failed else "Nobody works on it. Start"
+    return f"The deletion of Machine {name} waits for hook {hook}. {mended} guard_machine again, which goes on with it."

@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the doctor looks for beside Nodes and ledgers: hosts, volumes and Machines, perhaps in another cluster.
+
+Rights to see those are not needed for the rest: without them it warns, and goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from .._api import paths
+from .._api.errors import ApiFailure, HoldfastError, NotFound
+from .._api.objects import Object
+from .._api.runner import Context
+from .._budget import runs as run_leases
+from .._capi import find as capi
+from .._failover import audit, audit_rules
+from .._fencing import find_host
+from . import machine_rules
+from .picture_rules import Picture
+
+
+def seen(context: Context, picture: Picture) -> Picture:
+    """The picture, with all of that."""
+    return _with_machines(context, _with_failovers(context, picture))
+
+
+def _with_failovers(context: Context, picture: Picture) -> Picture:
+    """What failovers may have left."""
+    hosts: list[Object] = []
+    attachments: list[Object] = []
+    try:
+        attachments = list(context.cluster.items(paths.VOLUME_ATTACHMENTS))
+    except ApiFailure as error:
+        context.warn(f"Volumes of nodes that are no more were not looked for: {error.message}")
+    # A Node may have been made between the two lists.
+    wanted = {item["spec"]["nodeName"] for item in attachments} - set(picture.names or ())
+    younger = {name for name in wanted if context.cluster.find(paths.node(name))}
+    try:
+        hosts = find_host.listed(context.management)
+    except HoldfastError as error:
+        context.warn(f"Keys that keep BareMetalHosts off were not looked for: {error.message}")
+    return replace(
+        picture,
+        names={*(picture.names or ()), *younger},
+        hosts=hosts,
+        attachments=attachments,
+        failovers=audit_rules.unfinished_of(audit.read(context.cluster)),
+    )
+
+
+def _with_machines(context: Context, picture: Picture) -> Picture:
+    """The Machines that runs of ours have worked on."""
+    management = context.management
+    try:
+        found = management.items(capi.machines_path(management, None))
+        machines = [item for item in found if machine_rules.is_marked(item)]
+        runs, now = run_leases.all_runs(management) if machines else [], management.now()
+    except NotFound:
+        return picture
+    except HoldfastError as error:
+        context.warn(f"Machines that wait for our hooks were not looked for: {error.message}")
+        return picture
+    return replace(picture, machines=machines, works={run.id: run.alive(now) for run in runs})

@@ -1,0 +1,241 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of ours stands in a cluster, whose it is, and what of it belongs to no live run.
+
+Rules only: objects as they are go in, findings come out, in the order in which they are safe to clear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._api import node_rules
+from .._api.names import CORDON, KEEP_CORDONED, OPERATION
+from .._api.objects import Object
+from .._budget.claim_rules import claim_of
+from .._budget.ledger_rules import FAILED, Slot
+from .._nodes import optout_rules
+from . import advice_rules as todo
+from . import failover_rules as failovers
+from . import machine_rules as machines
+from .picture_rules import Finding, Picture, Scope
+
+ROLE_OWNER = "rolling_reboot"
+ORDER = ("cordon", "opt_outs", "claim", "record", "slot", "operation", *failovers.KINDS, machines.KIND, "run")
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """Whether a thing may be cleared and, where not although no live run has it, why not and what to do."""
+
+    stale: bool = False
+    why: str = ""
+    todo: str = ""
+
+    def on(self, what: str) -> dict[str, Any]:
+        """As fields of a finding about ``what``."""
+        return {
+            "stale": self.stale,
+            "why": f"{what}; stays because {self.why}" if self.why else what,
+            "todo": self.todo,
+        }
+
+
+_STALE, _LIVE = _Verdict(stale=True), _Verdict()
+_NOT_READY = "its node is not Ready"
+_ABANDONED = "abandoned in phase"
+
+
+def examine(picture: Picture, *, release: Collection[str] = ()) -> list[Finding]:
+    """Everything of ours that the picture's scope has, in the order in which it is safe to clear.
+
+    Args:
+        picture: The cluster.
+        release: Nodes that a person has decided to release although they have not come back.
+    """
+    found = [
+        *(finding for name in picture.nodes for finding in _on_node(picture, name, release)),
+        *(finding for group in picture.ledgers for finding in _in_ledger(picture, group, release)),
+        *failovers.examine(picture),
+        *machines.examine(picture),
+    ]
+    within = [finding for finding in found if picture.scope.has(finding)]
+    stays = [finding for finding in found if not finding.stale or not picture.scope.has(finding)]
+    runs = _runs(picture, _named(picture, within), _named(picture, stays))
+    return sorted([*within, *runs], key=lambda finding: (ORDER.index(finding.kind), *finding.about[1:]))
+
+
+def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[Finding]:
+    node = picture.nodes[name]
+    busy, left = picture.worked_on(name), _left_alone(picture, name, release)
+    cordon, record = node_rules.record(node, CORDON), node_rules.record(node, OPERATION)
+    opt_outs, claim = optout_rules.record_of(node), claim_of(node)
+    if cordon:
+        ours = cordon.get("owner") == ROLE_OWNER
+        signs = {**picture.signs(picture.worker(name)), "alive": busy} if ours else {"holder": str(cordon.get("owner"))}
+        verdict = _LIVE if ours and busy else _cordon(picture, node, left, ours=ours)
+        since = str(cordon.get("since") or "")
+        yield Finding("cordon", node=name, since=since, **signs, **verdict.on(_cordoned(node, cordon)))
+    if opt_outs:
+        alive = busy or picture.alive(opt_outs.run)
+        verdict = left or (_STALE if opt_outs.run else _unknown(todo.give_back_opt_outs(name)))
+        yield Finding(
+            "opt_outs",
+            node=name,
+            since=opt_outs.since,
+            **{**picture.signs(opt_outs.run), "alive": alive},
+            **(_LIVE if alive else verdict).on(opt_outs.words()),
+        )
+    if claim:
+        verdict = _LIVE if picture.alive(claim.run) else left or _STALE
+        yield Finding(
+            "claim",
+            node=name,
+            operation=claim.operation,
+            since=claim.since,
+            **picture.signs(claim.run),
+            **verdict.on(f"for {claim.purpose}, operation {claim.operation}"),
+        )
+    if record and not record.get("result"):
+        run, operation = str(record.get("run") or ""), str(record.get("id"))
+        verdict = left or (_STALE if run else _unknown(todo.close_record(name, operation)))
+        yield Finding(
+            "record",
+            node=name,
+            operation=operation,
+            since=str(record.get("since") or ""),
+            **picture.signs(run),
+            **(_LIVE if busy else verdict).on(f"in phase {record.get('phase')} of operation {operation}"),
+        )
+
+
+def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdict | None:
+    """Why nothing on a node goes, whoever left it; ``None`` where it may.
+
+    On a node that is down, opt-outs keep its Machine from being replaced, the slot stands for it in the budget, and
+    the record lets a run that goes on know that it was rebooted already.
+    """
+    if name in release:
+        return None
+    node, slot = picture.nodes.get(name), picture.failed(name)
+    if node is None:
+        return _Verdict(why="its node has failed and is no more", todo=todo.forget(name, slot)) if slot else None
+    if not node_rules.ready(node):
+        return _Verdict(why=_NOT_READY, todo=todo.mend(node))
+    if slot is not None:
+        return _Verdict(why="its node has failed", todo=todo.look_at_failed(name, slot))
+    record = node_rules.record(node, OPERATION) or {}
+    detail = str(record.get("detail"))
+    if record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED):
+        return _Verdict(why="its node has failed its check", todo=todo.look_at_unhealthy(name, detail))
+    return None
+
+
+def abandoned(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of an operation on a node, closed by the doctor."""
+    return {**record, "result": "failed", "detail": f"{_ABANDONED} {record.get('phase')}"}
+
+
+def _unknown(advice: str) -> _Verdict:
+    return _Verdict(why="it names no run, so nobody can tell whether it is in use", todo=advice)
+
+
+def _cordoned(node: Object, cordon: dict[str, Any]) -> str:
+    what = f"cordoned by {cordon.get('owner')} ({cordon.get('reason') or 'no reason given'})"
+    if cordon.get("owner") != ROLE_OWNER:
+        return what
+    if cordon.get("unschedulable_before"):
+        return f"{what}; the node was cordoned before, and will be after"
+    if KEEP_CORDONED in node_rules.annotations_of(node):
+        return f"{what}; the node is to be kept cordoned ({KEEP_CORDONED})"
+    return what
+
+
+def _cordon(picture: Picture, node: Object, left: _Verdict | None, *, ours: bool) -> _Verdict:
+    """Whether a cordon may be undone on a node that no live run works on."""
+    if not ours:
+        return _Verdict(why="another owner's cordon is theirs to undo")
+    if left:
+        return left
+    if not node_rules.ready(node):
+        return _Verdict(why=_NOT_READY, todo=todo.come_again(node))
+    if any(slot.run == "" and slot.state != FAILED for slot in picture.slots(node_rules.name(node))):
+        return _Verdict(why="its node has a slot that names no run")
+    return _STALE
+
+
+def _in_ledger(picture: Picture, group: str, release: Collection[str]) -> Iterable[Finding]:
+    ledger = picture.ledgers[group]
+    staying = set()
+    for name, slot in ledger.slots.items():
+        verdict = _slot(picture, slot, group, release)
+        if not verdict.stale:
+            staying.add(slot.operation)
+        what = f"failed ({slot.reason})" if slot.state == FAILED else slot.state
+        yield Finding(
+            "slot",
+            node=name,
+            group=group,
+            operation=slot.operation,
+            since=slot.since,
+            **picture.signs(slot.run),
+            **verdict.on(f"{what}, group {group}, operation {slot.operation}"),
+        )
+    for entry in ledger.operations:
+        operation, runs = str(entry["id"]), list(entry.get("runs", []))
+        dead = [run for run in runs if not picture.alive(run)]
+        if not dead and not entry.get("unfinished"):
+            continue
+        live = len(dead) < len(runs)
+        verdict = _LIVE if live else _STALE
+        if not live and operation in staying:
+            verdict = _Verdict(why="one of its slots does")
+        yield Finding(
+            "operation",
+            group=group,
+            operation=operation,
+            since=str(entry.get("seen") or ""),
+            **{**picture.signs(picture.last_of(runs)), "alive": live},
+            **verdict.on(
+                f"{operation} of group {group}, left by {', '.join(dead) or 'a run that ended before all was done'}"
+            ),
+        )
+
+
+def _slot(picture: Picture, slot: Slot, group: str, release: Collection[str]) -> _Verdict:
+    name = slot.node
+    if picture.claimed(name):
+        return _LIVE
+    if slot.state == FAILED:
+        return (_left_alone(picture, name, release) if picture.failed(name) else None) or _STALE
+    if picture.alive(slot.run):
+        return _LIVE
+    if not slot.run:
+        return _unknown(todo.give_back_slot(group, slot))
+    return _left_alone(picture, name, release) or _STALE
+
+
+def _named(picture: Picture, findings: Iterable[Finding]) -> set[str]:
+    """The runs that findings name. Whose a cordon is follows from the others."""
+    named: set[str] = set()
+    for finding in findings:
+        if finding.kind != "cordon":
+            named.add(finding.run)
+        if finding.kind == "operation":
+            entries = picture.ledgers[finding.group].operations
+            named.update(run for entry in entries if entry["id"] == finding.operation for run in entry.get("runs", []))
+    return named
+
+
+def _runs(picture: Picture, within: Collection[str], stays: Collection[str]) -> Iterable[Finding]:
+    """The runs; with a scope those that something in it names. A dead one goes when nothing that stays names it."""
+    for run in picture.runs.values():
+        if picture.scope != Scope() and run.id not in within:
+            continue
+        verdict = _LIVE if run.alive(picture.now) else _STALE
+        if verdict.stale and run.id in stays:
+            verdict = _Verdict(why="something that it left does")
+        yield Finding("run", since=run.began, **picture.signs(run.id), **verdict.on(run.holder or "ended"))

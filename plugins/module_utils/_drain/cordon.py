@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cordon with an owner: who cordoned a node, why, and what was before."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import Refused
+from .._api.names import CORDON, KEEP_CORDONED
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.times import to_text
+from .._api.watch import retry_conflicts
+from .._budget import claim_rules
+from .._shared.bounds import cut
+from .cordon_rules import OWNER, owner_of, shown, why_it_stays
+
+
+def cordon(context: Context, params: Params) -> Result:
+    """Cordon a node in somebody's name, or undo just that."""
+    owner, run = params.get("owner") or OWNER, params.get("run") or ""
+    if params["state"] == "cordoned":
+        before, after = take(
+            context.cluster, params["name"], owner, params.get("reason") or "", force=params["force"], run=run
+        )
+    else:
+        before, after = give_back(context.cluster, params["name"], owner, force=params["force"], run=run)
+        if node_rules.unschedulable(after):
+            context.warn(f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}.")
+    return {
+        "changed": before is not after,
+        "unschedulable": node_rules.unschedulable(after),
+        "owner": owner_of(after),
+        "diff": {"before": shown(before), "after": shown(after)},
+    }
+
+
+def take(
+    cluster: Cluster, name: str, owner: str, reason: str, *, force: bool = False, run: str = ""
+) -> tuple[Object, Object]:
+    """Cordon and record it; returns the Node before and after (the same object where nothing changed).
+
+    Raises:
+        NotFound: There is no such Node.
+        ClaimLost: ``run`` has no claim on it any more.
+        Refused: Another owner of ours has cordoned it, and ``force`` is not set.
+    """
+
+    def attempt() -> tuple[Object, Object]:
+        node = claim_rules.ours(read_node(cluster, name), run)
+        record = node_rules.record(node, CORDON)
+        if record and record.get("owner") != owner and not force:
+            raise Refused(
+                f"Node {name} was cordoned by {record.get('owner')} since {record.get('since')} "
+                f"({record.get('reason') or 'no reason given'}), not by {owner}. Wait until it is given back, use the "
+                "same owner, or set force to take it over.",
+                node=name,
+                owner=record.get("owner"),
+                since=record.get("since"),
+            )
+        wanted = _record(cluster, node, record, owner, reason)
+        if wanted == record and node_rules.unschedulable(node):
+            return node, node
+        return node, _write(cluster, node, unschedulable=True, record=wanted)
+
+    pair: tuple[Object, Object] = retry_conflicts(attempt)
+    return pair
+
+
+def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False, run: str = "") -> tuple[Object, Object]:
+    """Undo our own cordon: drop the record, and make the node schedulable unless it was cordoned before.
+
+    A cordon of somebody else, and a node annotated ``holdfast.dev/keep-cordoned``, stay as they are. ``force`` undoes
+    whoever's cordon it is.
+    """
+
+    def attempt() -> tuple[Object, Object]:
+        node = claim_rules.ours(read_node(cluster, name), run)
+        record = node_rules.record(node, CORDON)
+        if force:
+            if record is None and not node_rules.unschedulable(node):
+                return node, node
+            return node, _write(cluster, node, unschedulable=False, record=None)
+        if record is None or record.get("owner") != owner:
+            return node, node
+        keep = bool(record.get("unschedulable_before")) or KEEP_CORDONED in node_rules.annotations_of(node)
+        return node, _write(cluster, node, unschedulable=keep and node_rules.unschedulable(node), record=None)
+
+    pair: tuple[Object, Object] = retry_conflicts(attempt)
+    return pair
+
+
+def _record(cluster: Cluster, node: Object, record: dict[str, Any] | None, owner: str, reason: str) -> dict[str, Any]:
+    if record and record.get("owner") == owner:
+        # Uncordoned meanwhile: whoever had cordoned it before us does not want it so any more.
+        before = bool(record.get("unschedulable_before")) and node_rules.unschedulable(node)
+        return {**record, "reason": cut(reason) or record.get("reason", ""), "unschedulable_before": before}
+    before = node_rules.unschedulable(node) and bool(record is None or record.get("unschedulable_before"))
+    return {
+        "owner": owner,
+        "reason": cut(reason),
+        "since": to_text(cluster.now()),
+        "unschedulable_before": before,
+    }
+
+
+def _write(cluster: Cluster, node: Object, *, unschedulable: bool, record: dict[str, Any] | None) -> Object:
+    return cluster.merge(
+        paths.node(node_rules.name(node)),
+        {
+            "metadata": {
+                "resourceVersion": node["metadata"]["resourceVersion"],
+                "annotations": {CORDON: json.dumps(record, sort_keys=True) if record else None},
+            },
+            "spec": {"unschedulable": True if unschedulable else None},
+        },
+    )

@@ -1,0 +1,36 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about a cordon with an owner: who cordoned a node, and why it stays cordoned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._api import node_rules
+from .._api.names import CORDON, KEEP_CORDONED
+from .._api.objects import Object
+
+OWNER = "holdfast"
+
+
+def owner_of(node: Object) -> str | None:
+    """Who of ours cordoned the node; ``None`` where nobody of ours did."""
+    record = node_rules.record(node, CORDON) or {}
+    return str(record["owner"]) if record.get("owner") else None
+
+
+def why_it_stays(node: Object, owner: str) -> str:
+    """Why ``uncordoned`` leaves this node cordoned."""
+    record = node_rules.record(node, CORDON)
+    if record is None:
+        return "somebody else cordoned it, and only their own cordon is theirs to undo (force overrides)"
+    if record.get("owner") != owner:
+        return f"{record.get('owner')} cordoned it, not {owner} (force overrides)"
+    if KEEP_CORDONED in node_rules.annotations_of(node):
+        return f"it is annotated {KEEP_CORDONED}"
+    return "it was cordoned before we came"
+
+
+def shown(node: Object) -> dict[str, Any]:
+    return {"unschedulable": node_rules.unschedulable(node), "cordon": node_rules.record(node, CORDON)}

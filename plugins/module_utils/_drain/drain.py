@@ -1,0 +1,381 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The drain: cordon, evict in parallel as budgets allow, wait for pods and volumes to be gone."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import ApiFailure, HoldfastError, InvalidInput, NotFound, Refused, TimedOut, Unreachable
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.watch import Changed, Deadline, Follower, Listed
+from .._budget import claim_rules, runs
+from . import cordon, cordon_rules
+from .rules import (
+    LATER,
+    NEVER,
+    Budget,
+    Options,
+    Plan,
+    Pod,
+    node_verdict,
+    plan,
+    read_budget,
+    read_pod,
+)
+from .state_rules import Drain
+from .volumes import persistent_volumes, wait_until_detached
+
+_PARALLEL = 16
+_LOOK_AGAIN = 10.0
+_BY_BUDGET = "DisruptionBudget"
+# Refusals on account of a budget that are not told by 429, in the API server's own words.
+_BUDGET_TROUBLE = ("more than one poddisruptionbudget", "disruptions allowed is negative", "disruptedpods map too big")
+
+Event = Callable[[Drain], None]
+
+
+def drain(context: Context, params: Params) -> Result:
+    """Drain one node; see the module of the same name."""
+    _check(params)
+    cluster, name = context.cluster, params["name"]
+    deadline = Deadline(params["timeout"])
+    node = read_node(cluster, name)
+    options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
+    pods = pods_on(cluster, name, params.get("pod_selector"))
+    first = plan(pods, options)
+    budgets = list(budgets_of(cluster))
+    _refuse(name, first, budgets, disable_eviction=params["disable_eviction"])
+    owner = params.get("owner") or cordon_rules.OWNER
+    run = params.get("run") or ""
+    before, after = cordon.take(cluster, name, owner, params.get("reason") or "drain", run=run)
+    work = _DrainRun(context, params, deadline, first)
+    try:
+        with runs.heartbeat(cluster, run):
+            outcome = work.rehearse(budgets) if context.check_mode else work.run()
+    except HoldfastError as error:
+        if params["uncordon_on_failure"]:
+            after = cordon.give_back(cluster, name, owner, run=run)[1]
+        error.fields.update(
+            changed=before is not after or bool(error.fields.get("evicted")),
+            unschedulable=node_rules.unschedulable(after),
+        )
+        raise
+    left = len(outcome["evicted"])
+    return {
+        "changed": before is not after or left > 0,
+        **outcome,
+        "diff": {
+            "before": {**cordon_rules.shown(node), "pods": sorted(pod.full_name for pod in first.evict + first.wait)},
+            "after": {**cordon_rules.shown(after), "pods": []},
+        },
+    }
+
+
+def pods_on(cluster: Cluster, node: str, label_selector: str | None = None) -> list[Pod]:
+    """The pods bound to a node."""
+    items = cluster.items(paths.PODS, field_selector=f"spec.nodeName={node}", label_selector=label_selector or "")
+    return [read_pod(item) for item in items]
+
+
+def budgets_of(cluster: Cluster) -> list[Budget]:
+    """All PodDisruptionBudgets of the cluster."""
+    return [read_budget(item) for item in cluster.items(paths.BUDGETS)]
+
+
+def _check(params: Params) -> None:
+    if params["timeout"] <= 0:
+        raise InvalidInput(f"timeout must be positive, it is {params['timeout']}. Without a deadline a drain may hang.")
+    grace = params.get("grace_period")
+    if grace is not None and grace < 0:
+        raise InvalidInput(f"grace_period must not be negative, it is {grace}. Leave it out for the pods' own.")
+
+
+def _refuse(name: str, first: Plan, budgets: list[Budget], *, disable_eviction: bool) -> None:
+    if first.refused:
+        blocked = [pod.ref(reason=why, pdb=None, verdict=NEVER) for pod, why in first.refused]
+        raise Refused(
+            f"Node {name} was not drained and nothing was changed: {_sentence(blocked)}.", blocked=blocked, evicted=[]
+        )
+    if disable_eviction:
+        return
+    blockers = node_verdict(first, budgets)[1]
+    never = [blocker for blocker in blockers if blocker["verdict"] == NEVER]
+    if never and len(never) == len(first.evict) and not first.wait:
+        raise Refused(_never_message(name, never, cordoned=False), blocked=never, evicted=[])
+
+
+class _DrainRun:
+    """One drain at work: follows pods and budgets, sends evictions, keeps the state."""
+
+    def __init__(self, context: Context, params: Params, deadline: Deadline, first: Plan) -> None:
+        self._cluster = context.cluster
+        self._warn = context.warn
+        self._params = params
+        self._name: str = params["name"]
+        self._deadline = deadline
+        self._first = first
+        self._requests = self._cluster.requests
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._followers: list[Follower] = []
+        self._pool = ThreadPoolExecutor(max_workers=_PARALLEL)
+        self._named: set[str] = set()
+        self._looked = time.monotonic()
+        options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
+        self.state = Drain(options, time.monotonic())
+
+    def run(self) -> Result:
+        """Evict everything that has to go and wait until it is gone, volumes included."""
+        volumes: set[str] = set()
+        if self._params["wait_for_volumes"]:
+            staying = [pod for pod, _why in self._first.skipped]
+            volumes = persistent_volumes(self._cluster, self._first.evict + self._first.wait, staying)
+        try:
+            self._follow(paths.PODS, self._on_pods, self._on_pod, read_pod, self._pod_selectors())
+            if not self._params["disable_eviction"]:
+                self._follow(paths.BUDGETS, self._on_budgets, self._on_budget, read_budget, {})
+            self._loop()
+        finally:
+            for follower in self._followers:
+                follower.stop()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+        left = wait_until_detached(self._cluster, self._name, volumes, self._deadline)
+        if left:
+            raise self._volumes_left(left)
+        return self._outcome()
+
+    def rehearse(self, budgets: list[Budget]) -> Result:
+        """What would happen: every eviction is sent as a server-side dry run."""
+        self.state.all_budgets(budgets)
+        self.state.saw_all(self._first.evict + self._first.wait + [skipped[0] for skipped in self._first.skipped], 0.0)
+        blockers = node_verdict(self._first, [] if self._params["disable_eviction"] else budgets)[1]
+        for pod in self._first.evict:
+            self._send(pod)(self.state)
+        outcome = self._outcome()
+        denied = self.state.denied()
+        if denied:
+            raise Refused(_never_message(self._name, denied, cordoned=False), **outcome, blocked=denied)
+        never = self.state.never_now()
+        going = [pod for pod in self._first.evict if pod.uid not in never]
+        outcome["evicted"] = [pod.ref(uid=pod.uid, seconds=0.0) for pod in going]
+        return {**outcome, "blocked": blockers}
+
+    # -- following ----------------------------------------------------------------------------------------------------
+
+    def _pod_selectors(self) -> dict[str, str]:
+        return {
+            "field_selector": f"spec.nodeName={self._name}",
+            "label_selector": self._params.get("pod_selector") or "",
+        }
+
+    def _follow(
+        self,
+        path: str,
+        on_list: Callable[[list[Any]], Event],
+        on_change: Callable[[Any, bool], Event],
+        keep: Callable[[Object], Any],
+        selectors: dict[str, str],
+    ) -> None:
+        follower = Follower(self._cluster, path, self._deadline, keep=keep, **selectors)
+        self._followers.append(follower)
+        first = threading.Event()
+
+        def follow() -> None:
+            try:
+                for news in follower:
+                    if isinstance(news, Listed):
+                        self._events.put(on_list(news.items))
+                        first.set()
+                    elif isinstance(news, Changed):
+                        self._events.put(on_change(news.object, news.deleted))
+            except HoldfastError as error:
+                self._events.put(_raising(error))
+            finally:
+                first.set()
+
+        threading.Thread(target=follow, daemon=True, name=f"follow {path}").start()
+        first.wait(self._deadline.left)
+
+    def _on_pods(self, pods: list[Pod]) -> Event:
+        return lambda state: state.saw_all(pods, time.monotonic())
+
+    def _on_pod(self, pod: Pod, deleted: bool) -> Event:
+        if deleted:
+            return lambda state: state.left(pod.uid, time.monotonic())
+        return lambda state: state.saw(pod, time.monotonic())
+
+    def _on_budgets(self, budgets: list[Budget]) -> Event:
+        return lambda state: state.all_budgets(budgets)
+
+    def _on_budget(self, budget: Budget, deleted: bool) -> Event:
+        if deleted:
+            return lambda state: state.budget_gone(budget.namespace, budget.name)
+        return lambda state: state.budget(budget)
+
+    # -- evicting -----------------------------------------------------------------------------------------------------
+
+    def _loop(self) -> None:
+        self._take_events(block=False)
+        while not self.state.done:
+            now = time.monotonic()
+            if self._deadline.passed:
+                if not self.state.entries:
+                    return
+                raise self._timed_out()
+            if self.state.hopeless(now):
+                blocked = self.state.blocked()
+                raise Refused(_never_message(self._name, blocked, cordoned=True), **self._outcome(), blocked=blocked)
+            chosen = self.state.next_evictions(now)
+            if chosen:
+                self._keep_to_our_claim(now)
+            for pod in chosen:
+                self._pool.submit(self._send_and_tell, pod)
+            self._name_the_hopeless()
+            self._take_events(block=not self.state.done)
+
+    def _keep_to_our_claim(self, now: float) -> None:
+        """A run that was paused for long may have lost its claim meanwhile."""
+        run = self._params.get("run") or ""
+        if run and now - self._looked > _LOOK_AGAIN:
+            claim_rules.ours(read_node(self._cluster, self._name), run)
+        self._looked = now
+
+    def _take_events(self, *, block: bool) -> None:
+        """Apply what has come; with ``block`` wait for the first, for the next thing due or for the deadline."""
+        try:
+            if block:
+                due = min(self.state.wake_at() - time.monotonic(), self._deadline.left)
+                self._events.get(timeout=max(0.0, due) if due < float("inf") else None)(self.state)
+            while True:
+                self._events.get_nowait()(self.state)
+        except queue.Empty:
+            return
+
+    def _name_the_hopeless(self) -> None:
+        never = {uid: item for uid, item in self.state.never_now().items() if uid not in self._named}
+        if never:
+            self._named.update(never)
+            self._warn(
+                f"Node {self._name}: {_sentence(list(never.values()))}. Waiting for the other pods before giving up on "
+                "these."
+            )
+
+    def _send_and_tell(self, pod: Pod) -> None:
+        self._events.put(self._send(pod))
+
+    def _send(self, pod: Pod) -> Event:
+        """Ask the API to remove one pod; the answer comes back as an event.
+
+        What is refused is asked again by the rules of the drain: here 429 is the answer of a budget.
+        """
+        options: Object = {"preconditions": {"uid": pod.uid}}
+        if self._params.get("grace_period") is not None:
+            options["gracePeriodSeconds"] = self._params["grace_period"]
+        try:
+            if self._params["disable_eviction"]:
+                body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+                self._cluster.delete(paths.pod(pod.namespace, pod.name), body, patient=False)
+            else:
+                body = {
+                    "apiVersion": "policy/v1",
+                    "kind": "Eviction",
+                    "metadata": {"name": pod.name, "namespace": pod.namespace},
+                    "deleteOptions": options,
+                }
+                self._cluster.create(paths.eviction(pod.namespace, pod.name), body, patient=False)
+        except NotFound:
+            return lambda state: state.missing(pod.uid, time.monotonic())
+        except ApiFailure as error:
+            return _refusal(pod, error)
+        except Unreachable as error:
+            message = error.message
+            return lambda state: state.refused(pod.uid, time.monotonic(), message, retry_after=None, by_budget=False)
+        return lambda state: state.accepted(pod.uid, time.monotonic())
+
+    # -- telling ------------------------------------------------------------------------------------------------------
+
+    def _outcome(self) -> Result:
+        return {
+            "evicted": [gone.pod.ref(uid=gone.pod.uid, seconds=round(gone.seconds, 3)) for gone in self.state.gone],
+            "left": [pod.ref(uid=pod.uid, reason=why) for pod, why in self.state.skipped.values()],
+            "requests": self._cluster.requests - self._requests,
+            "duration": round(self._deadline.elapsed, 3),
+        }
+
+    def _timed_out(self) -> TimedOut:
+        blocked = self.state.blocked()
+        return TimedOut(
+            f"Node {self._name} was not drained within {self._params['timeout']} s: {_sentence(blocked)}. "
+            "Mend what blocks these pods or raise timeout, then run it again: it goes on where it stopped.",
+            **self._outcome(),
+            blocked=blocked,
+        )
+
+    def _volumes_left(self, left: dict[str, str]) -> TimedOut:
+        blocked = [
+            {
+                "namespace": None,
+                "name": attachment,
+                "reason": f"volume {volume} is still attached to the node",
+                "pdb": None,
+                "verdict": LATER,
+            }
+            for attachment, volume in sorted(left.items())
+        ]
+        return TimedOut(
+            f"The pods of node {self._name} are gone, but after {self._params['timeout']} s "
+            f"{len(left)} VolumeAttachments are not: {', '.join(sorted(left))}. Look at the CSI driver's attacher, "
+            "raise timeout, or use wait_for_volumes: false.",
+            **self._outcome(),
+            blocked=blocked,
+        )
+
+
+def _raising(error: HoldfastError) -> Event:
+    def fail(state: Drain) -> None:
+        raise error
+
+    return fail
+
+
+def _refusal(pod: Pod, error: ApiFailure) -> Event:
+    now = time.monotonic()
+    causes = {cause.get("reason") for cause in error.causes}
+    trouble = any(words in error.body_message.lower() for words in _BUDGET_TROUBLE)
+    by_budget = trouble or (error.status == 429 and (_BY_BUDGET in causes or error.retry_after is None))
+    message = "; ".join(cause.get("message", "") for cause in error.causes) or error.body_message
+    if error.status == 409 and "uid" in error.body_message.lower():
+        # The name stands for another pod by now; ours is gone.
+        return lambda state: state.missing(pod.uid, time.monotonic())
+    if error.status == 403 and "NamespaceTerminating" in causes:
+        return lambda state: state.refused(pod.uid, now, message, retry_after=ASK_LATER, by_budget=False)
+    passing = by_budget or error.status in (409, 429) or error.status >= 500
+    return lambda state: state.refused(
+        pod.uid, now, message, retry_after=error.retry_after, by_budget=by_budget, final=not passing
+    )
+
+
+ASK_LATER = 5.0
+
+
+def _never_message(name: str, blocked: list[dict[str, Any]], *, cordoned: bool) -> str:
+    done = "and what could be evicted is gone" if cordoned else "and nothing was changed"
+    return (
+        f"Node {name} can't be drained, {done}: {_sentence(blocked)}. Add replicas, change the budget, or remove these "
+        "pods by hand."
+    )
+
+
+def _sentence(blocked: list[dict[str, Any]]) -> str:
+    shown = [f"pod {item['namespace']}/{item['name']}: {item['reason']}" for item in blocked[:10]]
+    more = len(blocked) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,252 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules of a drain: which pods go, which stay, which may not, and what each budget says.
+
+Plain data in, decisions out. Sources: the drain filters of kubectl, and the eviction handler of the API server
+(pkg/registry/core/pod/storage/eviction.go in Kubernetes 1.36).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._api.objects import Object
+from .._api.selector import matches
+
+MIRROR = "kubernetes.io/config.mirror"
+_FINISHED = ("Succeeded", "Failed")
+
+NOW, LATER, NEVER = "now", "later", "never"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user allows."""
+
+    force: bool = False
+    delete_emptydir: bool = False
+
+
+@dataclass(frozen=True)
+class Pod:
+    """What a drain needs to know of a pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    controller: str = ""
+    mirror: bool = False
+    empty_dir: bool = False
+    phase: str = "Running"
+    ready: bool = True
+    terminating: str = ""
+    finalizers: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    tolerates_cordon: bool = False
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def finished(self) -> bool:
+        return self.phase in _FINISHED
+
+    def ref(self, **more: Any) -> dict[str, Any]:
+        return {"namespace": self.namespace, "name": self.name, **more}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a drain needs to know of a PodDisruptionBudget."""
+
+    namespace: str
+    name: str
+    selector: Mapping[str, Any] | None = None
+    allowed: int = 0
+    healthy: int = 0
+    desired: int = 0
+    expected: int = 0
+    current: bool = True
+    always_allow_unhealthy: bool = False
+    sync_failure: str = ""
+
+    def covers(self, pod: Pod) -> bool:
+        return self.namespace == pod.namespace and matches(self.selector, pod.labels)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a pod can be evicted: ``now``, ``later`` or ``never``, the budget that says so, and why."""
+
+    verdict: str
+    budget: str | None = None
+    reason: str = ""
+
+
+@dataclass
+class Plan:
+    """What a drain makes of the pods of a node."""
+
+    evict: list[Pod] = field(default_factory=list)
+    wait: list[Pod] = field(default_factory=list)
+    skipped: list[tuple[Pod, str]] = field(default_factory=list)
+    refused: list[tuple[Pod, str]] = field(default_factory=list)
+
+
+def read_pod(item: Object) -> Pod:
+    """From a Pod object of the API."""
+    metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+    owner = next((ref for ref in metadata.get("ownerReferences") or [] if ref.get("controller")), None)
+    conditions = status.get("conditions") or []
+    volumes = spec.get("volumes") or []
+    return Pod(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        labels=metadata.get("labels") or {},
+        controller=owner["kind"] if owner else "",
+        mirror=MIRROR in (metadata.get("annotations") or {}),
+        empty_dir=any("emptyDir" in volume for volume in volumes),
+        phase=status.get("phase") or "",
+        ready=any(item["type"] == "Ready" and item["status"] == "True" for item in conditions),
+        terminating=metadata.get("deletionTimestamp") or "",
+        finalizers=tuple(metadata.get("finalizers") or ()),
+        claims=tuple(_claims(metadata["name"], volumes)),
+        tolerates_cordon=any(_tolerates_cordon(item) for item in spec.get("tolerations") or []),
+    )
+
+
+def _claims(pod: str, volumes: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    for volume in volumes:
+        if "persistentVolumeClaim" in volume:
+            yield volume["persistentVolumeClaim"]["claimName"]
+        elif "ephemeral" in volume:
+            yield f"{pod}-{volume['name']}"
+
+
+def _tolerates_cordon(toleration: Mapping[str, Any]) -> bool:
+    if toleration.get("effect") not in (None, "", "NoSchedule"):
+        return False
+    return toleration.get("key") in (None, "", "node.kubernetes.io/unschedulable")
+
+
+def read_budget(item: Object) -> Budget:
+    """From a PodDisruptionBudget object of the API."""
+    metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
+    failed = next(
+        (
+            condition
+            for condition in status.get("conditions") or []
+            if condition.get("type") == "DisruptionAllowed" and condition.get("reason") == "SyncFailed"
+        ),
+        None,
+    )
+    return Budget(
+        namespace=metadata["namespace"],
+        name=metadata["name"],
+        selector=spec.get("selector"),
+        allowed=status.get("disruptionsAllowed") or 0,
+        healthy=status.get("currentHealthy") or 0,
+        desired=status.get("desiredHealthy") or 0,
+        expected=status.get("expectedPods") or 0,
+        current=(status.get("observedGeneration") or 0) >= (metadata.get("generation") or 0),
+        always_allow_unhealthy=spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow",
+        sync_failure=str(failed.get("message")) if failed else "",
+    )
+
+
+def plan(pods: Iterable[Pod], options: Options) -> Plan:
+    """Sort the pods of a node into those to evict, to wait for, to leave, and those that forbid the drain."""
+    result = Plan()
+    for pod in pods:
+        why_left = stays(pod)
+        if why_left:
+            result.skipped.append((pod, why_left))
+            continue
+        whys = forbidden(pod, options)
+        if pod.terminating:
+            result.wait.append(pod)
+        elif whys:
+            result.refused.append((pod, "; ".join(whys)))
+        else:
+            result.evict.append(pod)
+    return result
+
+
+def stays(pod: Pod) -> str:
+    """Why a drain leaves this pod; empty where it does not."""
+    if pod.mirror:
+        return "mirror pod of a static pod"
+    if pod.controller == "DaemonSet" and not pod.finished:
+        return "DaemonSet pod"
+    return ""
+
+
+def forbidden(pod: Pod, options: Options) -> list[str]:
+    """What the user would have to allow before this pod may be evicted; each check stands for itself."""
+    if pod.finished:
+        return []
+    whys = []
+    if not pod.controller and not options.force:
+        whys.append("it has no owner that would make it again (force: true deletes it for good)")
+    if pod.empty_dir and not options.delete_emptydir:
+        whys.append("it has an emptyDir volume whose data would be lost (delete_emptydir: true accepts that)")
+    return whys
+
+
+def verdict(pod: Pod, budgets: Iterable[Budget]) -> Verdict:
+    """What the budgets say about evicting a pod, with one budget at most counted as the API server counts."""
+    if pod.finished or pod.terminating or pod.phase == "Pending":
+        return Verdict(NOW)
+    covering = [budget for budget in budgets if budget.covers(pod)]
+    if not covering:
+        return Verdict(NOW)
+    if len(covering) > 1:
+        names = ", ".join(sorted(budget.name for budget in covering))
+        return Verdict(
+            NEVER, names, f"{len(covering)} PodDisruptionBudgets cover it ({names}), and the API evicts no such pod"
+        )
+    return _verdict_of(covering[0], pod)
+
+
+def _verdict_of(budget: Budget, pod: Pod) -> Verdict:
+    name = budget.name
+    # In the API server's order: a pod that is not ready is let go even by a budget that is still being processed.
+    if not pod.ready and (budget.always_allow_unhealthy or (budget.desired > 0 and budget.healthy >= budget.desired)):
+        return Verdict(NOW, name)
+    if not budget.current:
+        return Verdict(LATER, name, f"PodDisruptionBudget {name} is still being processed")
+    if budget.allowed > 0:
+        return Verdict(NOW, name)
+    if budget.sync_failure:
+        return Verdict(NEVER, name, f"PodDisruptionBudget {name} can't be computed: {budget.sync_failure}")
+    if budget.desired >= budget.expected > 0:
+        return Verdict(
+            NEVER,
+            name,
+            f"PodDisruptionBudget {name} wants {budget.desired} of {budget.expected} pods healthy, so it never "
+            "allows an eviction",
+        )
+    return Verdict(
+        LATER,
+        name,
+        f"PodDisruptionBudget {name} allows no eviction now ({budget.healthy} pods healthy, {budget.desired} wanted)",
+    )
+
+
+def node_verdict(plan_: Plan, budgets: Iterable[Budget]) -> tuple[str, list[dict[str, Any]]]:
+    """Whether the node could be drained ``now``, ``later`` or ``never``, and the pods that stand in the way."""
+    known = list(budgets)
+    blockers = [pod.ref(reason=why, pdb=None, verdict=NEVER) for pod, why in plan_.refused]
+    for pod in plan_.evict:
+        found = verdict(pod, known)
+        if found.verdict != NOW:
+            blockers.append(pod.ref(reason=found.reason, pdb=found.budget, verdict=found.verdict))
+    verdicts = {blocker["verdict"] for blocker in blockers}
+    worst = NEVER if NEVER in verdicts else LATER if LATER in verdicts else NOW
+    return worst, blockers

@@ -1,0 +1,207 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Follows objects of a cluster, and sends an event for each condition that has lasted long enough.
+
+Two threads: one follows the watch, the other waits for its news or for the moment at which something is due. Neither
+asks anybody again and again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from .._api.cluster import Cluster
+from .._api.errors import ApiFailure, HoldfastError, NotFound, Unreachable
+from .._api.objects import Object
+from .._api.times import seconds_between
+from .._api.watch import Changed, Deadline, Follower, Listed, passing
+from .log_rules import Condition, Due, EventLog
+from .text_rules import plain
+
+# Seconds until the API is asked again that gave no answer, or said that it is not yet to be sent, and while nothing at
+# all is known.
+_AGAIN = 5.0
+
+Event = dict[str, Any]
+
+
+class Later(Exception):
+    """It is not to be sent yet, but looked at again at this moment."""
+
+    def __init__(self, moment: datetime) -> None:
+        super().__init__(moment)
+        self.moment = moment
+
+
+class Subject(Protocol):
+    """What is followed, and which of its conditions are worth an event."""
+
+    def cluster(self) -> Cluster:
+        """Where."""
+
+    def collection(self) -> str:
+        """Path of the collection; may ask the cluster."""
+
+    def selectors(self) -> dict[str, str]:
+        """``field_selector`` and ``label_selector``, as a Follower takes them."""
+
+    def path(self, item: Object) -> str:
+        """Of one object."""
+
+    def conditions(self, item: Object) -> Collection[Condition]:
+        """The conditions that are worth an event once they have lasted."""
+
+    def event(self, item: Object, condition: Condition, now: datetime) -> Event:
+        """What is sent of it.
+
+        Raises:
+            Later: It is not to be sent yet.
+        """
+
+    def forget(self, is_gone: Callable[[str], bool]) -> None:
+        """Objects are gone: those whose path is such."""
+
+
+class EventSource:
+    """Sends an event for each condition of a subject that lasts, until it is stopped.
+
+    Args:
+        log: What was sent.
+        send: Takes an event; returns when there is room for the next.
+    """
+
+    def __init__(self, subject: Subject, log: EventLog, send: Callable[[Event], None]) -> None:
+        self._subject = subject
+        self._log = log
+        self._send = send
+        self._news = _Handover()
+        self._follower: Follower | None = None
+        self._failure: HoldfastError | None = None
+
+    def stop(self) -> None:
+        """End it, from another thread."""
+        self._news.close()
+        if self._follower is not None:
+            self._follower.stop()
+
+    def run(self) -> None:
+        """Until it is stopped.
+
+        Raises:
+            HoldfastError: The API server refuses for good, or the options lead to no cluster.
+        """
+        collection = self._collection()
+        if collection is None:
+            return
+        cluster = self._subject.cluster()
+        self._follower = Follower(cluster, collection, Deadline(None), keep=self._keep, **self._subject.selectors())
+        threading.Thread(target=self._follow, args=(self._follower,), name="holdfast-follower", daemon=True).start()
+        while not self._news.is_closed():
+            self._take_over(self._news.get(self._seconds_left(cluster)), cluster)
+            for due in self._log.due(cluster.now()) if not self._news.is_closed() else []:
+                self._look(cluster, due)
+        if self._failure is not None:
+            raise self._failure
+
+    def _collection(self) -> str | None:
+        """Where the objects are, as soon as the cluster says so; ``None`` when stopped meanwhile."""
+        while not self._news.is_closed():
+            try:
+                return self._subject.collection()
+            except (Unreachable, ApiFailure) as error:
+                if isinstance(error, ApiFailure) and not passing(error.status):
+                    raise
+                self._news.get(_AGAIN)
+        return None
+
+    def _keep(self, item: Object) -> tuple[str, Collection[Condition]]:
+        """All that is kept of an object, of which there may be thousands."""
+        return self._subject.path(item), self._subject.conditions(item)
+
+    def _follow(self, follower: Follower) -> None:
+        try:
+            for news in follower:
+                self._news.put(news)
+        except HoldfastError as error:
+            self._failure = error
+        finally:
+            self._news.close()
+
+    def _take_over(self, news: Listed | Changed | None, cluster: Cluster) -> None:
+        if isinstance(news, Listed):
+            found = dict(news.items)
+            self._log.listed(found, cluster.now())
+            self._subject.forget(lambda path: path not in found)
+        elif news is not None:
+            name, conditions = news.object
+            self._log.see(name, () if news.deleted else conditions, cluster.now())
+            if news.deleted:
+                self._subject.forget(lambda path: path == name)
+
+    def _seconds_left(self, cluster: Cluster) -> float | None:
+        moment = self._log.next()
+        return None if moment is None else max(0.0, seconds_between(cluster.now(), moment))
+
+    def _look(self, cluster: Cluster, due: Due) -> None:
+        """Look at the object itself, because the watch may be behind; send it if it is still so."""
+        now = cluster.now()
+        try:
+            item = cluster.get(due.name)
+            conditions = self._subject.conditions(item)
+            condition = next((found for found in conditions if found.key == due.key), None)
+            if condition is None:
+                self._log.see(due.name, conditions, now)
+                return
+            event = self._subject.event(item, condition, now)
+        except NotFound:
+            self._log.see(due.name, (), now)
+            self._subject.forget(lambda path: path == due.name)
+        except Later as later:
+            self._log.later(due, max(later.moment, _again(cluster)))
+        except (Unreachable, ApiFailure) as error:
+            if isinstance(error, ApiFailure) and not passing(error.status):
+                raise
+            self._log.later(due, _again(cluster))
+        else:
+            self._send(plain({"key": due.key, "told": due.sent, **event}))
+            self._log.sent(due, cluster.now())
+
+
+def _again(cluster: Cluster) -> datetime:
+    """The earliest moment for another look, so that nobody asks without a pause."""
+    return cluster.now() + timedelta(seconds=_AGAIN)
+
+
+class _Handover:
+    """Room for one piece of news: who brings the next waits, so that a list is never in memory twice."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._item: Any = None
+        self._closed = False
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def put(self, item: Any) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._item is None)
+            self._item = item
+            self._changed.notify_all()
+
+    def get(self, timeout: float | None) -> Any:
+        """What was brought; ``None`` after the time-out, or when it is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._item is not None, timeout)
+            item, self._item = self._item, None
+            self._changed.notify_all()
+            return item

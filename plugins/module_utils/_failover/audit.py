@@ -1,0 +1,91 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is kept of failovers: who, when, why, on which evidence, and how long each step took.
+
+The ConfigMap ``failovers`` in the namespace ``holdfast`` has an entry for each of the last ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .._api import paths
+from .._api.cluster import Cluster
+from .._api.errors import NotFound
+from .._api.names import MANAGED_BY, NAMESPACE
+from .._api.objects import Object
+from .._api.times import to_text
+from .._api.watch import retry_conflicts
+from .._budget.ledger_store import ensure_namespace
+from .audit_rules import KEEP, bounded, entry_after, entry_closed, read_entry
+from .rules import AUDIT
+
+NAME = AUDIT
+
+
+def read(cluster: Cluster) -> dict[str, str]:
+    return dict((_load(cluster) or {}).get("data") or {})
+
+
+def note(cluster: Cluster, node: str, record: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
+    """Write down what the record on a Node became; the entry. A dry run leaves none."""
+
+    def attempt() -> dict[str, Any]:
+        config_map = _load(cluster)
+        data = dict((config_map or {}).get("data") or {})
+        known = read_entry(data.get(record["id"], "{}"))
+        entry = entry_after(known, node, record, versions, to_text(cluster.now()))
+        if not cluster.dry_run:
+            data[record["id"]] = json.dumps(entry, sort_keys=True)
+            _store(cluster, config_map, bounded(data, record["id"]))
+        return entry
+
+    found: dict[str, Any] = retry_conflicts(attempt)
+    return found
+
+
+def close(
+    cluster: Cluster, operation: str, *, run: str, result: str, detail: str, facts: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write down how a failover ended whose Node was deleted; the entry before and after. A dry run leaves none.
+
+    Raises:
+        NotFound: There is no such failover.
+    """
+
+    def attempt() -> tuple[dict[str, Any], dict[str, Any]]:
+        config_map = _load(cluster)
+        data = dict((config_map or {}).get("data") or {})
+        if operation not in data:
+            raise NotFound(
+                f"The ConfigMap {NAMESPACE}/{NAME} has no failover {operation}: it keeps the last {KEEP}, or somebody "
+                "has removed it.",
+                operation=operation,
+            )
+        before = read_entry(data[operation])
+        now = to_text(cluster.now())
+        after = entry_closed(before, run=run, result=result, detail=detail, facts=facts, now=now)
+        if not cluster.dry_run:
+            data[operation] = json.dumps(after, sort_keys=True)
+            _store(cluster, config_map, bounded(data, operation))
+        return before, after
+
+    found: tuple[dict[str, Any], dict[str, Any]] = retry_conflicts(attempt)
+    return found
+
+
+def _load(cluster: Cluster) -> Object | None:
+    return cluster.find(paths.one(paths.config_maps(NAMESPACE), NAME))
+
+
+def _store(cluster: Cluster, before: Object | None, data: Mapping[str, str]) -> None:
+    if before is not None:
+        cluster.replace(paths.one(paths.config_maps(NAMESPACE), NAME), {**before, "data": dict(data)})
+        return
+    ensure_namespace(cluster)
+    metadata = {"name": NAME, "namespace": NAMESPACE, "labels": {MANAGED_BY: "holdfast.kubernetes"}}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
+    cluster.create(paths.config_maps(NAMESPACE), body)

@@ -1,0 +1,152 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about what is kept of failovers: who, when, why, on which evidence, and how long each step took."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .._api.times import from_text
+from .._shared.bounds import bounded as bounded_data
+from .._shared.bounds import cut
+from .rules import CLAIM, DELETING, MOVED, RECOVERED, RESULTS, STOPPED
+
+# An object of etcd has at most 1.5 MiB.
+KEEP, KEEP_STEPS, KEEP_RUNS, KEEP_BYTES = 50, 60, 100, 900_000
+# What each entry has, as JSON has it; the rest of it is the facts of the failover.
+_TYPES: Mapping[str, type] = {
+    "operation": str,
+    "node": str,
+    "by": str,
+    "runs": list,
+    "reason": str,
+    "boot_id": str,
+    "started": str,
+    "ended": str,
+    "result": str,
+    "detail": str,
+    "seconds": dict,
+    "steps": list,
+}
+
+
+def entry_after(
+    entry: Mapping[str, Any] | None, node: str, record: Mapping[str, Any], versions: Mapping[str, str], now: str
+) -> dict[str, Any]:
+    """The entry of a failover, after its record on the Node became this one."""
+    known = entry or {}
+    facts = dict(record.get("facts") or {})
+    step = {
+        "at": now,
+        "run": record["run"],
+        "step": record["result"] or record["phase"],
+        "resource_versions": dict(versions),
+        **({"detail": record["detail"]} if record["detail"] else {}),
+    }
+    steps = [*known.get("steps", []), step]
+    runs = known.get("runs", [])
+    return {
+        "operation": record["id"],
+        "node": node,
+        "by": record["holder"],
+        "runs": _with_run(runs, record["run"]),
+        "reason": record["reason"],
+        "boot_id": record["boot_id"],
+        "started": record["started"],
+        "ended": now if record["result"] else "",
+        "result": record["result"],
+        "detail": record["detail"],
+        "seconds": dict(record["phases"]),
+        **bounded_data(facts),
+        "steps": [*steps[:10], *steps[10:][-(KEEP_STEPS - 10) :]],
+    }
+
+
+def _with_run(runs: list[str], run: str) -> list[str]:
+    return runs if run in runs else [*runs, run][-KEEP_RUNS:]
+
+
+def entry_closed(
+    entry: Mapping[str, Any], *, run: str, result: str, detail: str, facts: Mapping[str, Any], now: str
+) -> dict[str, Any]:
+    """The entry of a failover that ends after its Node, and the record on it, was deleted."""
+    detail = cut(detail, 1000)
+    step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
+    runs = entry.get("runs", [])
+    return {
+        **entry,
+        "runs": _with_run(runs, run),
+        "ended": now,
+        "result": result,
+        "detail": detail,
+        **bounded_data(facts),
+        "steps": [*entry.get("steps", []), step],
+    }
+
+
+def bounded(data: Mapping[str, str], newest: str) -> dict[str, str]:
+    """As many entries as there is room for: those that are over go first, and the oldest of them."""
+
+    def place(operation: str) -> tuple[bool, bool, str]:
+        entry = read_entry(data[operation])
+        return (operation == newest, entry.get("result") not in (RECOVERED, STOPPED), str(entry.get("started") or ""))
+
+    kept = sorted(data, key=place)[-KEEP:]
+    while len(kept) > 1 and sum(len(data[operation]) for operation in kept) > KEEP_BYTES:
+        kept = kept[1:]
+    return {operation: data[operation] for operation in sorted(kept)}
+
+
+def last_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
+    """The last entry of a node; one that somebody broke is none."""
+    entries = [entry for entry in map(read_entry, data.values()) if entry.get("node") == node and _sound(entry)]
+    return max(entries, key=lambda entry: str(entry["started"]), default=None)
+
+
+def unfinished(entry: Mapping[str, Any]) -> bool:
+    """Whether the node was fenced, or may have been, and is not known to be back."""
+    return entry["result"] not in (RECOVERED, STOPPED) and any(
+        step.get("step") not in (CLAIM, *RESULTS) for step in entry["steps"]
+    )
+
+
+def unfinished_of(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The last entries of all nodes that are not known to be back."""
+    names = {str(entry.get("node")) for entry in map(read_entry, data.values())}
+    found = ((name, last_of(data, name)) for name in names)
+    return {name: entry for name, entry in found if entry and unfinished(entry)}
+
+
+def deleted(entry: Mapping[str, Any]) -> bool:
+    """Whether all has moved, so that a Node that is not there any more is what the failover wanted, or took."""
+    if entry["result"] == MOVED:
+        return True
+    phases = [step.get("step") for step in entry["steps"] if step.get("step") not in RESULTS]
+    return entry["result"] not in (RECOVERED, STOPPED) and phases[-1:] == [DELETING]
+
+
+def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What was written down for later steps."""
+    return {key: value for key, value in entry.items() if key not in _TYPES}
+
+
+def _sound(entry: Mapping[str, Any]) -> bool:
+    if not all(isinstance(entry.get(name), kind) for name, kind in _TYPES.items()):
+        return False
+    try:
+        from_text(entry["started"])
+    except ValueError:
+        return False
+    return bool(entry["operation"]) and all(isinstance(step, dict) for step in entry["steps"])
+
+
+def read_entry(text: str) -> dict[str, Any]:
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        # Somebody broke it; it goes first.
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Switch the machine of a node off or on, by its BMC or by a command of the user.
+
+The last look at the node and the act are one operation: a run that was paused in between looks again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.errors import HoldfastError, TimedOut
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.watch import Deadline
+from .._budget import claim_rules, gate, runs
+from .._fencing import command, evidence_rules, last_look
+from .._fencing.last_look import Look
+from .._fencing.redfish import OFF, ON, Bmc, BmcFailure, System
+from . import rules
+from .record import failover_record
+
+REDFISH = "redfish"
+_PAUSE = 2.0
+# Seconds that a command gets beyond its deadline, for timeout(1) to end it.
+_GRACE = 30.0
+# By its own signal, which goes to all that it has started, too.
+_KILLED = -9
+
+
+def failover_power(context: Context, params: Params) -> Result:
+    """Switch one machine off or on; see the module of the same name."""
+    machine = _Redfish(params) if params["method"] == REDFISH else _UserCommand(params)
+    switch = _switch_off if params["power"] == "off" else _switch_on
+    with runs.heartbeat(context.cluster, params.get("run") or ""):
+        return switch(context, params, machine)
+
+
+def _switch_off(context: Context, params: Params, machine: _Redfish | _UserCommand) -> Result:
+    sent = False
+
+    def attempt() -> bool:
+        nonlocal sent
+        needed = machine.look(read_node(context.cluster, params["name"]), OFF)
+        look = _look(context, params)
+        if context.check_mode or not needed:
+            return False
+        look.check()
+        sent = True
+        machine.switch(OFF, look)
+        return True
+
+    try:
+        last_look.repeat(attempt)
+        if not context.check_mode:
+            machine.wait(OFF)
+    except HoldfastError as error:
+        error.fields["sent"] = sent
+        raise
+    return {"changed": sent, "sent": sent, **machine.facts}
+
+
+def _look(context: Context, params: Params) -> Look:
+    """See that the claim is ours, that the node is still down and that nobody holds it, and record the phase."""
+    began = last_look.steady()
+    done = failover_record(
+        context,
+        {
+            "name": params["name"],
+            "operation": params["operation"],
+            "run": params["run"],
+            "phase": rules.FENCING,
+            "look": True,
+            "gate": True,
+            "override_holds": params["override_holds"],
+            "wait_timeout": params["timeout"],
+            "facts": params.get("facts") or {},
+            "delete_node": False,
+            "deleted": False,
+        },
+    )
+    return Look(gate.Pass(str(done["record"]["boot_id"])), began)
+
+
+def _switch_on(context: Context, params: Params, machine: _Redfish | _UserCommand) -> Result:
+    # A Node that was deleted after its failover has no claim.
+    node = context.cluster.find(paths.node(params["name"]))
+    if node:
+        claim_rules.check(node, params.get("run") or "")
+    needed = machine.look(node, ON)
+    if needed and not context.check_mode:
+        machine.switch(ON, None)
+        machine.wait(ON)
+    return {"changed": needed, "sent": needed, **machine.facts}
+
+
+class _Redfish:
+    """A machine at its BMC."""
+
+    def __init__(self, params: Params) -> None:
+        self._params = params
+        self._options: dict[str, Any] = params["bmc"]
+        self._bmc = Bmc(self._options)
+        self._system: System | None = None
+
+    @property
+    def facts(self) -> Result:
+        found = self._system
+        return {"power_state": found.power_state if found else None, "uuid": found.uuid if found else None}
+
+    def look(self, node: Object | None, wanted: str) -> bool:
+        """Verify that it is the machine of the node; whether it has to be switched."""
+        self._system = self._bmc.read()
+        expected = str(self._options.get("uuid") or "")
+        if node or expected:
+            evidence_rules.check_system(
+                self._params["name"],
+                self._system.uuid,
+                uri=self._bmc.uri,
+                expected=expected,
+                of_node=node_rules.system_uuid(node) if node else "",
+            )
+        return self._system.power_state != wanted
+
+    def switch(self, wanted: str, _look: Look | None) -> None:
+        if self._system:
+            self._bmc.reset(self._system, wanted)
+
+    def wait(self, wanted: str) -> None:
+        """Until the very system says so.
+
+        Raises:
+            TimedOut: It does not.
+        """
+        deadline, uuid = Deadline(self._params["timeout"]), self._system.uuid if self._system else ""
+        while self._system is None or self._system.power_state != wanted:
+            if deadline.passed:
+                raise TimedOut(
+                    f"{self._bmc.uri} was told to go {wanted.lower()}, and its PowerState is not {wanted} after "
+                    f"{self._params['timeout']} s. Look at the machine, and run it again.",
+                    why="timed_out",
+                    **self.facts,
+                )
+            time.sleep(min(_PAUSE, deadline.left))
+            # A BMC may be away for a moment because its machine was switched off.
+            with suppress(BmcFailure):
+                self._system = self._bmc.read()
+            if self._system and self._system.uuid != uuid:
+                raise BmcFailure(f"{self._bmc.uri} is the system with UUID {self._system.uuid} now, it was {uuid}.")
+
+
+class _UserCommand:
+    """A command of the user, which alone knows the machine."""
+
+    def __init__(self, params: Params) -> None:
+        self._params = params
+        self._name: str = params.get("command_name") or "command"
+        self._argv = command.split(params.get("command") or "", self._name)
+
+    @property
+    def facts(self) -> Result:
+        return {"power_state": None, "uuid": None}
+
+    def look(self, _node: Object | None, _wanted: str) -> bool:
+        return True
+
+    def switch(self, _wanted: str, look: Look | None) -> None:
+        node, seconds = self._params["name"], self._params["timeout"]
+        environment = {"HOLDFAST_NODE": node, **_told(look)}
+        argv = command.expand(self._argv, environment)
+        # This process may be killed meanwhile, and nothing else would end the command.
+        ended = command.run(["timeout", "-s", "KILL", str(seconds), *argv], environment, seconds + _GRACE)
+        if ended.status == 0:
+            return
+        how = f"did not end within {seconds} s, and was ended" if ended.status in (None, _KILLED) else ""
+        raise command.CommandFailed(
+            f"{self._name} ({self._argv[0]}) for node {node} {how or f'ended with {ended.status}'}. The machine may be "
+            "off or on. Mend the command, and start the playbook again.",
+            node=node,
+            rc=ended.status,
+            output=ended.said or "it said nothing",
+        )
+
+    def wait(self, wanted: str) -> None:
+        """The verify command says when it is off, and the Node when it is on."""
+
+
+def _told(look: Look | None) -> Mapping[str, str]:
+    """What a command that does not act at once needs to know: until when the look counts, and of which boot it is."""
+    return {"HOLDFAST_BOOT_ID": look.boot_id, "HOLDFAST_DEADLINE": f"{look.until:.0f}"} if look else {}

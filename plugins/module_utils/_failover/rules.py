@@ -1,0 +1,379 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about a failover: which step is the next, by what the Node and the record on it say.
+
+The record is an annotation of the Node. It is there from the moment somebody works on the failover until the node is
+back in service, so that a run that is killed anywhere can be gone on with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from .._api import node_rules
+from .._api.errors import Refused
+from .._api.names import FAILOVER, NAMESPACE
+from .._api.objects import Object
+from .._api.times import from_text, seconds_between, to_text
+from .._budget.ledger_rules import Slot
+from .._budget.policy_rules import amount, check_amount
+from .._fencing.still_down_rules import came_back
+from .._reboot.quorum_rules import Quorum
+from .._shared.bounds import cut, merged, seconds_since
+from .taint_rules import check_down, evidence_of, shutting_down, taint_of
+
+PURPOSE = "failover"
+# The ConfigMap with an entry for each of the last failovers.
+AUDIT = "failovers"
+FAIL_OVER, RECOVER = "failover", "recover"
+
+# What is to be done next. Fencing comes with its proof, and the taint with the wait for what has to move.
+FENCE, TAINT, STOP, POWER_ON, DONE = "fence", "taint", "stop", "power_on", "done"
+
+# Until the first phase that touches the machine, a failover leaves nothing.
+CLAIM, FENCING, DELETING = "claim", "fence", "delete"
+# The way back: from the first of these phases on the machine may be on, whatever was proven before.
+GOING_BACK = ("power_on", "ready", "in_service", "uncordon")
+MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
+RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
+
+
+# -- the record -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to be written down.
+
+    Attributes:
+        run: Who writes.
+        phase: The phase that begins; empty for none.
+        result: How it ended; empty while it goes on.
+        detail: More about the result.
+        facts: What later steps, or another run, need to know.
+    """
+
+    run: str
+    phase: str = ""
+    result: str = ""
+    detail: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+# What each record has, as JSON has it.
+_TYPES: Mapping[str, type] = {
+    "id": str,
+    "run": str,
+    "holder": str,
+    "reason": str,
+    "started": str,
+    "since": str,
+    "phase": str,
+    "phases": dict,
+    "boot_id": str,
+    "facts": dict,
+    "result": str,
+    "detail": str,
+}
+
+
+def record_of(node: Object) -> dict[str, Any] | None:
+    """The record on a Node; ``None`` where there is none.
+
+    Raises:
+        Refused: Somebody broke it, so that nobody can say how far the failover has come.
+    """
+    if FAILOVER not in node_rules.annotations_of(node):
+        return None
+    found = node_rules.record(node, FAILOVER) or {}
+    why = _broken(found)
+    if why:
+        name = node_rules.name(node)
+        raise Refused(
+            f"The annotation {FAILOVER} of Node {name} is broken: {why}. Nothing was changed. Write back what it was; "
+            f"the ConfigMap {NAMESPACE}/{AUDIT} says what was done. Or remove it (kubectl annotate node {name} "
+            f"{FAILOVER}-), and run the playbook holdfast.kubernetes.recover.",
+            node=name,
+            why="broken_record",
+        )
+    return found
+
+
+def _broken(record: Mapping[str, Any]) -> str:
+    if not record:
+        return "it is no JSON object, or an empty one"
+    wrong = [name for name, kind in _TYPES.items() if not isinstance(record.get(name), kind)]
+    if wrong:
+        return f"{', '.join(wrong)} missing or of a wrong type"
+    if not record["id"] or record["result"] not in ("", *RESULTS):
+        return "id or result has no valid value"
+    if not all(type(seconds) in (int, float) for seconds in record["phases"].values()):
+        return "phases has something else than seconds"
+    try:
+        from_text(record["started"])
+        from_text(record["since"])
+    except ValueError:
+        return "started or since is no time"
+    return ""
+
+
+def operation_of(name: str, now: datetime) -> str:
+    """Id of a new failover. It is a key of a ConfigMap, which has at most 253 characters."""
+    return f"{name[:230]}.{now.strftime('%Y%m%dT%H%M%SZ')}"
+
+
+def begin(
+    node: Object, operation: str, *, run: str, holder: str, reason: str, fence: str, now: datetime
+) -> dict[str, Any]:
+    """The first record of a failover."""
+    moment = to_text(now)
+    return {
+        "id": operation,
+        "run": run,
+        "holder": cut(holder),
+        "reason": cut(reason),
+        "started": moment,
+        "since": moment,
+        "phase": CLAIM,
+        "phases": {},
+        "boot_id": node_rules.boot_id(node),
+        "facts": {"fence": fence} if fence else {},
+        "result": "",
+        "detail": "",
+    }
+
+
+def restored(entry: Mapping[str, Any], facts: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
+    """The record of a failover that is not on the Node any more, from the entry that is kept of it."""
+    phases = [str(step.get("step")) for step in entry["steps"] if step.get("step") not in RESULTS]
+    return {
+        "id": entry["operation"],
+        "run": run,
+        "holder": entry["by"],
+        "reason": entry["reason"],
+        "started": entry["started"],
+        "since": to_text(now),
+        "phase": phases[-1] if phases else FENCING,
+        "phases": {name: seconds for name, seconds in entry["seconds"].items() if type(seconds) in (int, float)},
+        "boot_id": entry["boot_id"],
+        "facts": dict(facts),
+        "result": "",
+        "detail": "",
+    }
+
+
+def advance(record: Mapping[str, Any], change: Change, now: datetime) -> dict[str, Any]:
+    """The record after a change; the same content where all of it is written down already."""
+    phase = change.phase or record["phase"]
+    changed = {
+        **record,
+        "run": change.run,
+        # A Node's annotations have 256 KiB together.
+        "facts": merged(record.get("facts", {}), change.facts),
+        "result": change.result,
+        "detail": cut(change.detail, 1000),
+    }
+    if (phase, change.result) == (record["phase"], record["result"]):
+        return changed
+    if not record["result"]:
+        spent = max(0.0, seconds_between(from_text(record["since"]), now))
+        known = record["phases"].get(record["phase"], 0)
+        changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
+    changed.update(phase=phase, since=to_text(now))
+    return changed
+
+
+def anew(node: Object, record: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
+    """The record of a node that is down again: what was proven, and what moved, was of a boot that is over.
+
+    By what the machine was switched off stays known, for the way back.
+    """
+    over = ("evidence", "pods", "volume_attachments")
+    found = advance(record, Change(run), now)
+    facts = {name: value for name, value in found["facts"].items() if name not in over}
+    return {**found, "boot_id": node_rules.boot_id(node), "facts": facts}
+
+
+def stays(record: Mapping[str, Any]) -> bool:
+    """Whether somebody will need the record: not where nothing was done yet, or all is undone."""
+    if record["result"] == FAILED:
+        return bool(record["phase"] != CLAIM)
+    return record["result"] not in (STOPPED, RECOVERED)
+
+
+# -- the next step ----------------------------------------------------------------------------------------------------
+
+
+def down_again(node: Object, record: Mapping[str, Any]) -> bool:
+    """Whether the node has booted since a failover, or a recovery, that failed, and is not heard of again.
+
+    Under the taint there is nothing more to be moved: no pod has started there since.
+    """
+    return (
+        record["result"] == FAILED and came_back(node, record) and not node_rules.ready(node) and taint_of(node) is None
+    )
+
+
+def proven(node: Object) -> bool:
+    """Whether the taint is there on evidence that is of the present boot."""
+    evidence = evidence_of(node)
+    return taint_of(node) is not None and evidence is not None and evidence.get("boot_id") == node_rules.boot_id(node)
+
+
+def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
+    """Which step of a failover is the next.
+
+    Raises:
+        Refused: The node is Ready and was never failed over, or it is back from a failover, or on its way back.
+    """
+    if record is None:
+        if node_rules.ready(node):
+            check_down(node, None)
+        return TAINT if proven(node) else FENCE
+    if down_again(node, record):
+        return FENCE
+    if came_back(node, record):
+        if taint_of(node) is None:
+            return STOP
+        raise Refused(
+            f"Node {node_rules.name(node)} was failed over and is back since (boot ID {node_rules.boot_id(node)}, it "
+            f"was {record['boot_id']}). Nothing was changed. Run the playbook holdfast.kubernetes.recover first.",
+            node=node_rules.name(node),
+            why="recover_first",
+        )
+    if not proven(node):
+        return FENCE
+    if record["phase"] in GOING_BACK:
+        raise Refused(
+            f"Node {node_rules.name(node)} is on its way back from failover {record['id']} (phase {record['phase']}): "
+            "its machine may be on, and that it was proven to be off before counts no more. Nothing was changed; the "
+            "taint stays, so no pod starts there. Run the playbook holdfast.kubernetes.recover again, which goes on "
+            "with it.",
+            node=node_rules.name(node),
+            why="recover_first",
+        )
+    return DONE if record["result"] == MOVED else TAINT
+
+
+def next_recovery(node: Object, record: Mapping[str, Any] | None, *, unfinished: bool = False) -> str:
+    """Which step of the way back is the next: all of it, or nothing where the node was not failed over.
+
+    Args:
+        unfinished: As far as is known of its last failover, it is not back from that; although nothing may be left on
+            the Node, because it was deleted and made anew, or somebody removed it.
+
+    Raises:
+        Refused: It was not failed over, but somebody else has declared it out of service.
+    """
+    if record is not None or evidence_of(node) is not None or unfinished:
+        return POWER_ON
+    if taint_of(node) is None:
+        return DONE
+    raise Refused(
+        f"Node {node_rules.name(node)} has the out-of-service taint, but no record and no evidence of ours, so "
+        "somebody else put it there. Nothing was changed. Ask whoever did; out_of_service with state absent and force "
+        "takes it off a node that is Ready.",
+        node=node_rules.name(node),
+        why="not_ours",
+    )
+
+
+def boot_id_before(node: Object, record: Mapping[str, Any] | None) -> str:
+    """The boot ID that the node must not have any more when it is back; empty where it may never have been off."""
+    if taint_of(node) is None:
+        return ""
+    return str((evidence_of(node) or record or {}).get("boot_id") or "")
+
+
+# -- may it be done? --------------------------------------------------------------------------------------------------
+
+
+def check_begin(node: Object, record: Mapping[str, Any] | None, slot: tuple[str, Slot] | None) -> None:
+    """Refuse to fence a node that is Ready, that shuts down by itself, or that a rolling reboot works on.
+
+    Raises:
+        Refused: It is so.
+    """
+    asked = record is not None and record["phase"] != CLAIM and not came_back(node, record)
+    if asked and shutting_down(node) and slot is None:
+        # Because of our own request: a soft power-off lets the kubelet end its pods.
+        return
+    check_down(node, slot)
+
+
+def check_storm(name: str, nodes: Mapping[str, bool], limit: str) -> None:
+    """Refuse where more nodes are down than one failure explains: then it is a network or a control plane.
+
+    Args:
+        name: The node that is to be fenced. It counts, whether it is among the nodes or not.
+        nodes: The nodes that count, and whether each is Ready.
+        limit: How many of them may be down; a number or a share.
+
+    Raises:
+        Refused: There are more.
+    """
+    down = sorted({other for other, ready in nodes.items() if not ready} | {name})
+    allowed = amount(check_amount(limit, "max_unhealthy"), len(set(nodes) | {name}))
+    if len(down) <= allowed:
+        return
+    raise Refused(
+        f"Node {name} is not fenced: {len(down)} of {len(set(nodes) | {name})} nodes are not Ready "
+        f"({_some(down)}), and at most {allowed} ({limit}) may be. Nothing was changed. So many at once are seldom "
+        "dead: look at the network and the control plane first, or raise failover_max_unhealthy knowingly.",
+        node=name,
+        why="storm",
+        not_ready=down,
+        allowed=allowed,
+    )
+
+
+def check_quorum(name: str, quorum: Quorum, *, asked_elsewhere: bool) -> None:
+    """Refuse to take a member from an etcd that would have no quorum without it.
+
+    A Node that is not Ready may still have a member that works.
+
+    Args:
+        asked_elsewhere: The user's command has said that a member may go.
+
+    Raises:
+        Refused: There would be no quorum, or nobody can say.
+    """
+    if asked_elsewhere or quorum.kept:
+        return
+    if quorum.kept is None:
+        raise Refused(
+            f"Control-plane node {name} is not fenced: no pod of etcd was found, so nobody can say whether etcd keeps "
+            "its quorum. Nothing was changed. Set failover_quorum_command, which exits 0 while one member may go.",
+            node=name,
+            why="quorum",
+        )
+    missing = "; ".join(f"{node}: {why}" for node, why in quorum.missing.items()) or "nobody"
+    raise Refused(
+        f"Control-plane node {name} is not fenced: without it {len(quorum.ready_others)} of etcd's "
+        f"{len(quorum.members)} members would be Ready ({', '.join(quorum.ready_others) or 'none'}), and "
+        f"{quorum.needed} are needed. Missing: {missing}. Nothing was changed. Bring another member back first.",
+        node=name,
+        why="quorum",
+        members=list(quorum.members),
+        ready_others=list(quorum.ready_others),
+        needed=quorum.needed,
+    )
+
+
+def seconds_to_confirm(node: Object, confirm: float, now: datetime) -> float:
+    """How much longer a node has to be seen not Ready.
+
+    Only a time that the control plane wrote counts, with the status Unknown: a kubelet's clock may be minutes off.
+    """
+    ready = node_rules.condition(node, "Ready") or {}
+    known = seconds_since(ready.get("lastTransitionTime"), now) if ready.get("status") == "Unknown" else 0.0
+    return max(0.0, confirm - known)
+
+
+def _some(names: Collection[str]) -> str:
+    shown = sorted(names)[:10]
+    return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")

@@ -1,0 +1,313 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Begin a failover or the way back, or go on with one: see that it may be done, and claim the node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.errors import HoldfastError, InvalidInput, NotFound
+from .._api.names import NAMESPACE
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.times import to_text
+from .._api.watch import Deadline, Follower, wait_for
+from .._budget import claim_rules, claims, gate, run_rules, runs
+from .._budget import ledger_store as store
+from .._budget.claim_rules import Claimed
+from .._reboot.quorum_rules import CONTROL_PLANE, MASTER, is_control_plane, judge, read_pod
+from . import audit, audit_rules, rules
+from . import record as writer
+from . import taint_rules as out_of_service
+from .rules import DONE, FENCE
+
+_ETCD_NAMESPACE = "kube-system"
+# How a machine was switched off, and by what it is switched on again.
+_FACTS = ("fence", "host", "namespace", "key", "uri")
+
+
+def failover_step(context: Context, params: Params) -> Result:
+    """Say which step is the next of one node's failover or recovery; see the module of the same name."""
+    if not params["run"].strip():
+        raise InvalidInput("run must not be empty. Name the run that works on the node.")
+    work = _FailoverStep(context, params)
+    return work.recover() if params["direction"] == rules.RECOVER else work.fail_over()
+
+
+class _FailoverStep:
+    def __init__(self, context: Context, params: Params) -> None:
+        self._context, self._params = context, params
+        self._cluster = context.cluster
+        self._name: str = params["name"]
+        self._run: str = params["run"]
+        self._deadline = Deadline(None)
+        self._taken_from: str | None = None
+
+    # -- there
+
+    def fail_over(self) -> Result:
+        found = self._cluster.find(paths.node(self._name))
+        if found is None and (done := self._deleted_before()):
+            return done
+        node = found or read_node(self._cluster, self._name)
+        record = rules.record_of(node)
+        step = rules.next_step(node, record)
+        if step == DONE:
+            self._note_result(record)
+            return self._result(node, record, step)
+        if step == FENCE:
+            if record is None or record["result"]:
+                # A failure may be long ago: what was seen then says nothing of now.
+                node = self._confirm(node)
+            self._check(node, record)
+        try:
+            self._claim(record, node)
+        except Claimed as error:
+            # Whoever waits for the claim later wants to look at what the step needs before.
+            error.fields["step"] = step
+            raise
+        try:
+            node = read_node(self._cluster, self._name)
+            record = rules.record_of(node)
+            # Somebody else may have been at work while the claim was waited for.
+            step = rules.next_step(node, record)
+            if step == FENCE:
+                self._check(node, record)
+        except HoldfastError:
+            self._let_go()
+            raise
+        return self._begin(node, record, step)
+
+    def _deleted_before(self) -> Result | None:
+        """What there is to say of a Node that its failover deleted; ``None`` where it did not."""
+        entry = self._last_entry()
+        if entry is None or not audit_rules.deleted(entry):
+            return None
+        changed = entry["result"] != rules.MOVED
+        if changed:
+            # Whoever deleted it was killed before it could say so.
+            audit.close(
+                self._cluster,
+                entry["operation"],
+                run=self._run,
+                result=rules.MOVED,
+                detail="its Node was deleted",
+                facts={},
+            )
+        return {**self._nothing(), "changed": changed, "exists": False, "operation": entry["operation"]}
+
+    def _note_result(self, record: Mapping[str, Any] | None) -> None:
+        """Whoever wrote the result on the Node may have been killed before it wrote it down in the entry."""
+        if record is None:
+            return
+        entry = self._last_entry()
+        if entry is None or (entry["operation"], entry["result"]) != (record["id"], record["result"]):
+            audit.note(self._cluster, self._name, record, {})
+
+    def _last_entry(self) -> dict[str, Any] | None:
+        return audit_rules.last_of(audit.read(self._cluster), self._name)
+
+    def _begin(
+        self, node: Object, record: dict[str, Any] | None, step: str, entry: Mapping[str, Any] | None = None
+    ) -> Result:
+        """Make the record ours, unless there is nothing to do any more."""
+        if step == DONE:
+            self._let_go()
+            return self._result(node, record, step)
+        try:
+            node, taken = writer.take_over(
+                self._context, self._params, step=step, waited=self._deadline.elapsed, entry=entry
+            )
+        except HoldfastError:
+            self._let_go()
+            raise
+        return {**self._result(node, taken, step), "resumed": record is not None or entry is not None}
+
+    def _confirm(self, node: Object) -> Object:
+        """See that the node stays away."""
+        left = rules.seconds_to_confirm(node, self._params["confirm_seconds"], self._cluster.now())
+        if left <= 0 or self._context.check_mode:
+            return node
+
+        def up(item: Object | None) -> bool:
+            return item is None or node_rules.ready(item)
+
+        found = wait_for(self._cluster, paths.NODES, self._name, up, Deadline(left))
+        if found is None:
+            raise NotFound(f"Node {self._name} does not exist any more.", node=self._name)
+        rules.next_step(found, rules.record_of(found))
+        return found
+
+    def _check(self, node: Object, record: Mapping[str, Any] | None) -> None:
+        rules.check_begin(node, record, self._live_slot())
+        counted = self._cluster.items(paths.NODES, label_selector=self._params.get("selector") or "")
+        nodes = {node_rules.name(item): node_rules.ready(item) for item in counted}
+        rules.check_storm(self._name, nodes, self._params["max_unhealthy"])
+        if is_control_plane(node):
+            self._check_quorum()
+        # Before the claim is ours it is nobody's, or that of a run that is dead.
+        gate.look(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
+
+    def _live_slot(self) -> Any:
+        slots = [
+            (group, ledger.slots[self._name])
+            for group, ledger in store.all_ledgers(self._cluster)
+            if self._name in ledger.slots
+        ]
+        return out_of_service.live_slot(slots, runs.live_ids(self._cluster), self._run) if slots else None
+
+    def _check_quorum(self) -> None:
+        selector = self._params["etcd_selector"]
+        found = self._cluster.items(paths.namespaced("api/v1", _ETCD_NAMESPACE, "pods"), label_selector=selector)
+        control_plane = {
+            node_rules.name(item): node_rules.ready(item)
+            for label in (CONTROL_PLANE, MASTER)
+            for item in self._cluster.items(paths.NODES, label_selector=label)
+        }
+        quorum = judge(self._name, frozenset(map(read_pod, found)), control_plane)
+        rules.check_quorum(self._name, quorum, asked_elsewhere=self._params["quorum_asked"])
+
+    # -- back
+
+    def recover(self) -> Result:
+        node = self._cluster.find(paths.node(self._name))
+        if node is None:
+            return self._of_a_deleted_node()
+        record, entry, step = self._look_back(node)
+        if step == DONE:
+            return self._result(node, record, step)
+        self._claim(record, node)
+        try:
+            node = read_node(self._cluster, self._name)
+            record, entry, step = self._look_back(node)
+        except HoldfastError:
+            self._let_go()
+            raise
+        return self._begin(node, record, step, entry)
+
+    def _look_back(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
+        """The record; where there is none, what is kept of a failover that the node is not back from; and the step."""
+        record = rules.record_of(node)
+        entry = self._last_entry() if record is None else None
+        if entry is not None and not audit_rules.unfinished(entry):
+            entry = None
+        return record, entry, rules.next_recovery(node, record, unfinished=entry is not None)
+
+    def _of_a_deleted_node(self) -> Result:
+        """What there is to do for a Node that was deleted after its failover: its host may still be kept off."""
+        entry = self._last_entry()
+        if entry is None:
+            raise NotFound(
+                f"There is no Node {self._name}, and no failover of it is known. Check the name.", node=self._name
+            )
+        if entry["result"] in (rules.RECOVERED, rules.STOPPED):
+            return {**self._nothing(), "exists": False, "operation": entry["operation"]}
+        facts = {key: entry[key] for key in _FACTS if key in entry}
+        return {
+            **self._nothing(),
+            "changed": True,
+            "step": rules.POWER_ON,
+            "exists": False,
+            "operation": entry["operation"],
+            "facts": facts,
+        }
+
+    # -- both
+
+    def _claim(self, record: Mapping[str, Any] | None, node: Object) -> None:
+        """Take the claim; wait only until it is known whether a run that has it lives.
+
+        Raises:
+            Claimed: It does.
+        """
+        operation = record["id"] if record else rules.operation_of(self._name, self._cluster.now())
+        before = claim_rules.claim_of(node)
+        try:
+            with runs.heartbeat(self._cluster, self._run, self._params.get("holder") or ""):
+                self._wait_for_claim(operation)
+        except HoldfastError:
+            self._end()
+            raise
+        self._taken_from = before.run if before and before.run != self._run else None
+
+    def _wait_for_claim(self, operation: str) -> None:
+        first = ""
+        patience = Deadline(self._params["claim_timeout"])
+        while True:
+            try:
+                claims.take(
+                    self._cluster,
+                    self._name,
+                    run=self._run,
+                    operation=operation,
+                    purpose=self._params["direction"],
+                    restart=True,
+                )
+                return
+            except Claimed as error:
+                run = str((error.fields.get("claim") or {}).get("run") or "")
+                sign = self._sign_of(run)
+                if (first and sign not in ("", first)) or patience.passed or self._context.check_mode:
+                    # It has given a sign of life since we look, so it is at work.
+                    raise
+                first = first or sign
+                self._await_sign(run, first, patience)
+
+    def _sign_of(self, run: str) -> str:
+        lease = self._cluster.find(paths.lease(NAMESPACE, run_rules.lease_name(run)))
+        return str((lease.get("spec") or {}).get("renewTime") or "") if lease else ""
+
+    def _await_sign(self, run: str, known: str, patience: Deadline) -> None:
+        """Until the run gives a sign of life, ends, or is dead."""
+        pause = Deadline(min(patience.left, runs.until_one_may_be_dead(self._cluster)))
+        selector = f"metadata.name={run_rules.lease_name(run)}"
+        for _news in Follower(self._cluster, paths.leases(NAMESPACE), pause, field_selector=selector):
+            if self._sign_of(run) != known:
+                return
+
+    def _let_go(self) -> None:
+        if not self._context.check_mode:
+            claims.give_back(self._cluster, self._name, run=self._run)
+            self._end()
+
+    def _end(self) -> None:
+        if not self._context.check_mode:
+            runs.end(self._cluster, self._run)
+
+    def _nothing(self) -> Result:
+        return {
+            "changed": False,
+            "step": DONE,
+            "exists": True,
+            "resumed": False,
+            "taken_from": None,
+            "operation": "",
+            "record": None,
+            "facts": {},
+            "boot_id": "",
+            "boot_id_before": "",
+            "now": to_text(self._cluster.now()),
+            "waited": round(self._deadline.elapsed, 3),
+        }
+
+    def _result(self, node: Object, record: Mapping[str, Any] | None, step: str) -> Result:
+        return {
+            **self._nothing(),
+            "changed": step != DONE,
+            "step": step,
+            "taken_from": self._taken_from,
+            "operation": record["id"] if record else "",
+            "record": record,
+            "facts": dict(record["facts"]) if record else {},
+            "boot_id": node_rules.boot_id(node),
+            "boot_id_before": rules.boot_id_before(node, record),
+        }
+
+
+def _claimant(node: Object) -> str:
+    claim = claim_rules.claim_of(node)
+    return claim.run if claim else ""

@@ -1,0 +1,392 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Declare a node that is proven to be off out of service, see what it had move, and put it back into service."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import InvalidInput, Refused, TimedOut
+from .._api.names import EVIDENCE
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.times import seconds_between, to_text
+from .._api.watch import Deadline, Follower, Listed, retry_conflicts, wait_for
+from .._budget import claim_rules, gate, runs
+from .._budget import ledger_store as store
+from .._drain.volumes import persistent_volumes
+from .._fencing import check_evidence, evidence_rules, last_look
+from .._fencing.redfish_rules import BmcFailure
+from .._shared.bounds import bounded
+from . import taint_rules as rules
+from .taint_rules import GONE, LEFT, STAYS, Attachment, Occupant
+
+_NODE_LEASES = "kube-node-lease"
+# Seconds. A look may take as long as a verify command does, and is taken again where the Node changed meanwhile.
+_PATIENCE = 180.0
+# Between two looks at a node that is not off yet.
+_PROOF_PAUSE = 5.0
+_RECOVER = " Run the playbook holdfast.kubernetes.recover, or take the taint off with state absent."
+
+
+def out_of_service(context: Context, params: Params) -> Result:
+    """Put the taint on one node or take it off; see the module of the same name."""
+    if params["force"] and params["state"] == "present":
+        raise InvalidInput(
+            "force is for state absent alone: no node is declared out of service without evidence. Give evidence."
+        )
+    with runs.heartbeat(context.cluster, params.get("run") or ""):
+        return _put_on(context, params) if params["state"] == "present" else _take_off(context, params)
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A Node before and after a write, the same object where nothing was written."""
+
+    before: Object
+    after: Object
+
+    @property
+    def changed(self) -> bool:
+        return self.before is not self.after
+
+
+@dataclass
+class _Contents:
+    """What a node has, or had since it was looked at first."""
+
+    pods: dict[str, Occupant] = field(default_factory=dict)
+    attachments: dict[str, Attachment] = field(default_factory=dict)
+    pods_now: set[str] = field(default_factory=set)
+    attachments_now: set[str] = field(default_factory=set)
+    kept_volumes: set[str] = field(default_factory=set)
+
+    def saw_pods(self, found: list[Occupant]) -> None:
+        self.pods.update({item.pod.uid: item for item in found})
+        self.pods_now = {item.pod.uid for item in found}
+
+    def saw_pod(self, item: Occupant, *, deleted: bool) -> None:
+        if not deleted:
+            self.pods[item.pod.uid] = item
+            self.pods_now.add(item.pod.uid)
+        else:
+            self.pods_now.discard(item.pod.uid)
+
+    def saw_attachments(self, found: list[Attachment]) -> None:
+        self.attachments.update({item.name: item for item in found})
+        self.attachments_now = {item.name for item in found}
+
+    def saw_attachment(self, item: Attachment, *, deleted: bool) -> None:
+        if not deleted:
+            self.attachments[item.name] = item
+            self.attachments_now.add(item.name)
+        else:
+            self.attachments_now.discard(item.name)
+
+    @property
+    def staying(self) -> list[Occupant]:
+        return [self.pods[uid] for uid in self.pods_now if self.pods[uid].stays]
+
+    @property
+    def pods_left(self) -> list[Occupant]:
+        return [self.pods[uid] for uid in self.pods_now if not self.pods[uid].stays]
+
+    @property
+    def attachments_left(self) -> list[Attachment]:
+        found = (self.attachments[name] for name in self.attachments_now)
+        return [item for item in found if item.volume not in self.kept_volumes]
+
+    @property
+    def blockers(self) -> list[dict[str, Any]]:
+        return rules.blockers(self.pods_left, self.attachments_left)
+
+    def to_data(self) -> dict[str, Any]:
+        pods = sorted(self.pods.values(), key=lambda item: item.pod.full_name)
+        attachments = sorted(self.attachments.values(), key=lambda item: item.name)
+        return {
+            "pods": [item.to_data(self._state(item.pod.uid in self.pods_now, bool(item.stays))) for item in pods],
+            "volume_attachments": [
+                item.to_data(self._state(item.name in self.attachments_now, item.volume in self.kept_volumes))
+                for item in attachments
+            ],
+            "blockers": self.blockers,
+        }
+
+    @staticmethod
+    def _state(there: bool, stays: bool) -> str:
+        return GONE if not there else STAYS if stays else LEFT
+
+
+# -- present ----------------------------------------------------------------------------------------------------------
+
+
+def _put_on(context: Context, params: Params) -> Result:
+    began = Deadline(None)
+    # Before, too: on a busy machine some may be gone before they are looked at.
+    contents = _look(context.cluster, params["name"], params["value"])
+    change = _prove_and_put_on(context, params)
+    deadline = Deadline(params["wait_timeout"])
+    _watch(context.cluster, params["name"], params["value"], Deadline(0), contents)
+    if not params["wait"] or context.check_mode:
+        return {**_result(change, contents, began), "back": False}
+    _watch(context.cluster, params["name"], params["value"], deadline, contents)
+    node = context.cluster.find(paths.node(params["name"]))
+    back = rules.back(node, node_rules.boot_id(change.after)) if node else ""
+    told = " The Node does not exist any more." if node is None else f" It {back} meanwhile.{_RECOVER}" if back else ""
+    result = {**_result(change, contents, began), "back": bool(back)}
+    if contents.blockers:
+        raise TimedOut(
+            f"Node {params['name']} is out of service, but not empty after {params['wait_timeout']} s: "
+            f"{rules.sentence(contents.blockers)}.{told} The taint stays. Look at what keeps them, and run it again."
+            f"{rules.attachments_way_out(contents.blockers)}",
+            **result,
+        )
+    if told:
+        context.warn(f"Node {params['name']}:{told}")
+    return result
+
+
+def _prove_and_put_on(context: Context, params: Params) -> _Change:
+    """Look, and look again until the deadline while it may yet be seen to be off, each time at all there is."""
+    deadline = Deadline(0 if context.check_mode else params["proof_timeout"])
+    while True:
+        try:
+            found: _Change = last_look.repeat(
+                lambda: retry_conflicts(lambda: _try_to_put_on(context, params), seconds=_PATIENCE)
+            )
+            return found
+        except (Refused, BmcFailure) as error:
+            # A BMC may be away for a moment because its machine was switched off.
+            passes = isinstance(error, BmcFailure) or error.fields.get("why") == evidence_rules.NOT_OFF
+            if not passes or deadline.passed:
+                raise
+        time.sleep(min(_PROOF_PAUSE, deadline.left))
+
+
+def _try_to_put_on(context: Context, params: Params) -> _Change:
+    """Everything is looked at on one version of the Node, and written only over that."""
+    cluster, name, run = context.cluster, params["name"], params.get("run") or ""
+    node = read_node(cluster, name)
+    taint, record = rules.taint_of(node), rules.evidence_of(node)
+    if taint and record and record.get("boot_id") == node_rules.boot_id(node):
+        # Proven before, perhaps by a run that was killed, and not on again since.
+        claim_rules.check(node, run)
+        rules.check_down(node, None)
+        if taint.get("value") == params["value"] or record.get("taint") == "found":
+            return _Change(node, node)
+        return _Change(node, _write(cluster, node, rules.with_taint(node, params["value"], cluster.now()), record))
+    evidence = params.get("evidence")
+    if not evidence:
+        since = f" It {back}, so what was proven before does not count any more." if (back := rules.back(node)) else ""
+        raise Refused(
+            f"Node {name} is not declared out of service without evidence that it is off: its pods would run twice, "
+            f"and its volumes be written to from two sides.{since} Switch it off and prove it, see evidence.",
+            node=name,
+            why="no_evidence",
+            back=bool(back),
+        )
+    seen = gate.look(cluster, name, override_holds=params["override_holds"], run=run)
+    rules.check_down(node, _live_slot(cluster, name, run))
+    evidence_rules.check(evidence, node=name, boot_id=node_rules.boot_id(node), now=cluster.now())
+    if evidence["kind"] == evidence_rules.ATTESTATION:
+        evidence_rules.check_statement(
+            str(evidence["statement"]), name, map(node_rules.name, cluster.items(paths.NODES))
+        )
+    found, looked = _second_look_at(context, node, evidence)
+    if _check_silence(cluster, name, evidence):
+        # The kubelet's silence took a while, and the machine may be on by now.
+        found, looked = _second_look_at(context, node, evidence)
+    facts = evidence_rules.record(
+        evidence, found, node=name, boot_id=node_rules.boot_id(node), looked_at=to_text(cluster.now()), run=run
+    )
+    if seen.overridden:
+        facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
+    last_look.check(looked)
+    if taint and (record is None or record.get("taint") == "found"):
+        # Whoever put it there takes it off again.
+        return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}, once=True))
+    taints = rules.with_taint(node, params["value"], cluster.now())
+    return _Change(node, _write(cluster, node, taints, facts, once=True))
+
+
+def _second_look_at(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+    """What is seen now, and since when that counts."""
+    began = last_look.steady()
+    found = check_evidence.look(context.management, node, evidence)
+    # A command may run for longer than a look is good for, and says at its end what is so.
+    return found, last_look.steady() if evidence["kind"] == evidence_rules.COMMAND else began
+
+
+def _live_slot(cluster: Cluster, name: str, run: str) -> Any:
+    slots = [(group, ledger.slots[name]) for group, ledger in store.all_ledgers(cluster) if name in ledger.slots]
+    return rules.live_slot(slots, runs.live_ids(cluster), run) if slots else None
+
+
+def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> bool:
+    """Wait until the kubelet has missed a renewal of its Lease: whatever the evidence says, one that renews it is on.
+
+    Returns:
+        Whether that took any time.
+
+    Raises:
+        Refused: It renewed it, or was heard of after a person had seen it off.
+    """
+    collection = paths.leases(_NODE_LEASES)
+    lease = cluster.find(paths.one(collection, name))
+    last = rules.last_sign(lease) if lease else None
+    if lease is None or last is None:
+        return False
+    missing = rules.quiet_seconds(lease) - seconds_between(last, cluster.now())
+
+    def renewed(item: Object | None) -> bool:
+        return item is not None and rules.last_sign(item) != last
+
+    if missing > 0 and renewed(wait_for(cluster, collection, name, renewed, Deadline(missing))):
+        raise evidence_rules.not_true(name, "its kubelet has just renewed its Lease, so the node is on", "alive")
+    evidence_rules.check_silent_since(evidence, node=name, last_sign=last)
+    return missing > 0
+
+
+# -- absent -----------------------------------------------------------------------------------------------------------
+
+
+def _take_off(context: Context, params: Params) -> Result:
+    deadline = Deadline(params["wait_timeout"])
+    contents = _Contents()
+    if params["wait"] and not context.check_mode:
+        _await_empty(context, params, deadline)
+
+    def attempt() -> _Change:
+        nonlocal contents
+        node = read_node(context.cluster, params["name"])
+        taint, record = rules.taint_of(node), rules.evidence_of(node)
+        if taint is None:
+            return _Change(node, _write(context.cluster, node, None, None) if record else node)
+        claim_rules.check(node, params.get("run") or "")
+        contents = _look(context.cluster, params["name"], str(taint.get("value") or ""))
+        rules.check_back(node, contents.blockers, force=params["force"])
+        return _Change(node, _put_back(context, params, node, contents))
+
+    change: _Change = retry_conflicts(attempt)
+    return _result(change, contents, deadline)
+
+
+def _await_empty(context: Context, params: Params, deadline: Deadline) -> None:
+    """Until what the node had is gone; a kubelet that is back ends its old pods. At once where that would not help."""
+    node = read_node(context.cluster, params["name"])
+    taint = rules.taint_of(node)
+    if taint is None:
+        return
+    claim_rules.check(node, params.get("run") or "")
+    rules.check_back(node, [], force=params["force"])
+    if rules.needs_force(node):
+        return
+    _watch(context.cluster, params["name"], str(taint.get("value") or ""), deadline, _Contents())
+
+
+def _put_back(context: Context, params: Params, node: Object, contents: _Contents) -> Object:
+    cluster, name, record = context.cluster, params["name"], rules.evidence_of(node)
+    if record and record.get("taint") == "found" and not params["force"]:
+        context.warn(
+            f"The out-of-service taint stays on node {name}: it was there before us, so it is for whoever put it there "
+            "to take it off. force removes it all the same."
+        )
+        return _write(cluster, node, None, None)
+    if not rules.needs_force(node) and not contents.blockers:
+        return _write(cluster, node, rules.without_taint(node), None)
+    removed = {"at": to_text(cluster.now()), "forced": True, "run": params.get("run") or ""}
+    left = f" {rules.sentence(contents.blockers)}." if contents.blockers else ""
+    if rules.needs_force(node):
+        context.warn(
+            f"The out-of-service taint was taken off node {name} by force, with boot ID {node_rules.boot_id(node)}: "
+            f"the evidence ({(record or {}).get('kind') or 'none of ours'}) did not prove what it was for. Its pods "
+            f"may run twice, and its volumes may have been written to from two sides: look at them.{left}"
+        )
+    else:
+        # Its machine was off, so nothing there has these volumes mounted. Only the driver does not say so.
+        context.warn(
+            f"The out-of-service taint was taken off node {name} by force.{left} Pods that use these volumes wait on "
+            "other nodes until the CSI driver's attacher works again."
+        )
+    kept = {**(record or {}), "removed": removed}
+    return _write(cluster, node, rules.without_taint(node), kept)
+
+
+# -- both -------------------------------------------------------------------------------------------------------------
+
+
+def _look(cluster: Cluster, name: str, value: str) -> _Contents:
+    """What the node has now."""
+    contents = _Contents()
+    _watch(cluster, name, value, Deadline(0), contents)
+    return contents
+
+
+def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline, contents: _Contents) -> None:
+    """Watch until nothing is left that has to go, or until the deadline; each is looked at once at least."""
+    for news in Follower(
+        cluster,
+        paths.PODS,
+        deadline,
+        field_selector=f"spec.nodeName={name}",
+        keep=lambda item: rules.occupant(item, value),
+    ):
+        if isinstance(news, Listed):
+            contents.saw_pods(news.items)
+        else:
+            contents.saw_pod(news.object, deleted=news.deleted)
+        if not contents.pods_left:
+            break
+    contents.kept_volumes = persistent_volumes(cluster, [item.pod for item in contents.staying], [])
+
+    def ours(item: Object) -> Attachment | None:
+        return rules.attachment(item) if item["spec"]["nodeName"] == name else None
+
+    for news in Follower(cluster, paths.VOLUME_ATTACHMENTS, deadline, keep=ours):
+        if isinstance(news, Listed):
+            contents.saw_attachments([item for item in news.items if item])
+        elif news.object is not None:
+            contents.saw_attachment(news.object, deleted=news.deleted)
+        if not contents.attachments_left:
+            break
+
+
+def _write(
+    cluster: Cluster,
+    node: Object,
+    taints: list[dict[str, Any]] | None,
+    record: Mapping[str, Any] | None,
+    *,
+    once: bool = False,
+) -> Object:
+    """Taints, where given, and evidence in one write, over the very version that was looked at."""
+    text = json.dumps(bounded(record), sort_keys=True) if record else None
+    metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": {EVIDENCE: text}}
+    body: dict[str, Any] = {"metadata": metadata}
+    if taints is not None:
+        body["spec"] = {"taints": taints or None}
+    return cluster.merge(paths.node(node_rules.name(node)), body, once=once)
+
+
+def _result(change: _Change, contents: _Contents, deadline: Deadline) -> Result:
+    return {
+        "changed": change.changed,
+        "taint": rules.shown(rules.taint_of(change.after)),
+        "evidence": node_rules.record(change.after, EVIDENCE),
+        **contents.to_data(),
+        "waited": round(deadline.elapsed, 3),
+        "diff": {"before": _shown(change.before), "after": _shown(change.after)},
+    }
+
+
+def _shown(node: Object) -> dict[str, Any]:
+    taints = (node.get("spec") or {}).get("taints") or []
+    return {"taints": taints, "evidence": node_rules.record(node, EVIDENCE)}

@@ -1,0 +1,333 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about the out-of-service taint: who may get it, when it may go, and what has to move meanwhile.
+
+Sources: pkg/controller/podgc, pkg/controller/tainteviction and pkg/controller/volume/attachdetach of Kubernetes 1.36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from .._api import node_rules
+from .._api.errors import Refused
+from .._api.names import EVIDENCE, OUT_OF_SERVICE
+from .._api.objects import Object
+from .._budget.ledger_rules import ACTIVE, Slot
+from .._drain.rules import Pod, read_pod
+from .._shared.bounds import moment
+
+EFFECT = "NoExecute"
+GONE, LEFT, STAYS = "gone", "left", "stays"
+
+
+@dataclass(frozen=True)
+class Occupant:
+    """A pod on the node, and why the taint leaves it there; empty where it does not."""
+
+    pod: Pod
+    stays: str = ""
+
+    def reason(self) -> str:
+        """Why it is still there, for one that should go."""
+        if not self.pod.terminating:
+            return "it is not being deleted yet"
+        kept = f", and its finalizers keep it: {', '.join(self.pod.finalizers)}" if self.pod.finalizers else ""
+        return f"it is being deleted since {self.pod.terminating}{kept}"
+
+    def to_data(self, state: str) -> dict[str, Any]:
+        return self.pod.ref(uid=self.pod.uid, state=state, reason=self.stays if state == STAYS else "")
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A VolumeAttachment of the node."""
+
+    name: str
+    volume: str
+    attacher: str
+    reason: str = ""
+    detaching: bool = False
+
+    def to_data(self, state: str) -> dict[str, Any]:
+        found = {key: value for key, value in vars(self).items() if key != "detaching"}
+        return {**found, "state": state}
+
+
+# -- the taint --------------------------------------------------------------------------------------------------------
+
+
+def taint_of(node: Object) -> dict[str, Any] | None:
+    """The taint as it is; ``None`` where the node is in service.
+
+    One with another effect evicts nothing. It is not what we put there, and stays whatever we do.
+    """
+    return next((taint for taint in _taints(node) if _is_it(taint)), None)
+
+
+def shown(taint: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return {key: taint.get(key) for key in ("key", "value", "effect")} if taint else None
+
+
+def with_taint(node: Object, value: str, now: datetime) -> list[dict[str, Any]]:
+    added = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return [*without_taint(node), {"key": OUT_OF_SERVICE, "value": value, "effect": EFFECT, "timeAdded": added}]
+
+
+def without_taint(node: Object) -> list[dict[str, Any]]:
+    return [taint for taint in _taints(node) if not _is_it(taint)]
+
+
+def _is_it(taint: Mapping[str, Any]) -> bool:
+    return taint.get("key") == OUT_OF_SERVICE and taint.get("effect") == EFFECT
+
+
+def _taints(node: Object) -> list[dict[str, Any]]:
+    return list((node.get("spec") or {}).get("taints") or [])
+
+
+# -- may it be put there? ---------------------------------------------------------------------------------------------
+
+
+def shutting_down(node: Object) -> bool:
+    """Whether the kubelet says that it ends its pods, each in its own time."""
+    found = node_rules.condition(node, "Ready") or {}
+    return found.get("status") == "False" and "node is shutting down" in str(found.get("message") or "")
+
+
+def live_slot(slots: Iterable[tuple[str, Slot]], live: Collection[str], run: str) -> tuple[str, Slot] | None:
+    """Group and slot under which somebody else is at work on the node right now.
+
+    A slot without a run counts: nobody can say that whoever took it is gone.
+    """
+    for group, slot in slots:
+        if slot.state == ACTIVE and (not run or slot.run != run) and (not slot.run or slot.run in live):
+            return group, slot
+    return None
+
+
+def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
+    """Let no node through that may be alive, or that a rolling reboot is working on.
+
+    Raises:
+        Refused: It is Ready, shutting down, or in somebody's live slot.
+    """
+    name, ours = node_rules.name(node), taint_of(node) is not None and evidence_of(node) is not None
+    if ours and (node_rules.ready(node) or shutting_down(node)):
+        raise Refused(
+            f"Node {name} {back(node)}: it is on, under the out-of-service taint that is there on our evidence, which "
+            "has its pods deleted and its volumes detached. The taint stays, and nothing else was changed. Run the "
+            "playbook holdfast.kubernetes.recover; where it was never off and has the boot ID of before, with "
+            "failover_force.",
+            node=name,
+            why="ready" if node_rules.ready(node) else "shutting_down",
+            back=True,
+        )
+    if node_rules.ready(node):
+        raise Refused(
+            f"Node {name} is Ready: its pods run there, and the taint would detach their volumes under them. Nothing "
+            "was changed. Look at what made you think that it is down.",
+            node=name,
+            why="ready",
+            back=False,
+        )
+    if shutting_down(node):
+        raise Refused(
+            f"Node {name} is shutting down: its kubelet ends its pods in their own time, and the taint would cut that "
+            "short. Nothing was changed. Wait until it is up again, or until its condition Ready is Unknown.",
+            node=name,
+            why="shutting_down",
+            back=False,
+        )
+    if slot is not None:
+        group, taken = slot
+        raise Refused(
+            f"Node {name} is in a slot of group {group}: run {taken.run or '-'} (operation {taken.operation}) has been "
+            f"working on it since {taken.since}. Nothing was changed. Wait until it is done, or stop that run and run "
+            "playbooks/doctor.",
+            node=name,
+            why="in_slot",
+            slot={"group": group, **vars(taken)},
+        )
+
+
+def back(node: Object, boot_id: str = "") -> str:
+    """What says that a node came back under a taint of ours, as in "the node ..."; empty where nothing does.
+
+    Args:
+        boot_id: The boot ID that it had when it got the taint; that of the evidence by default.
+    """
+    record = evidence_of(node)
+    if taint_of(node) is None or record is None:
+        return ""
+    before = boot_id or str(record.get("boot_id") or "")
+    if node_rules.ready(node):
+        return "is Ready again"
+    if shutting_down(node):
+        return "was on again and is shutting down"
+    return (
+        f"has booted anew (boot ID {node_rules.boot_id(node)})" if before and node_rules.boot_id(node) != before else ""
+    )
+
+
+def quiet_seconds(lease: Object) -> float:
+    """How long a kubelet's Lease must not have been renewed: a little longer than it leaves between two renewals."""
+    return float((lease.get("spec") or {}).get("leaseDurationSeconds") or 40) / 4 + 5
+
+
+def last_sign(lease: Object) -> datetime | None:
+    """When a kubelet's Lease was renewed last, by the API server's clock, not by that of the node."""
+    times = (moment(entry.get("time")) for entry in lease["metadata"].get("managedFields") or [])
+    return max((time for time in times if time), default=None)
+
+
+# -- may it go? -------------------------------------------------------------------------------------------------------
+
+
+def evidence_of(node: Object) -> dict[str, Any] | None:
+    """The evidence on which the taint is there; ``None`` where it is not ours, or was proven wrong."""
+    record = node_rules.record(node, EVIDENCE)
+    return None if record and record.get("removed") else record
+
+
+def needs_force(node: Object) -> bool:
+    """Whether nothing says that the node was off since it got the taint: no evidence of ours, or still its boot ID.
+
+    Only then there is something that force does.
+    """
+    record = evidence_of(node)
+    return record is None or not record.get("boot_id") or node_rules.boot_id(node) in ("", record["boot_id"])
+
+
+def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None:
+    """Let the taint go only from a node that came back, and after everything that it had left.
+
+    Args:
+        left: Pods and VolumeAttachments that had to go and are still there.
+        force: Also from one that never was off. Of one that was off, VolumeAttachments whose driver was asked to detach
+            them may stay; pods may not.
+
+    Raises:
+        Refused: It is not Ready, or not with a new boot ID, or something is left.
+    """
+    name, record = node_rules.name(node), evidence_of(node)
+    if not node_rules.ready(node):
+        raise Refused(
+            f"The taint stays on node {name}: {node_rules.not_ready_why(node)}. Wait until it is Ready with a new "
+            "boot ID.",
+            node=name,
+            why="not_ready",
+        )
+    if force and needs_force(node):
+        return
+    if record is None or not record.get("boot_id"):
+        raise Refused(
+            f"The taint stays on node {name}: no evidence of ours is on it, so somebody else put it there, and which "
+            "boot ID it had then is not known. Ask whoever did. force removes it all the same.",
+            node=name,
+            why="not_ours",
+        )
+    if node_rules.boot_id(node) in ("", record["boot_id"]):
+        raise Refused(
+            f"The taint stays on node {name}: it is Ready, but its boot ID is still {record['boot_id']}. It never was "
+            "off, so the evidence was wrong and its old pods may still run. Reboot it, or set force to remove the "
+            "taint knowingly.",
+            node=name,
+            why="same_boot",
+            evidence=record,
+        )
+    if force:
+        left = [item for item in left if not item.get("detaching")]
+    if left:
+        raise Refused(
+            f"The taint stays on node {name}: {sentence(left)}. Wait until they are gone: without the taint nothing "
+            f"finishes them off.{attachments_way_out(left)}",
+            node=name,
+            why="left",
+            blockers=left,
+        )
+
+
+# -- what has to move -------------------------------------------------------------------------------------------------
+
+
+def occupant(item: Object, value: str) -> Occupant:
+    """From a Pod object: a pod on the node, and whether a taint with this value makes it go."""
+    pod = read_pod(item)
+    if pod.mirror:
+        return Occupant(pod, "mirror pod of a static pod")
+    if not pod.terminating and tolerates((item.get("spec") or {}).get("tolerations") or [], value):
+        return Occupant(pod, f"it tolerates the taint {OUT_OF_SERVICE}")
+    return Occupant(pod)
+
+
+def tolerates(tolerations: Iterable[Mapping[str, Any]], value: str) -> bool:
+    """Whether a pod stays for good; one that tolerates the taint for some seconds goes after them.
+
+    As the taint eviction controller has it, the first toleration that matches counts.
+    """
+    for toleration in tolerations:
+        if toleration.get("effect") not in (None, "", EFFECT):
+            continue
+        key, operator = toleration.get("key") or "", toleration.get("operator") or "Equal"
+        if key not in ("", OUT_OF_SERVICE) or (not key and operator != "Exists"):
+            continue
+        if operator == "Exists" or (operator == "Equal" and (toleration.get("value") or "") == value):
+            return toleration.get("tolerationSeconds") is None
+    return False
+
+
+def attachment(item: Object) -> Attachment:
+    """From a VolumeAttachment object."""
+    spec, status = item["spec"], item.get("status") or {}
+    error = (status.get("detachError") or {}).get("message") or ""
+    deleted = item["metadata"].get("deletionTimestamp")
+    if error:
+        reason = f"{spec['attacher']} could not detach it: {error}"
+    elif deleted:
+        reason = f"{spec['attacher']} has been asked to detach it since {deleted}"
+    else:
+        reason = "nobody has asked to detach it yet"
+    volume = (spec.get("source") or {}).get("persistentVolumeName") or ""
+    return Attachment(item["metadata"]["name"], volume, spec["attacher"], reason, bool(deleted))
+
+
+def blockers(occupants: Iterable[Occupant], attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
+    """What is left, as results show it."""
+    pods = sorted(occupants, key=lambda item: item.pod.full_name)
+    volumes = sorted(attachments, key=lambda item: item.name)
+    return [{"kind": "Pod", **item.pod.ref(uid=item.pod.uid, reason=item.reason())} for item in pods] + [
+        {
+            "kind": "VolumeAttachment",
+            "namespace": None,
+            "name": item.name,
+            "uid": None,
+            "reason": item.reason,
+            "detaching": item.detaching,
+        }
+        for item in volumes
+    ]
+
+
+def attachments_way_out(left: Iterable[Mapping[str, Any]]) -> str:
+    """What can be done where a driver does not detach what it was asked to; empty where nothing waits for that."""
+    if not any(item.get("detaching") for item in left):
+        return ""
+    return (
+        " Where the CSI driver's attacher does not come back: once the node is Ready with a new boot ID, state absent "
+        "with force (failover_force of the playbook recover) takes the taint off although these VolumeAttachments are "
+        "left."
+    )
+
+
+def sentence(left: Iterable[Mapping[str, Any]]) -> str:
+    """What is left, in words."""
+    return "; ".join(f"{item['kind']} {_full_name(item)} is left ({item['reason']})" for item in left)
+
+
+def _full_name(item: Mapping[str, Any]) -> str:
+    return f"{item['namespace']}/{item['name']}" if item["namespace"] else str(item["name"])

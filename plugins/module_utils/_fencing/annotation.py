@@ -1,0 +1,461 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keep a host off, or reboot it once, by metal3's reboot annotation, and see that it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._api import node_rules
+from .._api.errors import HoldfastError, Refused, TimedOut
+from .._api.names import REBOOT_KEYS
+from .._api.objects import Object
+from .._api.runner import Context, Params, Result
+from .._api.times import from_text, seconds_between, to_text
+from .._api.watch import Deadline, retry_conflicts, wait_for
+from .._budget import runs as run_leases
+from . import evidence_rules, expired_keys, find_host, key_rules, last_look
+from . import host_rules as rules
+from .host_rules import Off, Written
+from .key_rules import HARD, SOFT, Request
+from .reboot_watch import wait_for_reboot
+from .target import Target, may_let_go, resolve, resolve_to_let_go
+
+# metal3 looks at the power of a host that changes nothing every 60 s: what it has not seen by then, it won't.
+_ROUND = 75.0
+# Seconds. For so long a single reboot that a run before asked for may be under way, with the annotation gone already.
+_UNDER_WAY = 900.0
+# How many of the holds that were overridden are named.
+_NAMED = 100
+EXPIRED = "expired"
+_WAY_OUT = {SOFT: "Try mode hard, or raise wait_timeout.", HARD: "Look at its BMC, and that metal3 runs."}
+
+
+class NotOff(HoldfastError):
+    """The key is there, but the host does not go off, and waiting longer is in vain."""
+
+    kind = "not_off"
+
+
+class NotDatable(NotOff):
+    """The host is off, but nothing says since when."""
+
+    kind = "not_datable"
+
+
+def reboot_annotation(context: Context, params: Params) -> Result:
+    """Set or remove one reboot annotation, or those that expired; see the module of the same name."""
+    if params["state"] == EXPIRED:
+        return {**_nothing(), **expired_keys.remove(context, params)}
+    if params.get("key") is not None:
+        key_rules.check_key(params["key"])
+    context, host = find_host.asked_for(context, params)
+    with run_leases.heartbeat(context.cluster, params.get("run") or ""):
+        if params["state"] == "present":
+            return _Annotation(context, params, resolve(context, params, host)).put()
+        target = resolve_to_let_go(context, params, host)
+        if target is None:
+            return _gone(context, params, host)
+        # Whoever acts on what a run has written down knows no more than that. A person may have looked.
+        by_hand = not params.get("run") and not (host and params.get("node"))
+        return _Annotation(context, params, target).remove(by_hand=by_hand)
+
+
+def _gone(context: Context, params: Params, host: str) -> Result:
+    """A host that is no more is kept off by nothing."""
+    if params.get("key"):
+        where = f" in namespace {params['namespace']}" if params.get("namespace") else ""
+        context.warn(
+            f"There is no BareMetalHost {host}{where}, so key {params['key']} is gone with it. Its machine may be off: "
+            "see that it is switched on."
+        )
+    return {
+        **_nothing(),
+        "host": host,
+        "namespace": params.get("namespace") or None,
+        "node": params.get("node") or None,
+    }
+
+
+def _nothing() -> Result:
+    return {
+        "changed": False,
+        "host": None,
+        "namespace": None,
+        "node": None,
+        "powered_on": None,
+        "keys": [],
+        "effective_mode": None,
+        "resource_version": None,
+        "evidence": None,
+        "overridden_holds": [],
+        "waited": 0.0,
+        "diff": {"before": {}, "after": {}},
+    }
+
+
+@dataclass(frozen=True)
+class _Change:
+    """A host before and after a write, the same object where nothing was written."""
+
+    before: Object
+    after: Object
+
+    @property
+    def changed(self) -> bool:
+        return self.before is not self.after
+
+
+def _named(held: Sequence[str]) -> tuple[str, ...]:
+    """Holds as they are recorded, each with a slash, and how many more there are."""
+    return (*held[:_NAMED], *([f"…/and {len(held) - _NAMED} more"] if len(held) > _NAMED else []))
+
+
+class _Annotation:
+    """One annotation of one host."""
+
+    def __init__(self, context: Context, params: Params, target: Target) -> None:
+        self._context = context
+        self._management = context.management
+        self._params = params
+        self._key: str = params.get("key") or ""
+        self._mode: str = params["mode"]
+        self._run: str = params.get("run") or ""
+        self._deadline = Deadline(params["wait_timeout"])
+        self._target = target
+
+    # -- present
+
+    def put(self) -> Result:
+        change: _Change = last_look.repeat(lambda: retry_conflicts(self._try_to_put))
+        if not self._params["wait"] or self._context.check_mode:
+            return self._result(change, change.after)
+        try:
+            host = self._wait_until_off(change.after) if self._key else self._wait_until_rebooted(change)
+        except HoldfastError as error:
+            with suppress(HoldfastError):
+                seen = self._management.find(self._target.path)
+                error.fields.update(self._facts(seen) if seen else {})
+            error.fields["changed"] = change.changed
+            raise
+        return self._result(change, host)
+
+    def _try_to_put(self) -> _Change:
+        host = self._target.read()
+        if why := rules.why_not(host):
+            raise self._refused(host, why, "inert")
+        request, written = rules.request_of(host, self._key), rules.written_of(host, self._key)
+        value = key_rules.value_of(self._mode)
+        if self._key and request and not written:
+            raise self._refused(
+                host,
+                f"{request.annotation} is on it already, and {REBOOT_KEYS} does not say that it is from us. It stays, "
+                "as somebody else's; take another key, or, where you know that it is yours, remove it with state "
+                "absent first",
+                "foreign",
+            )
+        ours = written is not None and self._is_of_this_boot(written)
+        if request and written and ours and request.value == value:
+            self._target.check_claim(self._run)
+            return _Change(host, host)
+        if not self._key and (self._asked_by_others(host, request, written) or self._under_way(request, written)):
+            self._target.check_claim(self._run)
+            return _Change(host, host)
+        if not self._key and not request and (why := rules.why_no_reboot(host)):
+            raise self._refused(host, why, "no_reboot")
+        consumer = find_host.consumer_uid(self._management, host)
+        look = self._target.look(
+            self._run,
+            override_holds=self._params["override_holds"],
+            boot_id=self._params.get("boot_id") or "",
+            down=bool(self._params.get("not_ready")),
+        )
+        if request is None or written is None or not ours:
+            # A key of an earlier try, on a node that has booted since, proves nothing of this boot.
+            written = rules.write(
+                host,
+                since=to_text(self._management.now()),
+                node=self._target.node,
+                boot_id=look.boot_id,
+                run=self._run,
+                consumer=consumer,
+                overridden=_named(look.overridden),
+            )
+        look.check()
+        return _Change(host, self._write(host, value, written, once=True))
+
+    def _is_of_this_boot(self, written: Written) -> bool:
+        """Whether a key was written for this node, and in its present boot, as far as that is known."""
+        node = self._target.node
+        if node and written.node not in ("", node):
+            return False
+        present = self._target.find_node()
+        return not present or not written.boot_id or node_rules.boot_id(present) in ("", written.boot_id)
+
+    def _asked_by_others(self, host: Object, request: Request | None, written: Written | None) -> bool:
+        """Whether somebody else has asked for the very reboot; theirs is left as it is."""
+        if request is None or written is not None:
+            return False
+        if self._mode == HARD and key_rules.effective_mode([request], rules.error_count(host)) != HARD:
+            raise self._refused(
+                host,
+                f"somebody else has asked for a soft reboot already ({request.annotation}: {request.value!r}), and "
+                "that is theirs to change",
+                "foreign",
+            )
+        return True
+
+    def _under_way(self, request: Request | None, written: Written | None) -> bool:
+        """Whether a run before asked for this reboot, the annotation is gone, and the node has not booted since."""
+        if request is not None or written is None or not self._target.node or not written.boot_id:
+            return False
+        age = seconds_between(from_text(written.since), self._management.now())
+        node = self._target.read_node()
+        return age < _UNDER_WAY and node_rules.boot_id(node) == written.boot_id
+
+    def _wait_until_off(self, host: Object) -> Object:
+        while True:
+            host = self._remember_that_it_is_on(host)
+            off = rules.off(host, self._key)
+            if off.believed or self._in_vain(host):
+                break
+            patience = Deadline(self._deadline.left if off.datable else min(self._deadline.left, _ROUND))
+            host = self._follow(patience, off)
+            after = rules.off(host, self._key)
+            if self._deadline.passed or (not off.datable and not after.datable):
+                break
+        return self._judge(host)
+
+    def _remember_that_it_is_on(self, host: Object) -> Object:
+        """A host that was off before, and is seen on now, can still be seen to go off."""
+        written = rules.written_of(host, self._key)
+        if written is None or written.powered_on or not rules.powered_on(host):
+            return host
+
+        def attempt() -> Object:
+            found = self._target.read()
+            known, request = rules.written_of(found, self._key), rules.request_of(found, self._key)
+            if known is None or request is None or known.since != written.since:
+                return found
+            return self._write(found, request.value, replace(known, powered_on=True))
+
+        after: Object = retry_conflicts(attempt)
+        return after
+
+    def _follow(self, patience: Deadline, now: Off) -> Object:
+        """Watch the host until something else is to be thought of it than now, as far as that ends the wait."""
+
+        def until(item: Object | None) -> bool:
+            if item is None or self._in_vain(item):
+                return True
+            off = rules.off(item, self._key)
+            return off.believed or off.datable != now.datable
+
+        host = wait_for(self._management, self._target.collection, self._target.name, until, patience)
+        if host is None:
+            raise self._target.gone()
+        return host
+
+    def _in_vain(self, host: Object) -> bool:
+        return bool(rules.inert(host)) or rules.request_of(host, self._key) is None
+
+    def _judge(self, host: Object) -> Object:
+        off = rules.off(host, self._key)
+        if off.believed:
+            return host
+        if self._in_vain(host):
+            raise NotOff(f"BareMetalHost {self._target.full_name} does not go off: {off.why}.", why="inert")
+        if not off.datable:
+            raise NotDatable(
+                f"BareMetalHost {self._target.full_name} is off, but that proves nothing: {off.why}. The key stays and "
+                f"keeps it off. {rules.OTHER_EVIDENCE}",
+                why="not_datable",
+            )
+        sick = rules.trouble(host)
+        raise TimedOut(
+            f"BareMetalHost {self._target.full_name} is not off after {self._params['wait_timeout']} s: {off.why}"
+            f"{f' ({sick})' if sick and sick not in off.why else ''}. The key stays: when metal3 comes back to it, it "
+            "still switches the host off. Run the playbook holdfast.kubernetes.recover, or this with state absent, to "
+            f"take it back. {_WAY_OUT[self._mode]}{' Or use another kind of evidence.' if self._mode == HARD else ''}",
+            why="timed_out",
+        )
+
+    def _wait_until_rebooted(self, change: _Change) -> Object:
+        written = rules.written_of(change.after, self._key)
+        boot_id = written.boot_id if written else ""
+        if not boot_id and self._target.node:
+            boot_id = node_rules.boot_id(self._target.read_node())
+        outcome = wait_for_reboot(
+            (self._management, self._target.collection, self._target.name),
+            (self._context.cluster, self._target.node, boot_id) if self._target.node and boot_id else None,
+            self._deadline,
+        )
+        if outcome.host is None:
+            raise self._target.gone()
+        gone = rules.request_of(outcome.host, self._key) is None
+        if outcome.rebooted or gone:
+            # The record of one that is not under way any more would have the next run wait for it.
+            self._forget()
+        if not outcome.rebooted:
+            about = "The annotation is gone, which is no reboot" if gone else "The annotation is still there"
+            raise TimedOut(
+                f"BareMetalHost {self._target.full_name} was not seen to reboot within {self._params['wait_timeout']} "
+                f"s: {outcome.why}. {about}. Look at its BMC and console, and that metal3 runs.",
+                why="timed_out",
+            )
+        return outcome.host
+
+    def _forget(self) -> None:
+        def attempt() -> None:
+            host = self._management.find(self._target.path)
+            if host is not None and rules.written_of(host, self._key):
+                self._merge(host, {REBOOT_KEYS: rules.records_with(host, self._key, None)})
+
+        retry_conflicts(attempt)
+
+    # -- absent
+
+    def remove(self, *, by_hand: bool) -> Result:
+        change: _Change = retry_conflicts(lambda: self._try_to_remove(by_hand=by_hand))
+        host = change.after
+        gone = rules.request_of(host, self._key) is None
+        if self._params["wait"] and self._key and gone and not self._context.check_mode:
+            host = self._wait_until_on(change)
+        return self._result(change, host)
+
+    def _try_to_remove(self, *, by_hand: bool) -> _Change:
+        host = self._target.read()
+        request, written = rules.request_of(host, self._key), rules.written_of(host, self._key)
+        if request and not written and not (self._key and by_hand):
+            whose = "somebody else wrote it" if not self._key else f"{REBOOT_KEYS} does not say that it is from us"
+            self._context.warn(
+                f"{request.annotation} of BareMetalHost {self._target.full_name} stays: {whose}, so it is theirs to "
+                "take away."
+            )
+            return _Change(host, host)
+        if request is None and written is None:
+            return _Change(host, host)
+        if not self._is_for_us(request, written):
+            return _Change(host, host)
+        self._target.check_claim(self._run)
+        return _Change(host, self._write(host, None, None))
+
+    def _is_for_us(self, request: Request | None, written: Written | None) -> bool:
+        """Whether the key may go for our node; says so where the host is another one's by now."""
+        node, serves = self._target.node, self._target.serves
+        what = request.annotation if request else REBOOT_KEYS
+        whose = serves if serves != node else written.node if written else ""
+        if not may_let_go(node, serves, written.node if written else ""):
+            self._context.warn(
+                f"{what} of BareMetalHost {self._target.full_name} stays: it was not written for node {node}, and the "
+                f"host is node {whose}."
+            )
+            return False
+        if serves not in ("", node):
+            self._context.warn(
+                f"BareMetalHost {self._target.full_name} is node {serves} by now. {what} was written for node {node} "
+                "and is taken away."
+            )
+        return True
+
+    def _wait_until_on(self, change: _Change) -> Object:
+        host = change.after
+        others = [request.annotation for request in rules.requests_of(host) if request.key]
+        why = rules.why_not(host) or (f"others keep it off: {', '.join(others)}" if others else "")
+        if rules.powered_on(host):
+            return host
+        if why:
+            self._context.warn(f"BareMetalHost {self._target.full_name} stays off: {why}.")
+            return host
+
+        def until(item: Object | None) -> bool:
+            return item is None or rules.powered_on(item) is True
+
+        found = wait_for(self._management, self._target.collection, self._target.name, until, self._deadline)
+        if found is None:
+            raise self._target.gone()
+        if not until(found):
+            raise TimedOut(
+                f"BareMetalHost {self._target.full_name} is not on after {self._params['wait_timeout']} s"
+                f"{f' ({rules.trouble(found)})' if rules.trouble(found) else ''}. {_WAY_OUT[HARD]}",
+                **self._facts(found),
+                changed=change.changed,
+            )
+        return found
+
+    # -- both
+
+    def _write(self, host: Object, value: str | None, written: Written | None, *, once: bool = False) -> Object:
+        changes = {
+            key_rules.annotation(self._key): value,
+            REBOOT_KEYS: rules.records_with(host, self._key, written),
+        }
+        return self._merge(host, changes, once=once)
+
+    def _merge(self, host: Object, annotations: dict[str, str | None], *, once: bool = False) -> Object:
+        metadata = {"resourceVersion": host["metadata"]["resourceVersion"], "annotations": annotations}
+        return self._management.merge(self._target.path, {"metadata": metadata}, once=once)
+
+    def _refused(self, host: Object, why: str, code: str) -> Refused:
+        return Refused(
+            f"BareMetalHost {self._target.full_name} would not be {'kept off' if self._key else 'rebooted'}: {why}. "
+            "Nothing was changed. Mend that, or switch the node off in another way.",
+            **self._facts(host),
+            why=code,
+        )
+
+    def _facts(self, host: Object) -> Result:
+        requests = rules.requests_of(host)
+        return {
+            "host": self._target.name,
+            "namespace": self._target.namespace,
+            "node": self._target.node or None,
+            "powered_on": rules.powered_on(host),
+            "keys": [request.to_data() for request in requests],
+            "effective_mode": key_rules.effective_mode(requests, rules.error_count(host)) if requests else None,
+            "resource_version": host["metadata"]["resourceVersion"],
+        }
+
+    def _result(self, change: _Change, host: Object) -> Result:
+        written = rules.written_of(host, self._key)
+        return {
+            "changed": change.changed,
+            **self._facts(host),
+            "evidence": self._evidence(host),
+            "overridden_holds": list(written.overridden) if written else [],
+            "waited": round(self._deadline.elapsed, 3),
+            "diff": {"before": _shown(change.before), "after": _shown(change.after)},
+        }
+
+    def _evidence(self, host: Object) -> dict[str, Any] | None:
+        """What out_of_service takes as evidence; ``None`` where the host is not believed to be off by our key."""
+        written, off = rules.written_of(host, self._key), rules.off(host, self._key)
+        if not self._key or written is None or not off.believed or self._params["state"] != "present":
+            return None
+        return {
+            "kind": evidence_rules.BARE_METAL_HOST,
+            "at": to_text(self._context.cluster.now()),
+            "node": self._target.node,
+            "boot_id": written.boot_id,
+            "host": self._target.name,
+            "namespace": self._target.namespace,
+            "uid": host["metadata"]["uid"],
+            "key": self._key,
+            "since": written.since,
+            "seen": off.why,
+        }
+
+
+def _shown(host: Object) -> dict[str, Any]:
+    annotations = node_rules.annotations_of(host)
+    return {
+        "annotations": {
+            name: value
+            for name, value in sorted(annotations.items())
+            if name.startswith(key_rules.BASE) or name == REBOOT_KEYS
+        }
+    }

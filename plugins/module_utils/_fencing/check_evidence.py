@@ -1,0 +1,120 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look again, directly before the act, whether the node is off as the evidence has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._api import node_rules
+from .._api.cluster import Cluster
+from .._api.errors import NotFound
+from .._api.objects import Object
+from .._capi import machine_rules
+from . import command as commands
+from . import evidence_rules, find_host, redfish
+from . import host_rules as hosts
+
+_COMMAND_TIMEOUT = 60
+
+
+def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """What is seen now; goes into the record of the evidence.
+
+    Raises:
+        Refused: It does not prove, or not any more, that the node is off.
+        NotFound: The BareMetalHost is gone.
+        BmcFailure: The BMC does not tell.
+    """
+    kind, name = evidence["kind"], str(node["metadata"]["name"])
+    if kind == evidence_rules.BARE_METAL_HOST:
+        return _host(management, node, evidence)
+    if kind == evidence_rules.REDFISH:
+        return _system(node, evidence)
+    if kind == evidence_rules.COMMAND:
+        return _by_command(name, evidence)
+    # A person vouches for it. There is nothing more to be seen than the node itself.
+    return {}
+
+
+def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    name = str(node["metadata"]["name"])
+    host = find_host.find(management, evidence["host"], evidence["namespace"])
+    uid, full_name = host["metadata"]["uid"], hosts.full_name(host)
+    if evidence.get("uid") and evidence["uid"] != uid:
+        raise evidence_rules.not_true(name, f"BareMetalHost {full_name} was made anew since", "other_host")
+    _check_whose(management, node, host, evidence)
+    written = hosts.written_of(host, evidence["key"])
+    if written and written.node not in ("", name):
+        raise evidence_rules.not_true(
+            name, f"its key on BareMetalHost {full_name} is for node {written.node}", "other_host"
+        )
+    if written and written.boot_id and written.boot_id != node_rules.boot_id(node):
+        # A Node keeps the boot ID of its last boot while its machine is off.
+        raise evidence_rules.not_true(
+            name, f"the key on BareMetalHost {full_name} was written for another boot ({written.boot_id})", "new_boot"
+        )
+    off = hosts.off(host, evidence["key"])
+    if not off.believed:
+        code = "not_off" if off.datable else "not_datable"
+        raise evidence_rules.not_true(name, f"of BareMetalHost {full_name}, {off.why}", code)
+    since = written.since if written else ""
+    overridden = {"overridden_holds": list(written.overridden)} if written and written.overridden else {}
+    return {"seen": off.why, "uid": uid, "since": since, **overridden}
+
+
+def _check_whose(management: Cluster, node: Object, host: Object, evidence: Mapping[str, Any]) -> None:
+    """That the host is this node, by the objects; where they don't tell, by what whoever fenced it said."""
+    name = str(node["metadata"]["name"])
+    try:
+        found = find_host.host_of(management, node)
+    except NotFound as error:
+        if evidence.get("node") != name:
+            raise evidence_rules.not_true(
+                name, f"it does not say of which node it is, and {error.message}", "other_host"
+            ) from error
+        _node_name, machine = find_host.claimed_by(management, host)
+        if machine and machine_rules.relation(node, machine) == machine_rules.FOREIGN:
+            raise evidence_rules.not_true(
+                name,
+                f"it is of BareMetalHost {hosts.full_name(host)}, which is another Node's of the same name",
+                "other_host",
+            ) from error
+        return
+    if found["metadata"]["uid"] != host["metadata"]["uid"]:
+        raise evidence_rules.not_true(
+            name,
+            f"it is of BareMetalHost {hosts.full_name(host)}, but the node is {hosts.full_name(found)}",
+            "other_host",
+        )
+
+
+def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    name, uri = str(node["metadata"]["name"]), str(evidence["uri"])
+    system = redfish.Bmc(evidence).read()
+    # Of another machine it says nothing, on or off.
+    evidence_rules.check_system(
+        name, system.uuid, uri=uri, expected=str(evidence.get("uuid") or ""), of_node=node_rules.system_uuid(node)
+    )
+    if system.power_state != redfish.OFF:
+        raise evidence_rules.not_true(name, f"{uri} says that its PowerState is {system.power_state}")
+    return {"power_state": system.power_state, "uuid": system.uuid}
+
+
+def _by_command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    argv = list(evidence.get("argv") or ()) or commands.split(str(evidence["command"]), "evidence.command")
+    seconds = evidence.get("timeout") or _COMMAND_TIMEOUT
+    ended = commands.run(argv, {"HOLDFAST_NODE": name}, seconds)
+    if ended.status is None:
+        raise evidence_rules.not_true(name, f"the verify command {argv[0]} did not end within {seconds} s")
+    if not evidence_rules.off_by_command(ended.status, ended.output):
+        said = "\n".join(text for text in (ended.output.strip(), ended.complaint.strip()) if text)
+        raise evidence_rules.not_true(
+            name,
+            f"the verify command {argv[0]} ended with {ended.status} and did not say so; it has to end with 0, and its "
+            'last line has to be "off", or "SUBJECT is off", "SUBJECT: off" or "SUBJECT=off" with a plain subject',
+            output=evidence_rules.kept_output(said),
+        )
+    return {"program": argv[0], "output": evidence_rules.kept_output(ended.output)}

@@ -1,0 +1,314 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about evidence: why a node is believed to be off, since when that is known, and of which node it speaks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from .._api.errors import InvalidInput, Refused
+from .._api.times import from_text, seconds_between, to_text
+
+BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION = "BareMetalHost", "Redfish", "Command", "Attestation"
+KINDS = (BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION)
+
+# Why evidence is refused that may be good a moment later.
+NOT_OFF = "not_off"
+
+# Seconds. A clock that a person has read the time from may be a little ahead of the API server's, or behind it.
+FRESH, AHEAD, BEHIND = 300.0, 5.0, 5.0
+_OUTPUT = 1000
+
+# Without these there is nothing to look at again, or nobody who vouches.
+_NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    BARE_METAL_HOST: (("host",), ("namespace",), ("key",), ("at",)),
+    REDFISH: (("uri",),),
+    COMMAND: (("command", "argv"),),
+    ATTESTATION: (("by",), ("statement",), ("at",)),
+}
+# What is kept of what was given. Commands and credentials are not: whoever may read Nodes could read them.
+_KEPT: Mapping[str, tuple[str, ...]] = {
+    BARE_METAL_HOST: ("host", "namespace", "uid", "key", "since"),
+    REDFISH: ("uri",),
+    COMMAND: (),
+    ATTESTATION: ("by", "statement"),
+}
+
+# "off", "Chassis Power is off" of ipmitool, "Status: OFF" of fence agents, "power=off" of a script.
+_VERDICT = re.compile(r"(?:(?P<subject>[^,;!?]+?)(?:\s+is\s+|\s*[:=]\s*))?off\.?", re.IGNORECASE)
+_SUBJECT_WORDS = 6
+# What stands before the verdict must not turn it round, doubt it, or speak of something else.
+_DOUBTS = (
+    "on not no never neither nor none cannot can could may might maybe perhaps possibly probably likely unlikely "
+    "presumably supposedly apparently if whether unless until when while once or but that so sure check ensure verify "
+    "think guess hope believe assume assumed assuming suppose expect expected wanted desired requested target should "
+    "must would will was were before last previous tell know unknown unclear undefined unable error failed failure "
+    "fails timeout timed nobody nothing false pending is "
+    "fan fans led leds light lamp beacon identify locator alarm lockout policy"
+)
+
+# A name of a Node, or a word, in what a person writes.
+_WORD = re.compile(r"[\w.-]+")
+
+# What firmware tells that was never given one.
+_NO_UUIDS = frozenset({UUID(int=0), UUID(int=2**128 - 1), UUID("03000200-0400-0500-0006-000700080009")})
+
+
+def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime) -> None:
+    """Refuse evidence that is incomplete, of another node, of another boot, or old.
+
+    Args:
+        node: The Node that is said to be off.
+        boot_id: Its boot ID as it is now.
+        now: The time by the clock of the API server that has the Node.
+
+    Raises:
+        InvalidInput: Something is missing, or a time is none.
+        Refused: It does not prove that this node is off now.
+    """
+    kind = evidence["kind"]
+    for names in _NEEDED[kind]:
+        if not any(evidence.get(name) for name in names):
+            raise InvalidInput(
+                f"Evidence of kind {kind} for node {node} needs {' or '.join(names)}. Without it there is nothing "
+                "that could be looked at again, or nobody who vouches for it.",
+                node=node,
+            )
+    if kind == REDFISH:
+        check_uri(str(evidence["uri"]), node, insecure_http=bool(evidence.get("insecure_http")))
+    if evidence.get("node") and evidence["node"] != node:
+        raise _refused(node, f"it is of node {evidence['node']}", "Give evidence of this node.", "other_host")
+    if evidence.get("boot_id") and evidence["boot_id"] != boot_id:
+        raise _refused(
+            node,
+            f"the node has another boot ID ({boot_id}) than then ({evidence['boot_id']}): it was on again since",
+            "Look at the node; if it is down again, switch it off and prove that anew.",
+            "new_boot",
+        )
+    if evidence.get("at"):
+        _check_age(node, str(evidence["at"]), now)
+
+
+def _check_age(node: str, at: str, now: datetime) -> None:
+    try:
+        age = seconds_between(from_text(at), now)
+    except ValueError as error:
+        raise InvalidInput(
+            f'evidence.at "{at}" for node {node} is no time; write it as 2026-11-21T09:00:00Z.', node=node
+        ) from error
+    if age > FRESH:
+        raise _refused(
+            node, f"it is {age:.0f} s old, and at most {FRESH:.0f} s is fresh", "Prove again that it is off.", "old"
+        )
+    if age < -AHEAD:
+        raise _refused(
+            node,
+            f"it is of {-age:.0f} s from now, by the API server's clock",
+            "Give the time at which it was seen to be off.",
+            "old",
+        )
+
+
+def check_statement(statement: str, node: str, others: Iterable[str]) -> None:
+    """Refuse a person's word that is not about this node, or not about it alone.
+
+    Args:
+        others: The names of the cluster's Nodes.
+
+    Raises:
+        Refused: It does not name the node, or names another one.
+    """
+    words = {word.strip("._-") for word in _WORD.findall(statement.lower())}
+    named = sorted(other for other in set(others) - {node} if other.lower() in words)
+    if node.lower() not in words:
+        why = f"it does not name {node}{f', but {_and(named)}' if named else ''}"
+    elif named:
+        why = f"it names {_and(named)}, too, and nobody can say which of them was seen"
+    else:
+        return
+    raise _refused(
+        node,
+        why,
+        f'Write a statement about this node alone, with its name as the API has it: "{node} is off, I pulled its power '
+        'cords." Look that it is the right machine.',
+        "other_node",
+    )
+
+
+def _and(names: list[str]) -> str:
+    shown = names[:5]
+    return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
+
+
+def check_silent_since(evidence: Mapping[str, Any], *, node: str, last_sign: datetime) -> None:
+    """Refuse a person's word that is older than the kubelet's last sign of life: they have seen another machine.
+
+    All other evidence is of the moment when it is looked at.
+
+    Args:
+        evidence: As it was let through by ``check``.
+        last_sign: When the kubelet renewed its Lease last, by the API server's clock.
+
+    Raises:
+        Refused: The kubelet was heard of later.
+    """
+    if evidence["kind"] != ATTESTATION:
+        return
+    at = str(evidence["at"])
+    if seconds_between(from_text(at), last_sign) <= BEHIND:
+        return
+    raise _refused(
+        node,
+        f"it is of {at}, but the node's kubelet gave a sign of life at {to_text(last_sign)} by the API server's clock, "
+        "so it may be another machine that was seen",
+        "Nothing was changed. Look again that it is the right machine and that it is off; give the time to the second.",
+        "old",
+    )
+
+
+def _refused(node: str, why: str, way_out: str, code: str, **more: Any) -> Refused:
+    message = f"The evidence does not prove that node {node} is off: {why}. {way_out}"
+    return Refused(message, node=node, why=code, **more)
+
+
+def not_true(
+    node: str,
+    why: str,
+    code: str = NOT_OFF,
+    way_out: str = "Switch the node off, and prove that it is.",
+    **more: Any,
+) -> Refused:
+    """Looked at again, it is not so, or not any more."""
+    return _refused(node, why, f"Nothing was changed. {way_out}", code, **more)
+
+
+def check_uri(uri: str, node: str = "", *, insecure_http: bool = False) -> None:
+    """Let no URI through that has credentials in it: it is kept and shown. Nor one over which others read them.
+
+    Raises:
+        InvalidInput: It is so, or it is no URL.
+    """
+    about = f" for node {node}" if node else ""
+    try:
+        parts = urlsplit(uri)
+        usable = parts.scheme in ("https", "http") and bool(parts.hostname)
+    except ValueError:
+        parts, usable = None, False
+    if "@" in (parts.netloc if parts and usable else uri):
+        raise InvalidInput(
+            f"evidence.uri{about} has a user or a password in it, and it is kept on the Node and shown. Leave them "
+            "out, and give username and password."
+        )
+    if not usable:
+        raise InvalidInput(
+            f"evidence.uri {uri}{about} is no URL. Give that of the system: https://BMC/redfish/v1/Systems/ID."
+        )
+    if parts and parts.scheme != "https" and not insecure_http:
+        raise InvalidInput(
+            f"evidence.uri {uri}{about} is not https: the password would go over the network as plain text, and anyone "
+            "could answer for the BMC. Give an https URL, or allow it with insecure_http (in the role with "
+            "failover_redfish_insecure_http)."
+        )
+
+
+# -- of which machine -------------------------------------------------------------------------------------------------
+
+
+def check_system(node: str, system: str, *, uri: str, expected: str, of_node: str) -> None:
+    """Refuse a system that is another machine than the node, or of which nobody can say that it is not.
+
+    Args:
+        system: UUID that the BMC tells of the system.
+        expected: UUID that the user gave; empty for none. It counts more than that of the Node.
+        of_node: ``status.nodeInfo.systemUUID`` of the Node.
+
+    Raises:
+        Refused: It is so.
+    """
+    if expected:
+        if system.lower() != expected.lower() and not _same(system, expected):
+            raise not_true(
+                node,
+                f"{uri} is the system with UUID {system or '-'}, not {expected}",
+                "other_host",
+                "Give the uri of this node's system.",
+            )
+        return
+    if _same(system, of_node):
+        return
+    if _uuid(system) is None or _uuid(of_node) is None:
+        raise not_true(
+            node,
+            f"nothing says that {uri} is this node: the system has UUID {system or '-'}, and the Node systemUUID "
+            f"{of_node or '-'}",
+            "other_host",
+            "See that it is the right machine, and give the UUID that its BMC tells as uuid.",
+        )
+    raise not_true(
+        node,
+        f"{uri} is the system with UUID {system}, but the Node has systemUUID {of_node}",
+        "other_host",
+        "Give the uri of this node's system; or, where you have seen that it is, the UUID that its BMC tells as uuid.",
+    )
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two UUIDs are of one machine; some firmware tells the first three groups with their bytes swapped."""
+    left, right = _uuid(one), _uuid(other)
+    return left is not None and right is not None and right.bytes in (left.bytes, left.bytes_le)
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        found = UUID(text.strip())
+    except ValueError:
+        return None
+    return None if found in _NO_UUIDS else found
+
+
+# -- what a command says ----------------------------------------------------------------------------------------------
+
+
+def off_by_command(status: int, output: str) -> bool:
+    """Whether a verify command says that the node is off.
+
+    The exit status alone could mean anything: fence agents end with 0 where a machine is on.
+    """
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    verdict = _VERDICT.fullmatch(lines[-1]) if status == 0 and lines else None
+    return verdict is not None and _plain(verdict["subject"] or "")
+
+
+def _plain(subject: str) -> bool:
+    words = re.findall(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*", subject.lower())
+    doubted = any(word in _DOUBTS.split() or word.endswith(("n't", "n\u2019t")) for word in words)
+    return len(subject.split()) <= _SUBJECT_WORDS and not doubted
+
+
+def kept_output(output: str) -> str:
+    """So much of a command's output as an annotation may have; the end of it, where the verdict is."""
+    text = output.strip()
+    return text if len(text) <= _OUTPUT else f"…{text[-_OUTPUT:]}"
+
+
+def record(
+    evidence: Mapping[str, Any], seen: Mapping[str, Any], *, node: str, boot_id: str, looked_at: str, run: str
+) -> dict[str, Any]:
+    """What stays on the Node: what was given, and what was seen when it was looked at again."""
+    kept = {name: evidence.get(name) for name in _KEPT[evidence["kind"]]}
+    return {
+        "kind": evidence["kind"],
+        "node": node,
+        "boot_id": boot_id,
+        "at": evidence.get("at") or looked_at,
+        "looked_at": looked_at,
+        "run": run,
+        **{name: value for name, value in kept.items() if value},
+        **seen,
+    }

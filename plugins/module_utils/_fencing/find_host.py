@@ -1,0 +1,367 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From a Node to its BareMetalHost, and back.
+
+A Node knows its Machine by annotations, or the Machine knows it by ``status.nodeRef``; the Machine knows its
+Metal3Machine, and that its BareMetalHost. Or the Node's provider ID names the host. What contradicts itself, and a
+Machine that is not proven to be the Node's, is refused: the wrong host would be switched off.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import InvalidInput, NotFound, Refused
+from .._api.objects import Object
+from .._api.runner import Context, Params
+from .._capi import machine_rules
+from .._capi import machines as capi_machines
+from .._capi.rules import cluster_of
+from . import host_rules as rules
+
+GROUP = "metal3.io"
+_HOSTS = f"apis/{GROUP}/v1alpha1"
+ALL_HOSTS = f"/{_HOSTS}/baremetalhosts"
+
+_INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
+# Of Cluster API and of its metal3 provider alike. One that is not served has no objects.
+_VERSIONS = ["v1beta2", "v1beta1"]
+_KIND = "Metal3Machine"
+HOST_OF_MACHINE = "metal3.io/BareMetalHost"
+_PROVIDER = "metal3://"
+
+
+def hosts(namespace: str) -> str:
+    """Path of the BareMetalHosts of a namespace; of all where it is empty."""
+    return paths.namespaced(_HOSTS, namespace, "baremetalhosts") if namespace else ALL_HOSTS
+
+
+def path_of(host: Object) -> str:
+    return paths.one(hosts(host["metadata"]["namespace"]), host["metadata"]["name"])
+
+
+def find(management: Cluster, name: str, namespace: str) -> Object:
+    """A BareMetalHost by name, which has to be there and to be the only one.
+
+    Raises:
+        NotFound: There is none of that name.
+        Refused: Several namespaces have one.
+    """
+    found = named(management, name, namespace)
+    if not found:
+        where = f"in namespace {namespace}" if namespace else "in any namespace"
+        raise NotFound(
+            f"There is no BareMetalHost {name} {where} of the management cluster. Use its name as the API has it "
+            "(kubectl get baremetalhosts --all-namespaces), and give the management cluster's options in management "
+            "where it is another one.",
+            host=name,
+        )
+    if len(found) > 1:
+        names = sorted(rules.full_name(host) for host in found)
+        raise Refused(
+            f"There are several BareMetalHosts {name}: {', '.join(names)}. Give the namespace of the one you mean.",
+            host=name,
+            candidates=names,
+        )
+    return found[0]
+
+
+def named(management: Cluster, name: str, namespace: str) -> list[Object]:
+    """All BareMetalHosts of a name; none where the kind is not installed."""
+    if namespace:
+        one = management.find(paths.one(hosts(namespace), name))
+        return [one] if one else []
+    return listed(management, field_selector=f"metadata.name={name}")
+
+
+def listed(management: Cluster, namespace: str = "", field_selector: str = "") -> list[Object]:
+    """The BareMetalHosts of a namespace, or all; none where the kind is not installed."""
+    try:
+        return list(management.items(hosts(namespace), field_selector=field_selector))
+    except NotFound:
+        return []
+
+
+def asked_for(context: Context, params: Params) -> tuple[Context, str]:
+    """The name of the BareMetalHost that a task gives, if it does, and how to reach the clusters.
+
+    The common option ``host`` is the URL of the API server. What is no URL there is the name of a host.
+
+    Raises:
+        InvalidInput: It is given twice, and differs.
+    """
+    name, host = params.get("bare_metal_host") or "", params.get("host") or ""
+    if not host or "://" in host:
+        return context, name
+    if name and name != host:
+        raise InvalidInput(
+            f"bare_metal_host is {name}, but host is {host}. Give one; the API server is given as a URL."
+        )
+    if context.params.get("host"):
+        # It has hidden what the environment says of the API server.
+        context = replace(context, params={**context.params, "host": os.environ.get("K8S_AUTH_HOST")})
+    return context, host
+
+
+def served(management: Cluster) -> bool:
+    """Whether the kind is installed. In a cluster that does not know it no host can be gone."""
+    try:
+        for _page in management.pages(ALL_HOSTS):
+            break
+    except NotFound:
+        return False
+    return True
+
+
+# -- from a Node to its host ------------------------------------------------------------------------------------------
+
+
+def host_of(management: Cluster, node: Object, namespace: str = "") -> Object:
+    """The BareMetalHost that a Node is.
+
+    Args:
+        namespace: Where it has to be; anywhere when empty.
+
+    Raises:
+        NotFound: No way leads to a host; says where each ends.
+        Refused: There are several, or two ways lead to different ones.
+    """
+    name = node_rules.name(node)
+    by_machine, why_no_machine = _by_machine(management, node, namespace)
+    by_provider, why_no_provider = _by_provider_id(management, node)
+    if by_machine and by_provider and _uid(by_machine) != _uid(by_provider):
+        both = [rules.full_name(by_machine), rules.full_name(by_provider)]
+        raise Refused(
+            f"Node {name} is BareMetalHost {both[0]} by its Machine, but {both[1]} by its provider ID. Mend what is "
+            "wrong there, or name the host.",
+            node=name,
+            candidates=both,
+        )
+    found = by_machine or by_provider
+    if found is None:
+        raise NotFound(
+            f"The BareMetalHost of node {name} can't be found: {why_no_machine}, and {why_no_provider}. Name the host, "
+            "or give the management cluster's options in management.",
+            node=name,
+        )
+    if namespace and found["metadata"]["namespace"] != namespace:
+        raise NotFound(
+            f"Node {name} is BareMetalHost {rules.full_name(found)}, which is not in namespace {namespace}.", node=name
+        )
+    return found
+
+
+def _by_machine(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
+    machine, why = _machine_of(management, node, namespace)
+    if machine is None:
+        return None, why
+    full_name = _full(machine)
+    reference = (machine.get("spec") or {}).get("infrastructureRef") or {}
+    if reference.get("kind") != _KIND:
+        return None, f"Machine {full_name} is no {_KIND}, but {reference.get('kind') or 'nothing yet'}"
+    place = reference.get("namespace") or machine["metadata"]["namespace"]
+    metal3_machine = _metal3_machine(management, place, reference["name"])
+    if metal3_machine is None:
+        return None, f"there is no {_KIND} {place}/{reference['name']}"
+    wanted, _slash, name = node_rules.annotations_of(metal3_machine).get(HOST_OF_MACHINE, "").partition("/")
+    if not name:
+        return None, f"{_KIND} {_full(metal3_machine)} has no annotation {HOST_OF_MACHINE}"
+    host = management.find(paths.one(hosts(wanted), name))
+    if host is None:
+        return None, f"there is no BareMetalHost {wanted}/{name}, which {_KIND} {_full(metal3_machine)} names"
+    consumer = _consumer(host)
+    if consumer.get("kind") == _KIND and consumer.get("name") != reference["name"]:
+        raise Refused(
+            f"{_KIND} {_full(metal3_machine)} of node {node_rules.name(node)} names BareMetalHost {wanted}/{name}, but "
+            f"that belongs to {_KIND} {consumer.get('namespace')}/{consumer.get('name')}. Wait until Cluster API has "
+            "sorted that out, or name the host.",
+            node=node_rules.name(node),
+            host=rules.full_name(host),
+        )
+    return host, ""
+
+
+def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
+    """The Machine that the Node names, else the one that names the Node."""
+    name, known = node_rules.name(node), machine_rules.name_of(node)
+    if known is None:
+        return _machine_naming(management, node, namespace)
+    machine = capi_machines.find(management, _VERSIONS, *known)
+    if machine is None:
+        return None, f"there is no Machine {'/'.join(known)}"
+    reference = _node_reference(machine.object)
+    if reference.get("name") not in (None, name):
+        # A kubelet may write its own Node's annotations: they are no proof by themselves.
+        raise Refused(
+            f"Node {name} names Machine {'/'.join(known)}, but that says that it is node {reference['name']}. Mend the "
+            "Node's annotations, or name the host.",
+            node=name,
+            machine="/".join(known),
+        )
+    if machine_rules.relation(node, machine.object) != machine_rules.PROVEN:
+        return None, _not_proven(machine.object)
+    return machine.object, ""
+
+
+def _machine_naming(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
+    name = node_rules.name(node)
+    relations = [
+        (machine, machine_rules.relation(node, machine))
+        for machine in _machines(management, namespace)
+        if _node_reference(machine).get("name") == name
+    ]
+    found = [machine for machine, relation in relations if relation == machine_rules.PROVEN]
+    if len(found) > 1:
+        names = sorted(_full(machine) for machine in found)
+        raise Refused(
+            f"Several Machines say that they are node {name}: {', '.join(names)}. Give the namespace, or name the "
+            "host.",
+            node=name,
+            candidates=names,
+        )
+    if found:
+        return found[0], ""
+    unproven = [_not_proven(machine) for machine, _relation in relations]
+    return None, "; ".join(unproven) or f"no Machine says that it is node {name}"
+
+
+def _not_proven(machine: Object) -> str:
+    """Why a Machine that seems to be the Node's is not believed to be."""
+    return (
+        f"Machine {_full(machine)} of Cluster {cluster_of(machine)} may be another Node's of the same name "
+        f"({machine_rules.HOW_PROVEN})"
+    )
+
+
+def _machines(management: Cluster, namespace: str) -> list[Object]:
+    """The Machines of a namespace, or all; none where Cluster API is not installed."""
+    for version in _VERSIONS:
+        api = f"apis/{machine_rules.GROUP}/{version}"
+        path = paths.namespaced(api, namespace, "machines") if namespace else f"/{api}/machines"
+        with suppress(NotFound):
+            return list(management.items(path))
+    return []
+
+
+def _by_provider_id(management: Cluster, node: Object) -> tuple[Object | None, str]:
+    """By a provider ID like metal3://NAMESPACE/HOST/METAL3MACHINE, or the older metal3://UID-OF-THE-HOST."""
+    text = str((node.get("spec") or {}).get("providerID") or "")
+    if not text.startswith(_PROVIDER):
+        return None, f"its provider ID is {text}" if text else "it has no provider ID"
+    parts = [part for part in text[len(_PROVIDER) :].split("/") if part]
+    if len(parts) > 1:
+        host = management.find(paths.one(hosts(parts[0]), parts[1]))
+    else:
+        host = next((item for item in listed(management) if parts and _uid(item) == parts[0]), None)
+    if host is None:
+        return None, f"there is no BareMetalHost for its provider ID {text}"
+    if not _is_used_by(host, parts):
+        return None, f"BareMetalHost {rules.full_name(host)} of its provider ID {text} has another consumer now"
+    return host, ""
+
+
+def _is_used_by(host: Object, parts: list[str]) -> bool:
+    """Whether the Metal3Machine in a provider ID, where there is one, still uses the host."""
+    consumer = _consumer(host)
+    return len(parts) < 3 or consumer.get("kind") != _KIND or consumer.get("name") == parts[2]
+
+
+# -- and back ---------------------------------------------------------------------------------------------------------
+
+
+def nodes_of(cluster: Cluster, management: Cluster, wanted: Iterable[Object]) -> dict[str, str]:
+    """Which Node each host is: UID of the BareMetalHost → name of the Node, where it is known.
+
+    A Node of the right name that is not proven to be the host's is another Cluster's, or may be.
+    """
+    found = {}
+    providers: dict[str, str] | None = None
+    for host in wanted:
+        name, machine = claimed_by(management, host)
+        node = cluster.find(paths.node(name)) if name else None
+        if node and machine and machine_rules.relation(node, machine) != machine_rules.PROVEN:
+            name = ""
+        if not name:
+            if providers is None:
+                providers = _providers(cluster)
+            name = _by_providers(providers, host)
+        if name:
+            found[_uid(host)] = name
+    return found
+
+
+def claimed_by(management: Cluster, host: Object) -> tuple[str, Object | None]:
+    """Name of the Node that the host's Machine says it is, of whatever Cluster, and that Machine."""
+    consumer = _consumer(host)
+    metal3_machine = _consumer_of(management, host)
+    owners = metal3_machine["metadata"].get("ownerReferences") or [] if metal3_machine else []
+    owner = next((item for item in owners if item.get("kind") == "Machine"), None)
+    if owner is None:
+        return "", None
+    place = consumer.get("namespace") or host["metadata"]["namespace"]
+    machine = capi_machines.find(management, _VERSIONS, place, owner["name"])
+    return (str(_node_reference(machine.object).get("name") or ""), machine.object) if machine else ("", None)
+
+
+def consumer_uid(management: Cluster, host: Object) -> str:
+    """UID of the Metal3Machine that uses the host; empty where that is not known."""
+    found = _consumer_of(management, host)
+    return _uid(found) if found else str(_consumer(host).get("uid") or "")
+
+
+def _consumer(host: Object) -> dict[str, Any]:
+    return (host.get("spec") or {}).get("consumerRef") or {}
+
+
+def _consumer_of(management: Cluster, host: Object) -> Object | None:
+    consumer = _consumer(host)
+    if consumer.get("kind") != _KIND or not consumer.get("name"):
+        return None
+    return _metal3_machine(management, consumer.get("namespace") or host["metadata"]["namespace"], consumer["name"])
+
+
+def _by_providers(providers: dict[str, str], host: Object) -> str:
+    """By the provider IDs of the Nodes, as ``_providers`` returns them."""
+    consumer = _consumer(host)
+    names = [_uid(host), f"{rules.full_name(host)}/{consumer.get('name')}"]
+    if consumer.get("kind") != _KIND:
+        names.append(rules.full_name(host))
+    return next((providers[name] for name in names if name in providers), "")
+
+
+def _providers(cluster: Cluster) -> dict[str, str]:
+    """Node by what its provider ID says of the host: its UID, or its namespace and name, with and without consumer."""
+    found = {}
+    for node in cluster.items(paths.NODES):
+        text = str((node.get("spec") or {}).get("providerID") or "")
+        if text.startswith(_PROVIDER):
+            parts = [part for part in text[len(_PROVIDER) :].split("/") if part]
+            found["/".join(parts[:2])] = found["/".join(parts)] = node_rules.name(node)
+    return found
+
+
+def _metal3_machine(management: Cluster, namespace: str, name: str) -> Object | None:
+    for version in _VERSIONS:
+        collection = paths.namespaced(f"apis/{_INFRASTRUCTURE}/{version}", namespace, "metal3machines")
+        if found := management.find(paths.one(collection, name)):
+            return found
+    return None
+
+
+def _node_reference(machine: Object) -> dict[str, Any]:
+    return (machine.get("status") or {}).get("nodeRef") or {}
+
+
+def _full(item: Object) -> str:
+    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+
+
+def _uid(item: Object) -> str:
+    return str(item["metadata"]["uid"])

@@ -1,0 +1,254 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about metal3's BareMetalHosts: would the controller act on this one, and is it believed to be off?
+
+Sources: baremetalhost_controller.go (manageHostPower, saveHostStatus) and host_state_machine.go of the
+baremetal-operator (2026). The controller saves a status only over the very object that it has read. It also saves one
+without reading the power: after a registration error, changed credentials or an unknown power state. So a status that
+is newer than our key proves nothing; only a poweredOn that was true after the key was written, and is false now, does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .._api.names import REBOOT_KEYS
+from .._api.node_rules import annotations_of
+from .._api.objects import Object
+from .._api.times import from_text
+from . import key_rules
+from .key_rules import Request
+
+PAUSED = "baremetalhost.metal3.io/paused"
+DETACHED = "baremetalhost.metal3.io/detached"
+PROVISIONED = ("provisioned", "externally provisioned")
+
+FELL = "poweredOn went from true to false after the key was written"
+OTHER_EVIDENCE = "Use another kind of evidence: Redfish, a verify command, or a person who has looked."
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was known when a key of ours was written; kept in an annotation beside it, for whoever goes on.
+
+    Attributes:
+        since: When, by the clock of the API server that has the host.
+        powered_on: Whether ``status.poweredOn`` was true at that moment, or was seen true later.
+        node: The Node that the host is; empty where that is not known.
+        boot_id: Its boot ID at that moment.
+        run: Id of the run that wrote it.
+        consumer: UID of the object that used the host (its Metal3Machine); empty where that is not known.
+        overridden: The holds, as namespace/holder, that stood and were overridden.
+    """
+
+    since: str
+    powered_on: bool
+    node: str = ""
+    boot_id: str = ""
+    run: str = ""
+    consumer: str = ""
+    overridden: tuple[str, ...] = ()
+
+
+# As JSON has it.
+_TYPES: Mapping[str, type] = {
+    "since": str,
+    "powered_on": bool,
+    "node": str,
+    "boot_id": str,
+    "run": str,
+    "consumer": str,
+    "overridden": list,
+}
+
+
+@dataclass(frozen=True)
+class Off:
+    """Whether a host is believed to be off.
+
+    Attributes:
+        believed: Whether it is.
+        why: What makes us believe it, or what keeps us from it.
+        datable: Whether more patience may help: the host is not off yet.
+    """
+
+    believed: bool
+    why: str
+    datable: bool = True
+
+
+def full_name(host: Object) -> str:
+    return f"{host['metadata']['namespace']}/{host['metadata']['name']}"
+
+
+def requests_of(host: Object) -> list[Request]:
+    return key_rules.requests_of(annotations_of(host))
+
+
+def request_of(host: Object, key: str) -> Request | None:
+    """The annotation of one key, ``None`` where it is not there."""
+    return next((request for request in requests_of(host) if request.key == key), None)
+
+
+def powered_on(host: Object) -> bool | None:
+    """What the controller saw last; ``None`` where it never looked."""
+    found = _status(host).get("poweredOn")
+    return found if isinstance(found, bool) else None
+
+
+def error_count(host: Object) -> int:
+    return int(_status(host).get("errorCount") or 0)
+
+
+def online(host: Object) -> bool:
+    """Whether the host is to be on once nobody keeps it off."""
+    return bool((host.get("spec") or {}).get("online"))
+
+
+def state(host: Object) -> str:
+    return str((_status(host).get("provisioning") or {}).get("state") or "")
+
+
+def last_updated(host: Object) -> str:
+    return str(_status(host).get("lastUpdated") or "")
+
+
+def trouble(host: Object) -> str:
+    """The error that the status shows; empty where there is none."""
+    status = _status(host)
+    kind, message = status.get("errorType") or "", status.get("errorMessage") or ""
+    operational = status.get("operationalStatus") or ""
+    if not kind and operational in ("", "OK"):
+        return ""
+    return ": ".join(str(part) for part in (kind or f"operationalStatus is {operational}", message) if part)
+
+
+def inert(host: Object) -> str:
+    """Why metal3 would not even look at the host, so that its status may be old; empty where it would."""
+    annotations, found = annotations_of(host), state(host)
+    whys = []
+    if host["metadata"].get("deletionTimestamp"):
+        whys.append("it is being deleted")
+    if PAUSED in annotations:
+        whys.append(f"it is paused (annotation {PAUSED})")
+    if DETACHED in annotations or _status(host).get("operationalStatus") == "detached":
+        whys.append(f"it is detached (annotation {DETACHED})")
+    if (host.get("spec") or {}).get("disablePowerOff"):
+        whys.append("spec.disablePowerOff is true, so it is never switched off, only reset")
+    if found not in PROVISIONED:
+        whys.append(f'it is not provisioned (its state is "{found or "not known yet"}")')
+    return "; ".join(whys)
+
+
+def why_not(host: Object) -> str:
+    """Why a reboot annotation would do nothing, or not what it is for; empty where metal3 would act on it."""
+    whys = [inert(host)]
+    if not online(host):
+        whys.append("spec.online is false, so it is to be off anyway and would not come back")
+    return "; ".join(why for why in whys if why)
+
+
+def why_no_reboot(host: Object) -> str:
+    """Why a single reboot would not happen, or not end, although the controller acts on the host."""
+    if powered_on(host) is not True:
+        return "it is off, and the annotation would be taken away without a reboot"
+    keeps = [request.annotation for request in requests_of(host) if request.key]
+    if keeps:
+        return f"it is kept off until its owners remove {', '.join(keeps)}, so it would not come back"
+    return ""
+
+
+def off(host: Object, key: str) -> Off:
+    """Whether the host is off because our key keeps it so, as far as its status can prove that."""
+    written = written_of(host, key)
+    if request_of(host, key) is None:
+        return Off(False, f"{key_rules.annotation(key)} is not on it, so nothing of ours keeps it off")
+    if idle := inert(host):
+        return Off(False, f"metal3 does not act on it: {idle}")
+    if powered_on(host) is not False:
+        return Off(False, "its status says poweredOn" if powered_on(host) else "its status does not tell poweredOn")
+    if written is None:
+        return Off(False, "nobody recorded what it was when the key was written", datable=False)
+    sick = trouble(host)
+    if not written.powered_on:
+        # With an error, too: metal3 may have tried to switch it on, and has nothing to do since our key is there.
+        shown = f"; it shows an error ({sick})" if sick else ""
+        why = "it was off before the key was written, and was not seen on since, so nothing says when it went off"
+        return Off(False, f"{why}{shown}", datable=False)
+    if sick:
+        return Off(False, f"poweredOn may be old, because its status shows an error ({sick})")
+    return Off(True, FELL)
+
+
+def write(
+    host: Object, *, since: str, node: str, boot_id: str, run: str, consumer: str = "", overridden: tuple[str, ...]
+) -> Written:
+    """What to keep of a host to which a key is written now."""
+    return Written(since, powered_on(host) is True, node, boot_id, run, consumer, overridden)
+
+
+def written_of(host: Object, key: str) -> Written | None:
+    """What was kept when a key was written; ``None`` where it was not, or somebody broke it."""
+    found = _records(host).get(key)
+    if not isinstance(found, dict) or not set(found) <= set(_TYPES):
+        return None
+    if not all(isinstance(found[name], kind) for name, kind in _TYPES.items() if name in found):
+        return None
+    overridden = found.get("overridden", [])
+    if not all(isinstance(item, str) for item in overridden):
+        return None
+    try:
+        from_text(found["since"])
+        return Written(**{**found, "overridden": tuple(overridden)})
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def keys_written(host: Object) -> dict[str, Written]:
+    """The record of each key of this collection that is on the host."""
+    found = {request.key: written_of(host, request.key) for request in requests_of(host) if request.key}
+    return {key: written for key, written in found.items() if written is not None}
+
+
+def former(host: Object, written: Written, consumer: str) -> str:
+    """Why a key of this collection belongs to a past life of the host; empty where it does not.
+
+    The host stays the machine of its Node only while it is provisioned for the same consumer. A key that outlives that
+    would switch off the host's next life.
+
+    Args:
+        consumer: UID of the object that uses the host now; empty where that is not known.
+    """
+    if state(host) and state(host) not in PROVISIONED:
+        return f'its state is "{state(host)}"'
+    if written.consumer and consumer and written.consumer != consumer:
+        return "another consumer uses it now"
+    return ""
+
+
+def records_with(host: Object, key: str, written: Written | None) -> str | None:
+    """The annotation that keeps what is known of each key of ours, with one set or taken away; ``None`` where empty.
+
+    What belongs to a key that is gone goes with it, unless it is a single reboot, whose key metal3 takes away halfway.
+    """
+    present = {request.key for request in requests_of(host)}
+    kept = {name: value for name, value in _records(host).items() if name != key and (name in present or not name)}
+    if written is not None:
+        kept[key] = asdict(written)
+    return json.dumps(kept, sort_keys=True) if kept else None
+
+
+def _records(host: Object) -> Mapping[str, Any]:
+    try:
+        content = json.loads(annotations_of(host).get(REBOOT_KEYS) or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _status(host: Object) -> Mapping[str, Any]:
+    return host.get("status") or {}

@@ -1,0 +1,121 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about metal3's reboot annotations: what they are called, what they say, and what the controller makes of them.
+
+Sources: internal/controller/metal3.io/baremetalhost_controller.go and internal/webhooks of the baremetal-operator
+(2026).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._api.errors import InvalidInput
+
+BASE = "reboot.metal3.io"
+SOFT, HARD = "soft", "hard"
+
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One reboot annotation as the controller reads it.
+
+    Attributes:
+        key: The name behind the slash; empty for the annotation without one.
+        value: The annotation's value as it stands there.
+        mode: What the controller makes of it.
+        force: Whether it counts on a host that is not provisioned, too.
+        valid: Whether it is what metal3's webhook lets through.
+    """
+
+    key: str
+    value: str
+    mode: str
+    force: bool
+    valid: bool
+
+    @property
+    def annotation(self) -> str:
+        return annotation(self.key)
+
+    def to_data(self) -> dict[str, Any]:
+        return {"annotation": self.annotation, **vars(self)}
+
+
+def annotation(key: str) -> str:
+    """Name of the annotation of a key, or of the one that asks for a single reboot where the key is empty."""
+    return f"{BASE}/{key}" if key else BASE
+
+
+def check_key(key: str) -> None:
+    """Refuse what can't be the name part of an annotation.
+
+    Raises:
+        InvalidInput: It is longer than 63 characters, or has others than letters, digits, ``-``, ``_`` and ``.``.
+    """
+    if not _NAME.fullmatch(key):
+        raise InvalidInput(
+            f'key "{key}" can\'t be part of the annotation {BASE}/KEY: give 1 to 63 letters, digits, "-", "_" and ".", '
+            "a letter or digit at both ends, and leave the key out for a single reboot.",
+            key=key,
+        )
+
+
+def value_of(mode: str) -> str:
+    """The value that we write."""
+    return json.dumps({"mode": mode})
+
+
+def requests_of(annotations: Mapping[str, str]) -> list[Request]:
+    """All reboot annotations of a host, by key."""
+    keys = (
+        (name[len(BASE) + 1 :], value)
+        for name, value in annotations.items()
+        if name == BASE or name.startswith(f"{BASE}/")
+    )
+    return sorted((_read(key, value) for key, value in keys), key=lambda request: request.key)
+
+
+def effective_mode(requests: Iterable[Request], error_count: int = 0) -> str:
+    """How the host is switched off: one hard request makes it hard, and so does an error before."""
+    return HARD if error_count > 0 or any(request.mode == HARD for request in requests) else SOFT
+
+
+def _read(key: str, text: str) -> Request:
+    if text == "":
+        return Request(key, text, SOFT, force=False, valid=True)
+    try:
+        content = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        # The controller says so in an event, and reboots all the same.
+        return Request(key, text, SOFT, force=False, valid=False)
+    if content is None:
+        return Request(key, text, SOFT, force=False, valid=True)
+    if not isinstance(content, dict):
+        return Request(key, text, SOFT, force=False, valid=False)
+    # Go reads names in any case, and what it could read before or after a value of the wrong type counts.
+    fields = [(name.lower(), value) for name, value in content.items()]
+    modes = [value for name, value in fields if name == "mode" and value is not None]
+    forces = [value for name, value in fields if name == "force" and value is not None]
+    asked = [value for value in modes if isinstance(value, str)]
+    wanted = [value for value in forces if isinstance(value, bool)]
+    mode = asked[-1] if asked else ""
+    well_typed = len(asked) == len(modes) and len(wanted) == len(forces)
+    return Request(
+        key,
+        text,
+        mode=HARD if mode == HARD else SOFT,
+        force=bool(wanted and wanted[-1]),
+        valid=well_typed and mode in (HARD, SOFT, ""),
+    )
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

@@ -1,0 +1,128 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The last look at a node before its machine is told to go off, and how long that look counts.
+
+The process may be paused between the look and the act: a closed laptop, a frozen pod. Meanwhile the node may recover,
+or another run may finish with it. So the act checks the age of the look, on a clock that runs during the pause.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .._api.cluster import Cluster
+from .._api.errors import HoldfastError, Refused, TimedOut
+from .._api.objects import Object
+from .._budget import gate
+from . import still_down_rules
+
+# Seconds. With the time-outs of one request it stays below the time after which a run counts as dead.
+GOOD_FOR = 10.0
+_TRIES = 5
+# CLOCK_MONOTONIC stands still while Linux is suspended. Where there is no CLOCK_BOOTTIME, it does not.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+_Result = TypeVar("_Result")
+
+
+class Stale(HoldfastError):
+    """The look is too old to act on."""
+
+    kind = "stale"
+
+
+def steady() -> float:
+    """Seconds on a clock that is never set, and runs while the process or the machine is suspended."""
+    return time.clock_gettime(_CLOCK)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was seen, and when the look began."""
+
+    seen: gate.Pass
+    began: float
+
+    @property
+    def boot_id(self) -> str:
+        return self.seen.boot_id
+
+    @property
+    def overridden(self) -> list[str]:
+        """The holds that were overridden, as namespace/holder."""
+        return [f"{hold['namespace']}/{hold['holder']}" for hold in self.seen.overridden]
+
+    @property
+    def node(self) -> Object | None:
+        return self.seen.node
+
+    @property
+    def until(self) -> float:
+        """Until when it counts."""
+        return self.began + GOOD_FOR
+
+    def check(self) -> None:
+        """Call this directly before the act.
+
+        Raises:
+            Stale: The look is too old.
+        """
+        check(self.began)
+
+
+def check(began: float) -> None:
+    """Call this directly before an act that was decided from what was seen since then.
+
+    Raises:
+        Stale: That is too long ago.
+    """
+    if steady() > began + GOOD_FOR:
+        raise Stale(f"The last look at the node is older than {GOOD_FOR:.0f} s.")
+
+
+def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id: str = "", down: bool = False) -> Look:
+    """See that the claim is ours, that nobody holds the node, and that it is the boot that is meant.
+
+    Args:
+        boot_id: The boot ID that the node must still have; any when empty.
+        down: The node must not be Ready.
+
+    Raises:
+        ClaimLost, Claimed, Held, NotFound: As the gate has it.
+        CameBack: It has to be down, and it is Ready or has booted.
+        Refused: It has booted.
+    """
+    began = steady()
+    seen = gate.look(cluster, name, override_holds=override_holds, run=run)
+    if seen.node is not None and down:
+        still_down_rules.check_still_down(seen.node, {"boot_id": boot_id or seen.boot_id})
+    elif boot_id and seen.boot_id != boot_id:
+        raise Refused(
+            f"Node {name} was rebooted meanwhile: its boot ID is {seen.boot_id or '-'}, it was {boot_id}. Nothing was "
+            "done to it. Run this again if it still needs a reboot.",
+            node=name,
+            why="new_boot",
+        )
+    return Look(seen, began)
+
+
+def repeat(attempt: Callable[[], _Result]) -> _Result:
+    """Call ``attempt`` (look, then act) again while its look was too old when it came to the act.
+
+    Raises:
+        TimedOut: No look was in time.
+    """
+    for _try in range(_TRIES):
+        try:
+            return attempt()
+        except Stale:
+            continue
+    raise TimedOut(
+        f"{_TRIES} looks at the node took longer than {GOOD_FOR:.0f} s each, so nothing was done. See why the API "
+        "server answers so slowly, and run it again.",
+        why="slow",
+    )

@@ -1,0 +1,109 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""See a host reboot: its power goes off and on again, or its Node has a new boot ID."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import HoldfastError
+from .._api.objects import Object
+from .._api.watch import Deadline, Follower, Listed
+from . import host_rules as rules
+
+
+@dataclass
+class Outcome:
+    """What was seen of a host, and whether that is a reboot."""
+
+    host: Object | None = None
+    seen: bool = False
+    went_off: bool = False
+    came_back: bool = False
+    new_boot: bool = False
+
+    def saw_host(self, host: Object | None) -> None:
+        self.host, self.seen = host, True
+        power = rules.powered_on(host) if host else None
+        self.went_off = self.went_off or power is False
+        self.came_back = self.came_back or (self.went_off and power is True)
+
+    @property
+    def rebooted(self) -> bool:
+        """Never by the annotation: metal3 takes it away when the host is off, and so may anybody."""
+        if self.came_back:
+            return True
+        # A node that was rebooted by someone else, while the annotation is still there, is about to be switched off.
+        waiting = self.host is not None and rules.request_of(self.host, "") is not None
+        return self.new_boot and self.host is not None and not waiting
+
+    @property
+    def why(self) -> str:
+        if self.went_off:
+            return "it went off and did not come back"
+        return "its poweredOn never went to false, and its Node has no new boot ID"
+
+
+def wait_for_reboot(
+    host: tuple[Cluster, str, str], node: tuple[Cluster, str, str] | None, deadline: Deadline
+) -> Outcome:
+    """Watch a BareMetalHost, and its Node where that and its old boot ID are known.
+
+    Args:
+        host: The management cluster, path of the collection, and name.
+        node: The workload cluster, name, and the boot ID before.
+        deadline: When to end.
+
+    Returns:
+        What was seen when it had rebooted, when the host was gone, or when the deadline passed.
+    """
+    management, collection, host_name = host
+    followers = {"host": Follower(management, collection, deadline, field_selector=f"metadata.name={host_name}")}
+    boot_id = ""
+    if node:
+        cluster, node_name, boot_id = node
+        followers["node"] = Follower(cluster, paths.NODES, deadline, field_selector=f"metadata.name={node_name}")
+    events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threads = [
+        threading.Thread(target=_follow, args=(what, follower, events), daemon=True, name=f"follow {what} {host_name}")
+        for what, follower in followers.items()
+    ]
+    outcome, running = Outcome(), len(threads)
+    for thread in threads:
+        thread.start()
+    try:
+        while running:
+            what, item = events.get()
+            if what == "end":
+                running -= 1
+                if item is not None:
+                    raise item
+            elif what == "host":
+                outcome.saw_host(item)
+            else:
+                outcome.new_boot = item is not None and node_rules.boot_id(item) not in ("", boot_id)
+            if outcome.rebooted or (outcome.seen and outcome.host is None):
+                break
+    finally:
+        for follower in followers.values():
+            follower.stop()
+    return outcome
+
+
+def _follow(what: str, follower: Follower, events: queue.SimpleQueue[Any]) -> None:
+    failure: HoldfastError | None = None
+    try:
+        for news in follower:
+            if isinstance(news, Listed):
+                events.put((what, news.items[0] if news.items else None))
+            else:
+                events.put((what, None if news.deleted else news.object))
+    except HoldfastError as error:
+        failure = error
+    events.put(("end", failure))

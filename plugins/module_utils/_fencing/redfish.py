@@ -1,0 +1,88 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One machine at its BMC, over Redfish."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .._api.connection import IMPORT_ERROR
+from . import redfish_rules as rules
+from .evidence_rules import check_uri
+from .redfish_rules import OFF, ON, BmcFailure, System
+
+if not IMPORT_ERROR:
+    import urllib3
+    from urllib3.exceptions import HTTPError
+
+__all__ = ["OFF", "ON", "Bmc", "BmcFailure", "System"]
+
+_TIMEOUT = (5.0, 20.0)
+_ADVICE = "Check the URL, the user and the password, and that the BMC is reached from here."
+
+
+class Bmc:
+    """One ComputerSystem.
+
+    Args:
+        options: ``uri`` of the system, ``username``, ``password``, ``validate_certs``, ``ca_cert``, ``insecure_http``.
+
+    Raises:
+        InvalidInput: The uri is none, has credentials in it, or is not https.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.uri = str(options["uri"])
+        check_uri(self.uri, insecure_http=bool(options.get("insecure_http")))
+        self._pool = urllib3.PoolManager(
+            cert_reqs="CERT_NONE" if options.get("validate_certs") is False else "CERT_REQUIRED",
+            ca_certs=options.get("ca_cert"),
+            timeout=urllib3.Timeout(connect=_TIMEOUT[0], read=_TIMEOUT[1]),
+        )
+        self._headers = {"Accept": "application/json"}
+        if options.get("username"):
+            self._headers |= urllib3.make_headers(basic_auth=f"{options['username']}:{options.get('password') or ''}")
+
+    def read(self) -> System:
+        """The system as it is now.
+
+        Raises:
+            BmcFailure: The BMC does not tell.
+        """
+        retries = urllib3.Retry(total=2, redirect=0, backoff_factor=0.5, raise_on_redirect=False)
+        status, data = self._send("GET", self.uri, "tell its power state", retries=retries)
+        try:
+            content = json.loads(data) if status == 200 else None
+        except ValueError:
+            content = None
+        if not isinstance(content, dict):
+            raise BmcFailure(f"{self.uri} did not tell its power state: HTTP status {status}. {_ADVICE}")
+        return rules.read(self.uri, content)
+
+    def reset(self, system: System, wanted: str) -> None:
+        """Tell the system to change its power, once: a request that is sent again later may come too late.
+
+        Raises:
+            BmcFailure: It was refused, or it is not known whether it was.
+        """
+        url, kind = rules.reset_url(system), rules.reset_type(system, wanted)
+        body = json.dumps({"ResetType": kind})
+        headers = {"Content-Type": "application/json"}
+        status, data = self._send("POST", url, f"take {kind}", retries=False, body=body, headers=headers)
+        if status >= 300:
+            said = data.decode("utf-8", "replace").strip()[:500]
+            raise BmcFailure(f"{url} refused {kind}: HTTP status {status}. {_ADVICE}", output=said)
+
+    def _send(
+        self, method: str, url: str, what: str, *, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> tuple[int, bytes]:
+        try:
+            answer = self._pool.request(
+                method, url, headers={**self._headers, **(headers or {})}, redirect=False, **more
+            )
+        except (HTTPError, OSError) as error:
+            raise BmcFailure(f"{url} did not {what}: {error}. Check that the BMC is reached from here.") from error
+        return int(answer.status), bytes(answer.data)

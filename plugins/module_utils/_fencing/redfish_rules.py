@@ -1,0 +1,101 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about a Redfish ComputerSystem: its power, and where and how it is told to change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from .._api.errors import HoldfastError
+
+ON, OFF = "On", "Off"
+# What each change may be called, the best name first.
+RESETS = {OFF: ("ForceOff",), ON: ("On", "ForceOn")}
+_SERVICE = "/redfish/"
+_ACTION = "#ComputerSystem.Reset"
+
+
+class BmcFailure(HoldfastError):
+    """The BMC did not answer, or not with what it was asked for."""
+
+    kind = "bmc"
+
+
+@dataclass(frozen=True)
+class System:
+    """A ComputerSystem as its BMC describes it.
+
+    Attributes:
+        uri: The URL that it was read at.
+        power_state: Its PowerState.
+        uuid: Its UUID; empty where there is none.
+        target: The target of its own reset action, as it names it; empty where there is none.
+        resets: The kinds of reset that it allows; empty where it does not say.
+    """
+
+    uri: str
+    power_state: str
+    uuid: str
+    target: str = ""
+    resets: tuple[str, ...] = ()
+
+
+def read(uri: str, content: Mapping[str, Any]) -> System:
+    """A system from what was read at its URL.
+
+    Raises:
+        BmcFailure: It is none.
+    """
+    state = content.get("PowerState")
+    if not isinstance(state, str):
+        raise BmcFailure(f"{uri} has no PowerState. Give the URL of the system: https://BMC/redfish/v1/Systems/ID.")
+    action = (content.get("Actions") or {}).get(_ACTION) or {}
+    resets = action.get("ResetType@Redfish.AllowableValues") or ()
+    return System(
+        uri, state, str(content.get("UUID") or ""), str(action.get("target") or ""), tuple(str(kind) for kind in resets)
+    )
+
+
+def reset_url(system: System) -> str:
+    """Where a system is told to change its power.
+
+    It is the target that the system names, at the origin that the system was read from, because a BMC behind a gateway
+    knows neither its name there nor its path prefix.
+
+    Raises:
+        BmcFailure: It names none, or one that does not belong to it.
+    """
+    parts = urlsplit(system.uri)
+    own, prefix = parts.path.rstrip("/"), parts.path.rpartition(_SERVICE)[0]
+    path = urlsplit(system.target).path
+    if path and not path.startswith("/"):
+        path = f"{own}/{path}"
+    elif path.startswith(_SERVICE):
+        path = prefix + path
+    if not path.startswith(f"{own}/") or ".." in path.split("/"):
+        told = f"names {system.target}, which does not belong to it" if system.target else "names none"
+        raise BmcFailure(
+            f"{system.uri} can't be told to change its power: as the target of {_ACTION} it {told}. Use another way to "
+            "switch the node off."
+        )
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def reset_type(system: System, wanted: str) -> str:
+    """What a change to a power state is called there.
+
+    Raises:
+        BmcFailure: It does not allow it.
+    """
+    names = RESETS[wanted]
+    found = next((name for name in names if not system.resets or name in system.resets), None)
+    if found is None:
+        raise BmcFailure(
+            f"{system.uri} allows no reset of type {' or '.join(names)}, only {', '.join(system.resets)}. Use another "
+            "way to switch the node off."
+        )
+    return found

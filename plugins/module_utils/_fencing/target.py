@@ -1,0 +1,178 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The BareMetalHost that a task is about, the Node that it is, and who may switch it off."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from .._api import paths
+from .._api.cluster import Cluster
+from .._api.errors import InvalidInput, NotFound, Refused
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params
+from .._budget import claim_rules, gate
+from .._capi import machine_rules
+from .._capi.rules import cluster_of
+from . import find_host, last_look
+from . import host_rules as rules
+
+
+class Target:
+    """One host, by the objects that were found when the task began.
+
+    Attributes:
+        node: Name of the Node; empty where that is not known.
+        serves: The Node that the host is by the objects; empty where they don't tell. Another one only where a key is
+            to be taken back.
+    """
+
+    def __init__(self, cluster: Cluster, management: Cluster, host: Object, node: str, serves: str) -> None:
+        self._cluster = cluster
+        self._management = management
+        self.node = node
+        self.serves = serves
+        self.name: str = host["metadata"]["name"]
+        self.namespace: str = host["metadata"]["namespace"]
+        self.full_name = rules.full_name(host)
+        self.collection = find_host.hosts(self.namespace)
+        self.path = find_host.path_of(host)
+
+    def read(self) -> Object:
+        """The host as it is now.
+
+        Raises:
+            NotFound: It is gone.
+        """
+        host = self._management.find(self.path)
+        if host is None:
+            raise self.gone()
+        return host
+
+    def gone(self) -> NotFound:
+        return NotFound(f"BareMetalHost {self.full_name} does not exist any more.", host=self.full_name)
+
+    def read_node(self) -> Object:
+        return read_node(self._cluster, self.node)
+
+    def find_node(self) -> Object | None:
+        """The Node; ``None`` where it is gone, or not known."""
+        return self._cluster.find(paths.node(self.node)) if self.node else None
+
+    def check_claim(self, run: str) -> None:
+        """The claim is ours, or nobody's when used alone, where nothing is switched off."""
+        # Of a Node that was deleted nobody has a claim.
+        if node := self.find_node():
+            claim_rules.check(node, run)
+
+    def look(self, run: str, *, override_holds: bool, boot_id: str, down: bool) -> last_look.Look:
+        """No hold, the claim is ours, and the node is as it should be, directly before the host is told to go off."""
+        if self.node:
+            return last_look.look(
+                self._cluster, self.node, run=run, override_holds=override_holds, boot_id=boot_id, down=down
+            )
+        if not override_holds:
+            raise Refused(
+                f"Which Node BareMetalHost {self.full_name} is can't be found out, so nobody can say whether it is "
+                "held. Give node, or set override_holds where it is none.",
+                host=self.full_name,
+                why="node_unknown",
+            )
+        return last_look.Look(gate.Pass(""), last_look.steady())
+
+
+def resolve(context: Context, params: Params, named: str) -> Target:
+    """The host by its name, or by the Node that it is.
+
+    Raises:
+        InvalidInput: Neither is given; or a run is, and which Node it should have claimed is not known.
+        NotFound: There is none.
+        Refused: There are several, or host and node are given and not the same machine.
+    """
+    cluster, management = context.cluster, context.management
+    node, namespace = params.get("node") or "", params.get("namespace") or ""
+    if not node and not named:
+        raise InvalidInput("Give bare_metal_host, the name of the BareMetalHost, or node, the name of the Node.")
+    if not named:
+        return Target(
+            cluster, management, find_host.host_of(management, read_node(cluster, node), namespace), node, node
+        )
+    host = find_host.find(management, named, namespace)
+    known = find_host.nodes_of(cluster, management, [host]).get(host["metadata"]["uid"], "")
+    claimed, machine = find_host.claimed_by(management, host)
+    other = next((name for name in (known, claimed) if name not in ("", node)), "")
+    if node and other:
+        raise Refused(
+            f"BareMetalHost {rules.full_name(host)} is node {other}, not {node}. Leave out one of them, or give the "
+            "right one.",
+            node=other,
+            host=rules.full_name(host),
+        )
+    if node:
+        _check_machine(cluster, machine, host, node)
+        _check_whose(cluster, management, host, node)
+    if params.get("run") and not node and not known:
+        raise InvalidInput(
+            f"Which Node BareMetalHost {rules.full_name(host)} is can't be found out, so run {params['run']} can't "
+            "have claimed it. Give node.",
+            host=rules.full_name(host),
+        )
+    return Target(cluster, management, host, node or known, known)
+
+
+def resolve_to_let_go(context: Context, params: Params, named: str) -> Target | None:
+    """The host from which a key is to be taken away; ``None`` where it is gone.
+
+    A host may serve another Node by now, or none. Whose the key is, what was kept when it was written says.
+
+    Raises:
+        InvalidInput: As with ``resolve``.
+        NotFound: It is searched for by its Node, and none is found; or nothing knows BareMetalHosts there.
+        Refused: There are several.
+    """
+    management, node, namespace = context.management, params.get("node") or "", params.get("namespace") or ""
+    if named and not find_host.named(management, named, namespace) and find_host.served(management):
+        return None
+    if not named or not node:
+        return resolve(context, params, named)
+    host = find_host.find(management, named, namespace)
+    serves = find_host.nodes_of(context.cluster, management, [host]).get(host["metadata"]["uid"], "")
+    return Target(context.cluster, management, host, node, serves)
+
+
+def may_let_go(node: str, serves: str, written_for: str) -> bool:
+    """Whether a key may be taken away for a node: it was written for it, or nobody knows of another.
+
+    Args:
+        node: The Node for which it is to be taken away; empty where that does not matter.
+        serves: The Node that the host is now; empty where that is not known.
+        written_for: The Node that it was when the key was written; empty where that is not known.
+    """
+    return not node or node in (written_for, serves) or not (serves or written_for)
+
+
+def _check_machine(cluster: Cluster, machine: Object | None, host: Object, node: str) -> None:
+    """That the Machine of a host given together with a node is not that of another Cluster's Node of the same name."""
+    present = cluster.find(paths.node(node)) if machine else None
+    if present and machine and machine_rules.relation(present, machine) == machine_rules.FOREIGN:
+        raise Refused(
+            f"BareMetalHost {rules.full_name(host)} is node {node} of Cluster {cluster_of(machine)}, which is "
+            "another one than the Node in the cluster that was asked. Give the right host.",
+            node=node,
+            host=rules.full_name(host),
+        )
+
+
+def _check_whose(cluster: Cluster, management: Cluster, host: Object, node: str) -> None:
+    """That a host given together with a node is not another one's, as far as the node's objects tell."""
+    with suppress(NotFound):
+        found = find_host.host_of(management, read_node(cluster, node))
+        if found["metadata"]["uid"] != host["metadata"]["uid"]:
+            raise Refused(
+                f"Node {node} is BareMetalHost {rules.full_name(found)}, not {rules.full_name(host)}. Leave out one of "
+                "them, or give the right one.",
+                node=node,
+                host=rules.full_name(found),
+            )

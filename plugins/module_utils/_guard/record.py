@@ -1,0 +1,166 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Write down what was done for a Machine at a point of its deletion, and let it go when all is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from .._api import events, node_rules
+from .._api.cluster import Cluster
+from .._api.errors import HoldfastError, InvalidInput, NotFound
+from .._api.names import MACHINE_GUARD
+from .._api.objects import Object
+from .._api.runner import Context, Params, Result
+from .._api.watch import retry_conflicts
+from .._budget import claim_rules, claims, gate, runs
+from .._capi import find as capi
+from .._capi import rules as hooks
+from .._capi.find import KINDS, MACHINE
+from .._fencing import last_look
+from . import node as nodes
+from . import rules
+from .rules import FAILED, RELEASED, REMOVED, Change, Guard
+
+REASON = "MachineGuardFailed"
+_HELD = (rules.READY, rules.NOT_READY)
+
+
+def machine_guard_record(context: Context, params: Params) -> Result:
+    """Write down a phase, a file that was done or a result; see the module of the same name."""
+    if not (params.get("phase") or params.get("done") or params.get("result")):
+        raise InvalidInput("machine_guard_record needs phase, done or result: what is to be written down.")
+    return _GuardRecord(context, params).write()
+
+
+class _GuardRecord:
+    def __init__(self, context: Context, params: Params) -> None:
+        self._context, self._params = context, params
+        self._management: Cluster = context.management
+        self._guard = Guard(params["hook"], params["owner"])
+        self._run: str = params["run"]
+        self._place = capi.place(self._management, KINDS[MACHINE], params["namespace"], params["machine"])
+
+    def write(self) -> Result:
+        with runs.heartbeat(self._management, self._run):
+            before, after, record, state = last_look.repeat(lambda: retry_conflicts(self._attempt))
+        if self._params.get("result") and not self._context.check_mode:
+            self._leave(after or before)
+            if record["result"] == FAILED and after is not None:
+                self._say_so(after, record)
+        return {
+            "changed": before is not after,
+            "record": record,
+            "node_state": state,
+            "diff": {"before": self._shown(before), "after": self._shown(after)},
+        }
+
+    def _attempt(self) -> tuple[Object | None, Object | None, dict[str, Any], str]:
+        """Read, decide, write with the resourceVersion that was read."""
+        params, guard, began = self._params, self._guard, last_look.steady()
+        machine = self._management.find(self._place.path)
+        if machine is None:
+            return None, None, self._of_one_that_is_gone(), rules.NODE_GONE
+        # In check mode the Machine was not really taken.
+        if self._context.check_mode:
+            return machine, machine, rules.record_of(machine, guard.hook) or {}, rules.NO_NODE
+        ended = rules.ended_before(machine, guard.hook, self._run, params.get("result") or "")
+        if ended is not None:
+            return machine, machine, ended, rules.NO_NODE
+        record = rules.check_ours(machine, guard.hook, self._run)
+        result, changes, facts = params.get("result") or "", {}, {}
+        found = nodes.Found(None, rules.NO_NODE)
+        if params["look"] or result == RELEASED:
+            found = nodes.look(self._context.cluster, machine, seen=bool(record.get("saw_node")))
+            found.check(machine)
+        state = found.state
+        if result == RELEASED:
+            changes = rules.let_go(machine, guard, record["point"])
+            if not changes:
+                result = REMOVED
+            elif found.node is not None:
+                facts = self._pass_the_gate(machine, found.node, state)
+            elif state == rules.NODE_GONE:
+                name, override = str(hooks.node_of(machine)), params["override_holds"]
+                held = gate.look_at_leases(self._context.cluster, name, override_holds=override)
+                facts = _overridden(held)
+        change = Change(
+            phase=params.get("phase") or "",
+            done=params.get("done") or "",
+            done_at=params.get("done_at") or record["point"],
+            result=result,
+            detail=params.get("detail") or "",
+            facts=facts,
+        )
+        record = rules.advance(record, change, self._base, self._management.now())
+        changes[MACHINE_GUARD] = rules.written(machine, guard.hook, record)
+        patch, releases = KINDS[MACHINE].patch(machine, changes), result == RELEASED
+        if releases:
+            # Without its hook, Cluster API may end the machine at once.
+            last_look.check(began)
+        return machine, self._management.merge(self._place.path, patch, once=releases), record, state
+
+    def _of_one_that_is_gone(self) -> dict[str, Any]:
+        if not self._params.get("result"):
+            raise NotFound(
+                f"Machine {self._params['machine']} is gone: somebody has removed its hook, or its finalizers, before "
+                "the work was done. See what became of its Node.",
+                machine=self._params["machine"],
+            )
+        return {"result": REMOVED, "detail": self._params.get("detail") or "", "phases": {}, "facts": {}}
+
+    def _pass_the_gate(self, machine: Object, node: Object, state: str) -> dict[str, Any]:
+        """The last look before Cluster API goes on: it drains, or ends the machine."""
+        rules.check_fenced(machine, state)
+        if state not in _HELD:
+            # A node that is proven to be off interrupts nobody.
+            claim_rules.check(node, self._run)
+            return {"off": state}
+        override = self._params["override_holds"]
+        seen = gate.look(self._context.cluster, node_rules.name(node), override_holds=override, run=self._run)
+        return _overridden(seen.overridden)
+
+    @property
+    def _base(self) -> str:
+        return self._run.rpartition("/")[0]
+
+    def _leave(self, machine: Object | None) -> None:
+        """Give back the Node, and end this work's sign of life. What is left ends with this worker's next work."""
+        node = hooks.node_of(machine) if machine else self._params.get("node")
+        cluster, run = self._context.cluster, self._run
+        if node:
+            self._try(
+                f"The claim on Node {node} could not be given back", lambda: claims.give_back(cluster, node, run=run)
+            )
+        for each in {id(item): item for item in (cluster, self._management)}.values():
+            self._try(f"The sign of life of run {run} could not be ended", partial(runs.end, each, run))
+
+    def _try(self, failed: str, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except HoldfastError as error:
+            self._context.warn(f"{failed}: {error.message}")
+
+    def _say_so(self, machine: Object, record: dict[str, Any]) -> None:
+        text = f"Deletion waits at {record['point']} for hook {self._guard.hook}, whose work failed: {record['detail']}"
+        try:
+            events.warn(self._management, machine, REASON, text, mark=f"{self._run}/{record['since']}")
+        except HoldfastError as error:
+            self._context.warn(f"The failure could not be told by an Event of the Machine: {error.message}")
+
+    def _shown(self, machine: Object | None) -> dict[str, Any]:
+        if machine is None:
+            return {}
+        return {
+            "hooks": {hook.annotation: hook.owner for hook in hooks.hooks_of(machine)},
+            "machine_guard": rules.record_of(machine, self._guard.hook),
+        }
+
+
+def _overridden(holds: list[dict[str, Any]]) -> dict[str, Any]:
+    """What is recorded of holds that were overridden."""
+    held = [f"{hold['namespace']}/{hold['holder']}" for hold in holds]
+    return {"overridden_holds": held} if held else {}

@@ -1,0 +1,428 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about guarding Machines: who works on which, what is on record of it, and when a hook may go.
+
+The record is an annotation of the Machine, with an entry for each hook. As long as an entry has no result, it is a
+claim as well: its run works on the Machine, and no other does while that one lives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from .._api import node_rules
+from .._api.errors import Refused
+from .._api.names import MACHINE_GUARD
+from .._api.objects import Object
+from .._api.times import from_text, seconds_between, to_text
+from .._budget.claim_rules import ClaimLost
+from .._capi import rules as hooks
+from .._capi.label_rules import label_value
+from .._capi.rules import POINTS, PRE_DRAIN, PRE_TERMINATE, key_of
+from .._failover.rules import proven
+from .._shared.bounds import cut, merged
+
+PURPOSE = "machine_guard"
+CLAIM = "claim"
+# In place of a phase, where a run only says that nobody works on the Machine.
+NOT_BEGUN = "not_begun"
+RELEASED, FAILED, REMOVED = "released", "failed", "removed"
+RESULTS = (RELEASED, FAILED)
+
+# When a run ends, and why it has ended.
+DEADLINE, IDLE, NEVER, GONE, PLANNED = "deadline", "idle", "never", "gone", "planned"
+
+# What is known of the Node.
+NO_NODE, NODE_GONE, READY, NOT_READY, UNREACHABLE, OFF = "none", "gone", "ready", "not_ready", "unreachable", "off"
+# The cluster that was asked is not shown to be the one that the Machine belongs to.
+FOREIGN = "foreign"
+
+_LABELS = {
+    "MachineDeployment": "cluster.x-k8s.io/deployment-name",
+    "MachineSet": "cluster.x-k8s.io/set-name",
+    "KubeadmControlPlane": "cluster.x-k8s.io/control-plane-name",
+}
+_KEPT_FAILURES = 10
+
+# What a record has to have.
+_TYPES: Mapping[str, type] = {
+    "uid": str,
+    "run": str,
+    "point": str,
+    "result": str,
+    "since": str,
+    "phase": str,
+    "phases": dict,
+    "done": dict,
+    "failures": dict,
+    "facts": dict,
+}
+
+
+class Unfenced(Refused):
+    """The Node is not heard of, and nothing proves that it is off."""
+
+    kind = "unfenced"
+
+
+# -- which Machines ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Our hooks, by their name and their owner."""
+
+    hook: str
+    owner: str
+
+    def key(self, point: str) -> str:
+        return key_of(point, self.hook)
+
+    def has(self, machine: Object, point: str) -> bool:
+        return node_rules.annotations_of(machine).get(self.key(point)) == self.owner
+
+    def waits_at(self, machine: Object) -> str | None:
+        """The point at which the deletion waits for our hook; ``None`` where it does not."""
+        waiting = (point for point in POINTS if hooks.waits_for(machine, point, self.key(point)))
+        return next((point for point in waiting if self.has(machine, point)), None)
+
+    def holds(self, machine: Object) -> bool:
+        """Whether a hook of ours is there that the deletion may still come to."""
+        return any(self.has(machine, point) and not hooks.is_past(machine, point) for point in POINTS)
+
+    def missing(self, machine: Object, points: Collection[str]) -> dict[str, str | None]:
+        """What is to be written so that a Machine that nobody deletes has our hooks; never over those of others."""
+        if hooks.is_deleting(machine):
+            return {}
+        keys = [self.key(point) for point in POINTS if point in points]
+        return {key: self.owner for key in keys if key not in node_rules.annotations_of(machine)}
+
+    def skipped(self, machine: Object) -> bool:
+        """Whether Cluster API went past our pre-drain hook without waiting for it."""
+        return self.has(machine, PRE_DRAIN) and hooks.is_past(machine, PRE_DRAIN)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which Machines are meant, apart from their labels. Names and templates add to each other; a Cluster narrows.
+
+    Attributes:
+        machines: Names of Machines.
+        cluster: Name of their Cluster; empty for any.
+        templates: Kind and name of what makes them.
+    """
+
+    machines: frozenset[str] = frozenset()
+    cluster: str = ""
+    templates: tuple[tuple[str, str], ...] = ()
+
+    def has(self, machine: Object) -> bool:
+        if self.cluster and hooks.cluster_of(machine) != self.cluster:
+            return False
+        if not self.machines and not self.templates:
+            return True
+        named = machine["metadata"]["name"] in self.machines
+        return named or any(_made_of(machine, kind, name) for kind, name in self.templates)
+
+    def gives_hooks_to(self, machine: Object) -> bool:
+        """Whether a Machine is given hooks itself: those that only a template brings in have theirs from it.
+
+        Cluster API takes them off again with the template's, but not where somebody else wrote them, too.
+        """
+        return self.has(machine) and (not self.templates or machine["metadata"]["name"] in self.machines)
+
+    @property
+    def only_names(self) -> bool:
+        return bool(self.machines) and not self.templates
+
+
+def _made_of(machine: Object, kind: str, name: str) -> bool:
+    return node_rules.labels_of(machine).get(_LABELS[kind]) == label_value(name)
+
+
+# -- the record -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to be written down.
+
+    Attributes:
+        phase: The phase that begins; empty for none.
+        done: A file of the user's tasks that was done.
+        done_at: The point whose file it is.
+        result: How the work at this point ended; empty while it goes on.
+        detail: More about the result.
+        facts: What people who look may want to know.
+    """
+
+    phase: str = ""
+    done: str = ""
+    done_at: str = ""
+    result: str = ""
+    detail: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def record_of(machine: Object, hook: str) -> dict[str, Any] | None:
+    """What stands on a Machine; ``None`` where that is nothing, was broken, or is about a Machine that had its name."""
+    found = (node_rules.record(machine, MACHINE_GUARD) or {}).get(hook)
+    if not isinstance(found, dict) or not _is_record(found):
+        return None
+    return found if found["uid"] == machine["metadata"].get("uid") else None
+
+
+def is_broken(machine: Object, hook: str) -> bool:
+    """Whether somebody changed the record so that it can't be read."""
+    text = node_rules.annotations_of(machine).get(MACHINE_GUARD)
+    known = node_rules.record(machine, MACHINE_GUARD)
+    return bool(text) and (known is None or (hook in known and not _is_record(known[hook])))
+
+
+def _is_record(found: Any) -> bool:
+    if not (isinstance(found, dict) and all(isinstance(found.get(key), kind) for key, kind in _TYPES.items())):
+        return False
+    return (
+        found["point"] in POINTS
+        and _is_time(found["since"])
+        and all(isinstance(seconds, (int, float)) for seconds in found["phases"].values())
+        and all(_are_texts(files) for files in found["done"].values())
+        and all(_is_failure(failure) for failure in found["failures"].values())
+    )
+
+
+def _is_failure(found: Any) -> bool:
+    return isinstance(found, dict) and isinstance(found.get("point"), str) and _is_time(found.get("at"))
+
+
+def _are_texts(found: Any) -> bool:
+    return isinstance(found, list) and all(isinstance(item, str) for item in found)
+
+
+def _is_time(found: Any) -> bool:
+    try:
+        return isinstance(found, str) and bool(from_text(found))
+    except ValueError:
+        return False
+
+
+def written(machine: Object, hook: str, record: Mapping[str, Any]) -> str:
+    """The annotation with this record; those of other hooks stay in it."""
+    known = node_rules.record(machine, MACHINE_GUARD) or {}
+    return json.dumps({**known, hook: dict(record)}, sort_keys=True)
+
+
+def run_id(base: str, worker: str) -> str:
+    """A run works on several Machines at once, and each of these works is told from the others."""
+    return f"{base}/{worker}"
+
+
+def begin(
+    record: Mapping[str, Any] | None,
+    point: str,
+    *,
+    uid: str,
+    run: str,
+    holder: str,
+    now: datetime,
+    saw_node: bool = False,
+) -> dict[str, Any]:
+    """The record of who begins with a Machine at a point, or goes on with what another run left there.
+
+    Args:
+        record: What stands on the Machine.
+        point: The point at which it waits.
+        uid: That of the Machine: one that is made anew may be given the annotations of the one before.
+        run: Id of this work.
+        holder: Who it is, for people.
+        now: The time.
+        saw_node: Whether this work has seen the Machine's Node in the cluster that it asks.
+    """
+    moment = to_text(now)
+    same = record is not None and record["point"] == point
+    known = dict(record or {})
+    return {
+        "started": known.get("started", moment),
+        "done": known.get("done", {}),
+        "failures": known.get("failures", {}),
+        "facts": known.get("facts", {}),
+        "phases": known.get("phases", {}) if same else {},
+        "uid": uid,
+        "run": run,
+        "holder": holder,
+        "saw_node": saw_node,
+        "point": point,
+        "phase": CLAIM,
+        "resumed": resumes(record, point),
+        "since": moment,
+        "result": "",
+        "detail": "",
+    }
+
+
+def resumes(record: Mapping[str, Any] | None, point: str) -> bool:
+    """Whether somebody has worked on the Machine at this point before, and did not end it."""
+    if record is None or record["point"] != point or record["result"] == RELEASED:
+        return False
+    return record["phase"] != NOT_BEGUN or bool(record.get("resumed"))
+
+
+def advance(record: Mapping[str, Any], change: Change, base: str, now: datetime) -> dict[str, Any]:
+    """The record after a change."""
+    moment, phase = to_text(now), change.phase or record["phase"]
+    changed = {**record, "facts": merged(record["facts"], change.facts)}
+    if change.done:
+        done = record["done"].get(change.done_at, [])
+        changed["done"] = {
+            **record["done"],
+            change.done_at: [*(name for name in done if name != change.done), change.done],
+        }
+    if (phase, change.result) == (record["phase"], record["result"]):
+        return changed
+    spent = max(0.0, seconds_between(from_text(record["since"]), now))
+    changed["phases"] = {
+        **record["phases"],
+        record["phase"]: round(record["phases"].get(record["phase"], 0) + spent, 1),
+    }
+    changed.update(phase=phase, since=moment, result=change.result, detail=cut(change.detail, 1000))
+    if change.result == FAILED:
+        failures = {**record["failures"], base: {"point": record["point"], "at": moment}}
+        last = sorted(failures, key=lambda name: str(failures[name]["at"]))[-_KEPT_FAILURES:]
+        changed["failures"] = {name: failures[name] for name in last}
+    return changed
+
+
+def done_at(record: Mapping[str, Any] | None, point: str) -> list[str]:
+    """The files of the user's tasks that were done for the Machine at a point."""
+    return list(((record or {}).get("done") or {}).get(point) or [])
+
+
+# -- who works on it --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Self:
+    """This run, among others.
+
+    Attributes:
+        base: Its id; those of its works begin with it.
+        retry: After how many seconds it tries again what failed; 0 for never.
+        stop: When it ends.
+    """
+
+    base: str
+    retry: float = 0.0
+    stop: str = DEADLINE
+
+    def seconds_to_retry(self, machine: Object, guard: Guard, now: datetime) -> float:
+        """When this run may work on a Machine; 0 for now, infinity for never."""
+        record = record_of(machine, guard.hook)
+        failure = ((record or {}).get("failures") or {}).get(self.base)
+        at = guard.waits_at(machine) or next((point for point in POINTS if not hooks.is_past(machine, point)), "")
+        if not failure or failure["point"] != at:
+            return 0.0
+        return max(0.0, self.retry - seconds_between(from_text(failure["at"]), now)) if self.retry else float("inf")
+
+
+def claimed_by(machine: Object, hook: str) -> str:
+    """The run whose work on the Machine is not ended, whether it lives or not; empty where there is none."""
+    record = record_of(machine, hook)
+    return str(record["run"]) if record and not record["result"] else ""
+
+
+def may_take(machine: Object, guard: Guard, me: Self, live: Collection[str], now: datetime) -> bool:
+    """Whether this run may work on a Machine now: it waits for our hook, and no run that lives works on it."""
+    if guard.waits_at(machine) is None or claimed_by(machine, guard.hook) in live:
+        return False
+    return me.seconds_to_retry(machine, guard, now) <= 0
+
+
+def by_age(machines: Collection[Object]) -> list[Object]:
+    """The one that waits longest first."""
+    return sorted(machines, key=lambda item: (str(hooks.waiting_since(item) or ""), item["metadata"]["name"]))
+
+
+def over(machines: Collection[Object], selection: Selection, guard: Guard, me: Self, now: datetime) -> str:
+    """Why there is nothing more to do for this run; empty where there is, or may be."""
+    left = [
+        machine
+        for machine in machines
+        if guard.holds(machine) and (me.stop == NEVER or me.seconds_to_retry(machine, guard, now) < float("inf"))
+    ]
+    if selection.only_names and not left:
+        return GONE
+    return IDLE if me.stop == IDLE and not any(hooks.is_deleting(machine) for machine in left) else ""
+
+
+# -- before the hook goes ---------------------------------------------------------------------------------------------
+
+
+def ended_before(machine: Object, hook: str, run: str, result: str) -> dict[str, Any] | None:
+    """The record, where this very run ended its work before, as it is to be written now or with more success.
+
+    The answer to that write may have been lost, and what is let go is not taken back by a failure to hear of it.
+    """
+    record = record_of(machine, hook)
+    if not result or record is None or record["run"] != run:
+        return None
+    return record if record["result"] in (result, RELEASED, REMOVED) else None
+
+
+def check_ours(machine: Object, hook: str, run: str) -> dict[str, Any]:
+    """The record, where this run still works on the Machine.
+
+    Raises:
+        ClaimLost: Another run does, or none.
+    """
+    record, name = record_of(machine, hook), machine["metadata"]["name"]
+    if record is not None and record["run"] == run and not record["result"]:
+        return record
+    whose = f"run {record['run']} has it now" if record else "its record was taken away"
+    raise ClaimLost(
+        f"Run {run} has lost Machine {name}: {whose}. Nothing more is done to it here; the run that has it goes on.",
+        machine=name,
+    )
+
+
+def node_state(machine: Object, node: Object | None) -> str:
+    """What is known of the Node of a Machine."""
+    if hooks.node_of(machine) is None:
+        return NO_NODE
+    if node is None:
+        return NODE_GONE
+    if node_rules.ready(node):
+        return READY
+    if proven(node):
+        return OFF
+    return NOT_READY if (node_rules.condition(node, "Ready") or {}).get("status") == "False" else UNREACHABLE
+
+
+def check_fenced(machine: Object, state: str) -> None:
+    """Refuse to let a Machine go whose Node may still run, and write to its volumes, unheard.
+
+    Raises:
+        Unfenced: It is so.
+    """
+    if state != UNREACHABLE:
+        return
+    node, name = hooks.node_of(machine), machine["metadata"]["name"]
+    raise Unfenced(
+        f"Node {node} of Machine {name} is not heard of, and nothing proves that it is off: its pods may still run. "
+        "The hook stays, because Cluster API would go on as if it were safe. Set machine_guard_unreachable: fence, or "
+        f"run ansible-playbook holdfast.kubernetes.failover -e failover_node={node}.",
+        machine=name,
+        node=node,
+    )
+
+
+def let_go(machine: Object, guard: Guard, point: str) -> dict[str, str | None]:
+    """The hooks of ours that go when the work at a point is done; none where somebody has removed it meanwhile."""
+    if not guard.has(machine, point):
+        return {}
+    points = (PRE_DRAIN, PRE_TERMINATE) if point == PRE_TERMINATE else (point,)
+    return {guard.key(each): None for each in points if guard.has(machine, each)}

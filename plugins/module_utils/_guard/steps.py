@@ -1,0 +1,302 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Wait for a Machine whose deletion waits for one of our hooks, and take it to work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.errors import ApiFailure, InvalidInput, NotFound, Outdated
+from .._api.names import MACHINE_GUARD
+from .._api.objects import Object
+from .._api.runner import Context, Params, Result
+from .._api.watch import Changed, Deadline, Follower
+from .._budget import claim_rules, claims, runs
+from .._capi import find as capi
+from .._capi.find import KINDS, MACHINE
+from .._capi.hook_info import describe
+from .._capi.rules import PRE_TERMINATE
+from . import node as nodes
+from . import rules
+from .rules import DEADLINE, Guard, Selection, Self
+
+_DONE = "done"
+# What was seen of other runs is good for so long.
+_GLANCE = 5.0
+_SHORTEST = 1.0
+# A Machine that may not be changed, says a webhook or a role of the API, may be after so long.
+_PUT_OFF = 60.0
+_FOR_GOOD = (400, 403, 413, 422)
+
+
+def machine_guard_step(context: Context, params: Params) -> Result:
+    """Say which Machine is to be worked on next, and at which point; see the module of the same name."""
+    for name in ("run", "worker", "owner"):
+        if not params[name].strip():
+            raise InvalidInput(f"{name} must not be empty.")
+    if "/" in params["worker"]:
+        raise InvalidInput(f'worker must not have a "/" in it, it is {params["worker"]}.')
+    if params["set_points"] and not (params["machines"] or params["cluster"] or params["selector"]):
+        raise InvalidInput("set_points needs machines, selector or cluster: on which Machines hooks are set.")
+    return _GuardStep(context, params).next()
+
+
+class _GuardStep:
+    def __init__(self, context: Context, params: Params) -> None:
+        self._context, self._params = context, params
+        self._management = context.management
+        self._guard = Guard(params["hook"], params["owner"])
+        self._guard.key(PRE_TERMINATE)
+        templates = tuple((item["kind"], item["name"]) for item in params["templates"])
+        self._selection = Selection(frozenset(params["machines"]), params["cluster"], templates)
+        self._me = Self(params["run"], params["retry_seconds"], params["stop"])
+        self._run = rules.run_id(params["run"], params["worker"])
+        self._deadline = Deadline(params.get("wait_timeout"))
+        self._live: frozenset[str] = frozenset()
+        self._glance = self._one_dies = Deadline(0)
+        self._known: dict[tuple[str, str], Object] = {}
+        # When to try again Machines whose change was refused, and what was said.
+        self._refused: dict[str, tuple[Deadline, str]] = {}
+
+    def next(self) -> Result:
+        self._end_turns_before()
+        due = float("inf")
+        while True:
+            try:
+                found = self._follow(Deadline(min(self._deadline.left, due)))
+            except Outdated:
+                # The server was away, and no news is on its way: list and decide again.
+                if self._deadline.passed:
+                    raise
+                continue
+            if found is not None:
+                return found
+            if self._deadline.passed or self._context.check_mode:
+                return self._nothing(DEADLINE)
+            due = self._due()
+
+    def _follow(self, pause: Deadline) -> Result | None:
+        """The outcome, as soon as there is one; ``None`` when it is time to look again."""
+        path = capi.machines_path(self._management, self._params.get("namespace"))
+        for news in Follower(self._management, path, pause, label_selector=self._params["selector"]):
+            if isinstance(news, Changed):
+                self._known.pop(_id(news.object), None)
+                self._learn([] if news.deleted else [news.object])
+            else:
+                self._known.clear()
+                self._learn(news.items)
+            found = self._outcome()
+            if found is not None or self._context.check_mode:
+                return found
+            # What has come may have brought nearer when to look again.
+            if self._due() < pause.left - _SHORTEST:
+                return None
+        return None
+
+    def _learn(self, machines: Iterable[Object]) -> None:
+        for machine in machines:
+            if self._selection.has(machine):
+                self._known[_id(machine)] = machine
+                self._set_hooks(machine)
+
+    def _set_hooks(self, machine: Object) -> None:
+        """Give a Machine that nobody deletes the hooks that it lacks: it may have been made since we look."""
+        if self._context.check_mode or not self._selection.gives_hooks_to(machine):
+            return
+        changes = self._guard.missing(machine, self._params["set_points"])
+        if not changes or self._is_put_off(machine):
+            return
+        metadata = machine["metadata"]
+        try:
+            found = capi.place(self._management, KINDS[MACHINE], metadata["namespace"], metadata["name"])
+            self._known[_id(machine)] = self._management.merge(found.path, KINDS[MACHINE].patch(machine, changes))
+            self._refused.pop("/".join(_id(machine)), None)
+        except NotFound:
+            return
+        except Outdated:
+            # The server was away, and no news is on its way.
+            raise
+        except ApiFailure as error:
+            # Where somebody was faster, news of it is on its way.
+            if error.status != 409:
+                self._put_off(machine, error)
+
+    def _put_off(self, machine: Object, error: ApiFailure) -> None:
+        """Go on without a Machine whose change was refused for good: the others have nothing to do with that."""
+        if error.status not in _FOR_GOOD:
+            raise error
+        name = "/".join(_id(machine))
+        if name not in self._refused:
+            self._context.warn(f"Machine {name} can't be changed, and is left until that is so: {error.message}")
+        self._refused[name] = (Deadline(_PUT_OFF), error.message)
+
+    def _is_put_off(self, machine: Object) -> bool:
+        until, _message = self._refused.get("/".join(_id(machine)), (Deadline(0), ""))
+        return not until.passed
+
+    # -- who is next
+
+    def _outcome(self) -> Result | None:
+        now = self._management.now()
+        found = self._take(rules.by_age(list(self._known.values())), now)
+        if found is not None:
+            return found
+        why = rules.over(list(self._known.values()), self._selection, self._guard, self._me, now)
+        return self._nothing(why) if why else None
+
+    def _take(self, machines: Collection[Object], now: datetime) -> Result | None:
+        waiting = [item for item in machines if self._guard.waits_at(item)]
+        claimed = [item for item in waiting if rules.claimed_by(item, self._guard.hook)]
+        if claimed:
+            self._look_at_runs()
+        free = [item for item in waiting if rules.may_take(item, self._guard, self._me, self._live, now)]
+        free = [item for item in free if not self._is_put_off(item)]
+        if not free or self._context.check_mode:
+            return self._planned(free[0]) if free else None
+        # A sign of life comes first: who looks at the claim looks for it.
+        runs.renew(self._management, self._run, self._params.get("holder") or "")
+        for machine in free:
+            found = self._claim(machine)
+            if found is not None:
+                return found
+        runs.end(self._management, self._run)
+        return None
+
+    def _claim(self, seen: Object) -> Result | None:
+        """Make the Machine ours, unless somebody is faster."""
+        metadata, guard = seen["metadata"], self._guard
+        place = capi.place(self._management, KINDS[MACHINE], metadata["namespace"], metadata["name"])
+        machine = self._management.find(place.path)
+        now = self._management.now()
+        if machine is None or not rules.may_take(machine, guard, self._me, runs.live_ids(self._management), now):
+            return None
+        point, before = guard.waits_at(machine), rules.record_of(machine, guard.hook)
+        if point is None:
+            return None
+        found = self._look_at_node(machine)
+        holder, saw_node = self._params.get("holder") or "", found.node is not None
+        if rules.is_broken(machine, guard.hook):
+            self._context.warn(
+                f"The annotation {MACHINE_GUARD} of Machine {metadata['namespace']}/{metadata['name']} can't be read: "
+                "somebody changed it. The work begins anew, with all tasks."
+            )
+        uid = metadata["uid"]
+        record = rules.begin(before, point, uid=uid, run=self._run, holder=holder, now=now, saw_node=saw_node)
+        changes: dict[str, str | None] = {MACHINE_GUARD: rules.written(machine, guard.hook, record)}
+        try:
+            machine = self._management.merge(place.path, KINDS[MACHINE].patch(machine, changes))
+        except NotFound:
+            return None
+        except Outdated:
+            raise
+        except ApiFailure as error:
+            if error.status != 409:
+                self._put_off(machine, error)
+            return None
+        if before and not before["result"]:
+            self._bury(str(before["run"]))
+        return self._result(machine, point, found, before, record)
+
+    def _bury(self, run: str) -> None:
+        """Take away the sign of life of a work that died: nobody else has it."""
+        for cluster in {id(item): item for item in (self._management, self._context.cluster)}.values():
+            runs.end(cluster, run)
+
+    def _look_at_node(self, machine: Object) -> nodes.Found:
+        found = nodes.look(self._context.cluster, machine)
+        if found.node and self._context.cluster is not self._management and not self._context.check_mode:
+            # The Node will be claimed, too, and who looks at it looks for a sign of life where the Node is.
+            runs.renew(self._context.cluster, self._run, self._params.get("holder") or "")
+        return found
+
+    def _end_turns_before(self) -> None:
+        """End what is left of works of this worker: it works on one Machine at a time, and on those no more.
+
+        Their renewers would keep them alive as long as the playbook lives, and others would wait for them.
+        """
+        worker = self._params["worker"].rpartition(".")[0]
+        if not worker or self._context.check_mode:
+            return
+        mine = rules.run_id(self._params["run"], f"{worker}.")
+        cluster = self._context.cluster
+        left = {run.id for each in (cluster, self._management) for run in runs.all_runs(each) if _is_turn(run.id, mine)}
+        for run in left - {self._run}:
+            self._bury(run)
+        # Where a sign of life was left, so may be the claim on a Node.
+        for node in list(cluster.items(paths.NODES)) if left - {self._run} else []:
+            claim = claim_rules.claim_of(node)
+            if claim is not None and claim.run in left and claim.run != self._run:
+                claims.give_back(cluster, node_rules.name(node), run=claim.run)
+
+    def _look_at_runs(self) -> None:
+        """See who lives; not at each piece of news, of which there are many."""
+        if self._glance.passed:
+            self._live = runs.live_ids(self._management)
+            self._one_dies = Deadline(runs.until_one_may_be_dead(self._management))
+            self._glance = Deadline(_GLANCE)
+
+    def _due(self) -> float:
+        """Seconds until something may be otherwise that no watch tells of: a run is dead, a failure may be mended."""
+        waiting = [item for item in self._known.values() if self._guard.waits_at(item)]
+        now = self._management.now()
+        times = [self._me.seconds_to_retry(item, self._guard, now) for item in waiting]
+        times = [left for left in times if left > 0]
+        if any(rules.claimed_by(item, self._guard.hook) for item in waiting):
+            self._look_at_runs()
+            times.append(max(_GLANCE, self._one_dies.left))
+        times += [until.left for until, _message in self._refused.values() if not until.passed]
+        return max(_SHORTEST, min(times, default=float("inf")))
+
+    # -- telling
+
+    def _planned(self, machine: Object) -> Result:
+        point = self._guard.waits_at(machine) or ""
+        before = rules.record_of(machine, self._guard.hook)
+        return self._result(machine, point, self._look_at_node(machine), before, before or {})
+
+    def _result(
+        self, machine: Object, point: str, found: nodes.Found, before: dict[str, Any] | None, record: dict[str, Any]
+    ) -> Result:
+        owner = before["run"] if before and not before["result"] else None
+        return {
+            **self._nothing(""),
+            "changed": True,
+            "step": point,
+            "machine": describe(machine),
+            "node_state": found.state,
+            "boot_id": node_rules.boot_id(found.node) if found.node else "",
+            "record": record,
+            "resumed": rules.resumes(before, point),
+            "taken_from": owner if owner != self._run else None,
+            "skipped": point == PRE_TERMINATE and self._guard.skipped(machine),
+        }
+
+    def _nothing(self, why: str) -> Result:
+        return {
+            "changed": False,
+            "step": _DONE,
+            "why": why,
+            "run": self._run,
+            "machine": None,
+            "node_state": rules.NO_NODE,
+            "boot_id": "",
+            "record": None,
+            "resumed": False,
+            "taken_from": None,
+            "skipped": False,
+            "left": [describe(item) for item in rules.by_age(list(self._known.values())) if self._guard.holds(item)],
+            "refused": [{"machine": name, "detail": message} for name, (_until, message) in self._refused.items()],
+            "waited": round(self._deadline.elapsed, 3),
+        }
+
+
+def _is_turn(run: str, prefix: str) -> bool:
+    return run.startswith(prefix) and run[len(prefix) :].isdigit()
+
+
+def _id(machine: Object) -> tuple[str, str]:
+    return machine["metadata"]["namespace"], machine["metadata"]["name"]

@@ -1,0 +1,127 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Waits that belong to guarding a Machine: for its replacement, and for its volumes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.errors import TimedOut
+from .._api.objects import Object
+from .._api.runner import Context, Params, Result
+from .._api.watch import Deadline, Follower, Listed
+from .._budget import runs
+from .._capi import find as capi
+from .._capi import rules as hooks
+from .._capi.find import KINDS, MACHINE
+from .._drain.drain import pods_on
+from .._drain.rules import Options, plan
+from .._drain.volumes import persistent_volumes
+from . import replacement_rules as rules
+
+_LOOK_AGAIN = 10.0
+
+
+def machine_guard_wait(context: Context, params: Params) -> Result:
+    """Wait for what has to be so before a Machine goes; see the module of the same name."""
+    with runs.heartbeat(context.management, params.get("run") or ""):
+        if params["wait_for"] == "replacement":
+            return _Replacement(context, params).wait()
+        return _volumes(context, params)
+
+
+class _Replacement:
+    def __init__(self, context: Context, params: Params) -> None:
+        self._context, self._params = context, params
+        self._management = context.management
+        self._deadline = Deadline(0 if context.check_mode else params["wait_timeout"])
+
+    def wait(self) -> Result:
+        place = capi.place(self._management, KINDS[MACHINE], self._params["namespace"], self._params["machine"])
+        machine = self._management.get(place.path)
+        label = rules.siblings_label(machine)
+        if label is None:
+            return self._result(None, [])
+        ready, wanted = self._look(machine, label)
+        while len(ready) < wanted and not self._deadline.passed:
+            # Cluster API tells of Nodes on their Machines; where it does not, they are looked at all the same.
+            pause = Deadline(min(self._deadline.left, _LOOK_AGAIN))
+            for _news in Follower(self._management, place.collection, pause, label_selector=label):
+                ready, wanted = self._look(machine, label)
+                if len(ready) >= wanted:
+                    break
+        if len(ready) >= wanted or self._context.check_mode:
+            return self._result(wanted, ready)
+        raise TimedOut(
+            f"Besides Machine {machine['metadata']['name']} there have to be {wanted}, and after "
+            f"{self._params['wait_timeout']} s {len(ready)} of them have Nodes that are Ready "
+            f"({', '.join(ready) or 'none'}). Look at the Machines that are being made, or go on without: "
+            "machine_guard_wait_for_replacement: false.",
+            wanted=wanted,
+            ready=ready,
+        )
+
+    def _look(self, machine: Object, label: str) -> tuple[list[str], int]:
+        """The other Machines whose Nodes are Ready, and how many are wanted."""
+        pool = list(capi.machines(self._management, self._params["namespace"], label_selector=label))
+        others = [item for item in pool if rules.counts(item)]
+        nodes = [(item, self._context.cluster.find(paths.node(str(hooks.node_of(item))))) for item in others]
+        ready = sorted(item["metadata"]["name"] for item, node in nodes if node and node_rules.ready(node))
+        return ready, rules.wanted(self._maker(machine), pool)
+
+    def _maker(self, machine: Object) -> Object | None:
+        """The object that says how many there are to be."""
+        for kind, name in rules.makers(machine):
+            place = capi.place(self._management, KINDS[kind], self._params["namespace"], name)
+            found = self._management.find(place.path)
+            if found is None or kind != "MachineSet":
+                return found
+            above = rules.deployment_of(found)
+            if above is None:
+                return found
+            place = capi.place(self._management, KINDS["MachineDeployment"], self._params["namespace"], above)
+            return self._management.find(place.path)
+        return None
+
+    def _result(self, wanted: int | None, ready: list[str]) -> Result:
+        return {**_NOTHING, "wanted": wanted, "ready": ready, "waited": round(self._deadline.elapsed, 3)}
+
+
+def _volumes(context: Context, params: Params) -> Result:
+    """Until no VolumeAttachment names the Node, apart from those of pods that no drain moves."""
+    cluster, node = context.cluster, params.get("node")
+    deadline = Deadline(0 if context.check_mode else params["wait_timeout"])
+    if not node:
+        return {**_NOTHING, "waited": 0}
+    staying = [pod for pod, _why in plan(pods_on(cluster, node), Options(force=True, delete_emptydir=True)).skipped]
+    kept = persistent_volumes(cluster, staying, [])
+
+    def ours(item: Object) -> dict[str, Any] | None:
+        volume = (item["spec"].get("source") or {}).get("persistentVolumeName")
+        mine = item["spec"]["nodeName"] == node
+        return {"name": item["metadata"]["name"], "volume": volume} if mine else None
+
+    left: dict[str, str] = {}
+    for news in Follower(cluster, paths.VOLUME_ATTACHMENTS, deadline, keep=ours):
+        if isinstance(news, Listed):
+            left = {item["name"]: item["volume"] for item in news.items if item}
+        elif news.object is not None:
+            left.pop(news.object["name"], None)
+            left.update({} if news.deleted else {news.object["name"]: news.object["volume"]})
+        if set(left.values()) <= kept:
+            break
+    waiting = sorted(name for name, volume in left.items() if volume not in kept)
+    if waiting and not context.check_mode:
+        raise TimedOut(
+            f"After {params['wait_timeout']} s {len(waiting)} VolumeAttachments still name Node {node}: "
+            f"{', '.join(waiting)}. Look at the CSI driver's attacher, raise machine_guard_volumes_timeout, or set "
+            "machine_guard_check_volumes: false.",
+            volume_attachments=waiting,
+        )
+    stay = sorted(name for name, volume in left.items() if volume in kept)
+    return {**_NOTHING, "volume_attachments": waiting, "staying": stay, "waited": round(deadline.elapsed, 3)}
+
+
+_NOTHING: Result = {"changed": False, "wanted": None, "ready": [], "volume_attachments": [], "staying": []}

@@ -1,0 +1,288 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations on holds: take, release, list, wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._api import paths
+from .._api.cluster import Cluster
+from .._api.errors import ApiFailure, Held, InvalidInput, NotFound, TimedOut
+from .._api.names import MANAGED_BY, REASON
+from .._api.node_rules import annotations_of, confirms, inhibited_by, labels_of
+from .._api.objects import Object
+from .._api.runner import Context, Params, Result
+from .._api.times import to_text
+from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts, wait_for
+from .._shared.bounds import cut, some
+from .rules import FIELD_SELECTOR, age, check_names, describe, entry, holds, sentence
+
+_OURS = "holdfast.kubernetes"
+
+
+def lease_hold(context: Context, params: Params) -> Result:
+    """Take or release the hold of one holder on one node."""
+    check_names(params["namespace"], params["holder"])
+    if params["wait_timeout"] < 0:
+        raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
+    return _release(context, params) if params["state"] == "absent" else _take(context, params)
+
+
+def lease_hold_info(context: Context, params: Params) -> Result:
+    """List holds; with ``wait_for: free`` first wait until the node has none."""
+    cluster, node = context.cluster, params.get("node")
+    deadline = Deadline(params["wait_timeout"])
+    if params["wait_for"] == "free" and not context.check_mode:
+        if not node:
+            raise InvalidInput("wait_for: free needs node, the one node to wait for.")
+        left = wait_until_free(cluster, node, deadline)
+        if left:
+            raise TimedOut(
+                f"Node {node} is still held after {params['wait_timeout']} s by {sentence(left)}. "
+                "Ask the holder to release its Lease, or raise wait_timeout.",
+                holds=left,
+                waited=round(deadline.elapsed, 1),
+            )
+    found = list_holds(cluster, node, params.get("namespace"))
+    return {"changed": False, "holds": found, "waited": round(deadline.elapsed, 1)}
+
+
+def holds_on(cluster: Cluster, node: str) -> list[dict[str, Any]]:
+    """The holds on one node, oldest first."""
+    return list_holds(cluster, node, None)
+
+
+def list_holds(cluster: Cluster, node: str | None, namespace: str | None) -> list[dict[str, Any]]:
+    """Holds of a node (or of every node), in a namespace (or in all), oldest first.
+
+    A Lease holds a node only where it is named after one: without ``node`` the names of all Nodes are read first,
+    so that the Leases of leader elections are not taken for holds.
+    """
+    selector = FIELD_SELECTOR + (f",metadata.name={node}" if node else "")
+    path = paths.leases(namespace) if namespace else paths.LEASES
+    names = {node} if node else {item["metadata"]["name"] for item in cluster.items(paths.NODES)}
+    leases = cluster.items(path, field_selector=selector)
+    found = [item for item in leases if holds(item) and item["metadata"]["name"] in names]
+    now = cluster.now()
+    return sorted((describe(item, now) for item in found), key=age)
+
+
+def wait_until_free(cluster: Cluster, node: str, deadline: Deadline) -> list[dict[str, Any]]:
+    """Watch the Leases named as the node until none holds it; returns the holds left when the deadline passed."""
+    held: dict[str, Object] = {}
+    follower = Follower(cluster, paths.LEASES, deadline, field_selector=f"{FIELD_SELECTOR},metadata.name={node}")
+    for news in follower:
+        if isinstance(news, Listed):
+            held = {item["metadata"]["namespace"]: item for item in news.items if holds(item)}
+        elif isinstance(news, Changed):
+            space = news.object["metadata"]["namespace"]
+            held.pop(space, None)
+            if not news.deleted and holds(news.object):
+                held[space] = news.object
+        if not held:
+            return []
+    now = cluster.now()
+    return [describe(item, now) for item in held.values()]
+
+
+def _take(context: Context, params: Params) -> Result:
+    cluster, node = context.cluster, params["node"]
+    if cluster.find(paths.node(node)) is None:
+        raise NotFound(
+            f"There is no Node {node}, so a Lease of that name would hold nothing. Use the Node's name as the "
+            "API has it (kubectl get nodes).",
+            node=node,
+        )
+    before, after = retry_conflicts(lambda: _claim(cluster, params))
+    deadline = Deadline(params["wait_timeout"])
+    mine = entry(params["namespace"], params["holder"])
+    if params["wait"] and not context.check_mode:
+        _await_condition(cluster, params, mine, deadline, taken=after if not _is_mine(before, params) else None)
+    seen = cluster.find(paths.node(node))
+    return {
+        "changed": before is not after,
+        "lease": after,
+        "inhibited": seen is not None and confirms(seen, mine),
+        "waited": round(deadline.elapsed, 3) if params["wait"] else 0,
+        "diff": {"before": _shown(before), "after": _shown(after)},
+    }
+
+
+def _claim(cluster: Cluster, params: Params) -> tuple[Object | None, Object]:
+    """One attempt: read, decide, write with the resourceVersion that was read."""
+    path = paths.lease(params["namespace"], params["node"])
+    before = cluster.find(path)
+    wanted = _wanted(cluster, before, params)
+    if before is None:
+        try:
+            return None, cluster.create(paths.leases(params["namespace"]), wanted)
+        except NotFound as error:
+            raise NotFound(
+                f"The namespace {params['namespace']} does not exist. Create it, or hold in another one.",
+                namespace=params["namespace"],
+            ) from error
+    if _shown(wanted) == _shown(before):
+        return before, before
+    return before, cluster.replace(path, wanted)
+
+
+def _wanted(cluster: Cluster, before: Object | None, params: Params) -> Object:
+    metadata: Object = dict((before or {}).get("metadata") or {})
+    spec: Object = dict((before or {}).get("spec") or {})
+    if before is None:
+        metadata = {"name": params["node"], "namespace": params["namespace"], "labels": {MANAGED_BY: _OURS}}
+    other = spec.get("holderIdentity")
+    if other and other != params["holder"]:
+        raise _held_by_other(params, spec)
+    if not (other and spec.get("acquireTime")):
+        now = to_text(cluster.now())
+        if before is not None and not other:
+            spec["leaseTransitions"] = int(spec.get("leaseTransitions") or 0) + 1
+        spec.update(holderIdentity=params["holder"], acquireTime=now, renewTime=now)
+    if params.get("labels"):
+        metadata["labels"] = {**(metadata.get("labels") or {}), **params["labels"]}
+    if params.get("reason") is not None:
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), REASON: params["reason"]}
+    elif not other:
+        metadata["annotations"] = _without_reason(metadata)
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def _release(context: Context, params: Params) -> Result:
+    cluster = context.cluster
+    before, after = retry_conflicts(lambda: _let_go(cluster, params))
+    deadline = Deadline(params["wait_timeout"])
+    wait = params["wait"] and not context.check_mode
+    inhibited = _is_named_still(context, params, deadline) if wait else _is_named(cluster, params)
+    return {
+        "changed": before is not after,
+        "lease": after,
+        "inhibited": inhibited,
+        "waited": round(deadline.elapsed, 3) if wait else 0,
+        "diff": {"before": _shown(before), "after": _shown(after)},
+    }
+
+
+def _is_named(cluster: Cluster, params: Params) -> bool:
+    node = cluster.find(paths.node(params["node"]))
+    return node is not None and confirms(node, entry(params["namespace"], params["holder"]))
+
+
+def _is_named_still(context: Context, params: Params, deadline: Deadline) -> bool:
+    """Wait until the condition does not name the holder: one that takes the node again must not be confirmed by the
+    condition of before. That the hold is gone is true all the same, so a node that does not say so is no failure.
+    """
+    mine = entry(params["namespace"], params["holder"])
+    node = wait_for(
+        context.cluster,
+        paths.NODES,
+        params["node"],
+        lambda item: item is None or not confirms(item, mine),
+        deadline,
+    )
+    if node is None or not confirms(node, mine):
+        return False
+    context.warn(
+        f"The hold of {mine} is released, but the condition ShutdownInhibited of Node {params['node']} names it still "
+        f"after {params['wait_timeout']} s. Check that the node agent runs there (systemctl status holdfast-agent) and "
+        "don't take this for a confirmation where the same holder takes the node again."
+    )
+    return True
+
+
+def _let_go(cluster: Cluster, params: Params) -> tuple[Object | None, Object | None]:
+    path = paths.lease(params["namespace"], params["node"])
+    before = cluster.find(path)
+    if before is None:
+        return None, None
+    spec = before.get("spec") or {}
+    holder = spec.get("holderIdentity")
+    if not holder:
+        return before, before
+    if holder != params["holder"]:
+        raise _held_by_other(params, spec)
+    if labels_of(before).get(MANAGED_BY) == _OURS:
+        _delete(cluster, path, before)
+        return before, None
+    # The Lease object belongs to somebody else, who only let us use it: empty it as client-go's elections do.
+    free = {key: value for key, value in spec.items() if key not in ("holderIdentity", "acquireTime", "renewTime")}
+    metadata = {**before["metadata"], "annotations": _without_reason(before["metadata"])}
+    return before, cluster.replace(path, {**before, "metadata": metadata, "spec": free})
+
+
+def _without_reason(metadata: Object) -> dict[str, str]:
+    """The annotations but for the reason, which was that of one hold and not of the next."""
+    return {key: value for key, value in (metadata.get("annotations") or {}).items() if key != REASON}
+
+
+def _delete(cluster: Cluster, path: str, lease: Object) -> None:
+    metadata = lease["metadata"]
+    preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    try:
+        cluster.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions})
+    except NotFound:
+        return
+
+
+def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Deadline, *, taken: Object | None) -> None:
+    node = wait_for(
+        cluster,
+        paths.NODES,
+        params["node"],
+        lambda item: item is not None and confirms(item, mine),
+        deadline,
+    )
+    if node is not None and confirms(node, mine):
+        return
+    if taken is not None:
+        _take_back(cluster, params, taken)
+    shown = some(inhibited_by(node)) if node else ""
+    raise TimedOut(
+        f"Node {params['node']} did not confirm the hold of {mine} within {params['wait_timeout']} s: its condition "
+        f"ShutdownInhibited names {shown or 'nobody'}. "
+        + ("The new Lease was taken back. " if taken is not None else "The Lease was ours before and stays. ")
+        + "Check that the node agent runs there (systemctl status holdfast-agent), or use wait: false to rely on the "
+        "Lease alone.",
+        node=params["node"],
+        inhibited=False,
+        waited=round(deadline.elapsed, 3),
+        taken_back=taken is not None,
+    )
+
+
+def _take_back(cluster: Cluster, params: Params, taken: Object) -> None:
+    try:
+        retry_conflicts(lambda: _let_go(cluster, params))
+    except (Held, ApiFailure) as error:
+        raise TimedOut(
+            f"The hold on {params['node']} was not confirmed and could not be taken back: {error}. Delete the Lease "
+            f"{taken['metadata']['namespace']}/{taken['metadata']['name']} by hand.",
+            node=params["node"],
+            taken_back=False,
+        ) from error
+
+
+def _is_mine(lease: Object | None, params: Params) -> bool:
+    return lease is not None and holds(lease) and lease["spec"]["holderIdentity"] == params["holder"]
+
+
+def _held_by_other(params: Params, spec: Object) -> Held:
+    since, holder = spec.get("acquireTime") or "an unknown time", cut(str(spec["holderIdentity"]))
+    return Held(
+        f"The Lease {params['namespace']}/{params['node']} belongs to {holder} since {since}, not to "
+        f"{params['holder']}. Wait until its holder releases it, or hold the node from another namespace.",
+        node=params["node"],
+        namespace=params["namespace"],
+        holder=holder,
+        acquired=spec.get("acquireTime"),
+    )
+
+
+def _shown(lease: Object | None) -> Object:
+    """What of a Lease the user would call its content."""
+    if lease is None:
+        return {}
+    spec = {key: value for key, value in (lease.get("spec") or {}).items() if key != "renewTime"}
+    return {"labels": labels_of(lease), "annotations": annotations_of(lease), "spec": spec}

@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What logind says about inhibitors, read from its answers on the node.
+
+Source: org.freedesktop.login1(5). ``busctl`` prints an array of (what, who, why, mode, uid, pid) as one line; its
+plain form is the same in every systemd since 221.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from .._api.errors import HoldfastError
+
+_MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
+# Whose locks are the shadows of holds.
+AGENT = "holdfast"
+_FIELDS = 6
+_WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"]+')
+_ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+_AGE = re.compile(r"\d+ \d+")
+
+# The files are logind's own notes; only their age is taken from them, and where they can't be read "since" is unknown.
+QUERY = (
+    "cat /proc/sys/kernel/random/boot_id && "
+    "cut -d' ' -f1 /proc/uptime && "
+    f"busctl get-property {_MANAGER} PreparingForShutdown && "
+    f"busctl call {_MANAGER} ListInhibitors && "
+    'for f in /run/systemd/inhibit/*; do [ -f "$f" ] && '
+    'echo "$(stat -c %Y "$f") $(sed -n \'s/^PID=//p\' "$f")"; done; true'
+)
+
+
+@dataclass(frozen=True)
+class Inhibitor:
+    """One inhibitor lock of logind."""
+
+    what: str
+    who: str
+    why: str
+    mode: str
+    uid: int
+    pid: int
+    since: str | None = None
+
+    @property
+    def blocks_shutdown(self) -> bool:
+        return self.mode == "block" and "shutdown" in self.what.split(":")
+
+
+@dataclass(frozen=True)
+class Logind:
+    """State of a node as its logind tells it; ``uptime`` where the node was asked for it."""
+
+    boot_id: str
+    preparing_for_shutdown: bool
+    inhibitors: tuple[Inhibitor, ...]
+    uptime: float = 0.0
+
+    def blocks(self) -> list[Inhibitor]:
+        """Block locks on shutdown."""
+        return [item for item in self.inhibitors if item.blocks_shutdown]
+
+
+def parse(text: str) -> Logind:
+    """Read the answer to :data:`QUERY`.
+
+    Raises:
+        HoldfastError: It is not such an answer.
+    """
+    lines = text.splitlines()
+    try:
+        boot_id, uptime, preparing, array, *ages = lines
+        words = _words(array)
+        if words[0] != "a(ssssuu)":
+            raise ValueError(words[0])
+        since = dict(_age(line) for line in ages if _AGE.fullmatch(line.strip()))
+        fields = words[2:]
+        rows = [fields[start : start + _FIELDS] for start in range(0, int(words[1]) * _FIELDS, _FIELDS)]
+        inhibitors = tuple(
+            Inhibitor(what, who, why, mode, int(uid), int(pid), since.get(int(pid)))
+            for what, who, why, mode, uid, pid in rows
+        )
+        up = float(uptime)
+    except (ValueError, IndexError) as error:
+        raise HoldfastError(
+            f"logind's answer was not understood ({error}): {text!r}. The node needs systemd 239 or later with busctl."
+        ) from error
+    return Logind(boot_id.strip(), preparing.split()[-1:] == ["true"], inhibitors, up)
+
+
+def sentence(blocks: list[Inhibitor]) -> str:
+    """Locks in words: who, why, since when."""
+    return "; ".join(f'{item.who} ("{item.why}", since {item.since or "an unknown time"})' for item in blocks)
+
+
+def _words(text: str) -> list[str]:
+    """Split what busctl prints: bare words, and strings in double quotes with the escapes of C."""
+    return [_unescape(found[1]) if found[1] is not None else found[0] for found in _WORD.finditer(text)]
+
+
+def _unescape(text: str) -> str:
+    """Undo systemd's cescape(), which writes all that is not ASCII byte for byte in octal."""
+    raw = re.sub(
+        rb"\\([0-7]{3}|.)",
+        lambda found: bytes([int(found[1], 8)]) if len(found[1]) == 3 else _ESCAPES.get(found[1], found[1]),
+        text.encode(),
+        flags=re.DOTALL,
+    )
+    return raw.decode("utf-8", "replace")
+
+
+def _age(line: str) -> tuple[int, str]:
+    seconds, pid = line.split()
+    return int(pid), moment(int(seconds))
+
+
+def moment(seconds: float) -> str:
+    """A time of the node's clock as text."""
+    return datetime.fromtimestamp(int(seconds), timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,207 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about locks by hand: what logind accepts, which unit holds a lock, and how one takes another's place.
+
+Of one name there are two units. The second is used while a lock takes the place of one that says something else: the
+new one is there before the old one goes, and whoever comes after a module that died in between ends where it would
+have ended.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._api.errors import InvalidInput, Refused
+from .inhibitor_rules import AGENT, Inhibitor
+
+BLOCK, DELAY = "block", "delay"
+MODES = (BLOCK, DELAY)
+# In logind's own order.
+WHAT = (
+    "shutdown",
+    "sleep",
+    "idle",
+    "handle-power-key",
+    "handle-reboot-key",
+    "handle-suspend-key",
+    "handle-hibernate-key",
+    "handle-lid-switch",
+)
+_DELAYED = ("shutdown", "sleep")
+_SINCE = {"handle-reboot-key": 248}
+
+# A unit's name has at most 255 characters, and names of its drop-in directories are longer.
+LONGEST_NAME = 200
+LONGEST_WHY = 1024
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A lock as it is wanted."""
+
+    name: str
+    what: tuple[str, ...]
+    why: str
+    mode: str
+
+    def is_held_by(self, found: Inhibitor | None) -> bool:
+        """Whether what logind lists is this."""
+        return found is not None and (
+            set(found.what.split(":")) == set(self.what)
+            and (found.who, found.why, found.mode) == (self.name, self.why, self.mode)
+        )
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One of the two units of a name, as it is.
+
+    Attributes:
+        unit: Its name.
+        ours: Whether it is a lock of ours; None where there is no such unit.
+        lock: What logind lists for it.
+        state: Its state in words, for messages.
+    """
+
+    unit: str
+    ours: bool | None = None
+    lock: Inhibitor | None = None
+    state: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do, in this order.
+
+    Attributes:
+        clear: Units to stop at first: without their room nothing could be started.
+        start: Unit to start; None where none is needed.
+        holder: Unit that holds the lock in the end; None for a lock that is let go.
+        let_go: Units to stop once the lock is listed.
+    """
+
+    clear: tuple[str, ...] = ()
+    start: str | None = None
+    holder: str | None = None
+    let_go: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.clear or self.start or self.let_go)
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that can't be one of a unit and of a holder.
+
+    Raises:
+        InvalidInput: It can't.
+    """
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise InvalidInput(
+            f"name {name!r} can't be part of a systemd unit's name. Use letters of ASCII, digits, '_', '-' and '.', at "
+            f"most {LONGEST_NAME} characters, beginning with a letter, a digit or '_'.",
+            name=name,
+        )
+    if name == AGENT:
+        raise InvalidInput(
+            f'The name "{name}" is that of the node agent, whose locks other tools take for holds. Use another name.',
+            name=name,
+        )
+
+
+def wanted(name: str, what: Sequence[str], why: str, mode: str, systemd_version: int) -> Lock:
+    """The lock that is asked for, if logind would accept it.
+
+    Raises:
+        InvalidInput: It would not.
+    """
+    check_name(name)
+    unknown = [item for item in what if item not in WHAT]
+    if unknown or not what:
+        found = f"has {', '.join(map(repr, unknown))}" if unknown else "is empty"
+        raise InvalidInput(f"what {found}. logind knows {', '.join(WHAT)}.", what=list(what))
+    for item in what:
+        if systemd_version < _SINCE.get(item, 0):
+            raise InvalidInput(
+                f"what has {item}, which systemd knows since {_SINCE[item]}; this node has {systemd_version}.",
+                what=list(what),
+            )
+    if mode not in MODES:
+        raise InvalidInput(f"mode is {mode!r}; it has to be one of {', '.join(MODES)}.", mode=mode)
+    if mode == DELAY and not set(what) <= set(_DELAYED):
+        raise InvalidInput(
+            f"logind delays only {' and '.join(_DELAYED)}, and what has "
+            f"{', '.join(item for item in what if item not in _DELAYED)}. Use mode: block, or two locks.",
+            what=list(what),
+            mode=mode,
+        )
+    return Lock(name, tuple(item for item in WHAT if item in what), _checked(why), mode)
+
+
+def _checked(why: str) -> str:
+    """Without spaces at its ends: logind forgets them when it is restarted."""
+    why = why.strip()
+    if not why:
+        raise InvalidInput("why must not be empty. It is what people read who wonder why the node stays up.")
+    if len(why) > LONGEST_WHY:
+        raise InvalidInput(f"why has {len(why)} characters; at most {LONGEST_WHY} are allowed.")
+    # Tried on 252 and 257: ending in one, a lock is gone once logind was restarted.
+    if "\\" in why:
+        raise InvalidInput("why has a backslash, at which logind stumbles when it is restarted. Leave it out.")
+    for character in why:
+        if unicodedata.category(character) in ("Cc", "Cs"):
+            raise InvalidInput(f"why has the character {character!r}, which no list of locks can show. Leave it out.")
+    return why
+
+
+def units(name: str) -> tuple[str, str]:
+    """The units that may hold the lock of a name: a name has no colon, so no other name has these."""
+    return f"holdfast-lock-{name}.service", f"holdfast-lock-{name}:2.service"
+
+
+def plan(slots: Sequence[Slot], lock: Lock | None) -> Plan:
+    """How to get from what is there to one lock, or to none.
+
+    Raises:
+        Refused: A unit of that name is not ours.
+    """
+    for slot in slots:
+        if slot.ours is False:
+            raise Refused(
+                f"There is a unit {slot.unit} already that is no lock of this module ({slot.state}). It is left as it "
+                "is. Use another name, or remove the unit.",
+                unit=slot.unit,
+            )
+    mine = [slot for slot in slots if slot.ours]
+    if lock is None:
+        return Plan(let_go=tuple(slot.unit for slot in mine))
+    held = next((slot.unit for slot in mine if lock.is_held_by(slot.lock)), None)
+    if held:
+        return Plan(holder=held, let_go=tuple(slot.unit for slot in mine if slot.unit != held))
+    free = next((slot.unit for slot in slots if slot.ours is None), None)
+    if free:
+        return Plan(start=free, holder=free, let_go=tuple(slot.unit for slot in mine))
+    # One of them goes first, and it must not be the only one with a lock.
+    first = min(mine, key=lambda slot: slot.lock is not None).unit
+    return Plan((first,), first, first, tuple(slot.unit for slot in mine if slot.unit != first))
+
+
+def describe(lock: Inhibitor, unit: str | None) -> dict[str, Any]:
+    """A lock as results show it."""
+    return {**vars(lock), "what": lock.what.split(":"), "unit": unit}
+
+
+def predict(lock: Lock, unit: str | None) -> dict[str, Any]:
+    """A lock as results show it in check mode: who will hold it since when is not known."""
+    return describe(Inhibitor(":".join(lock.what), lock.name, lock.why, lock.mode, 0, 0), unit) | {"pid": None}
+
+
+def lasting(lock: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What of a lock a diff shows."""
+    return lock and {key: lock[key] for key in ("who", "what", "why", "mode", "unit")}

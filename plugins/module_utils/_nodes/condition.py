@@ -1,0 +1,73 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Operations on one condition of a Node: read it, wait for it to come or go, remove it."""
+
+from __future__ import annotations
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import InvalidInput, TimedOut
+from .._api.objects import Object
+from .._api.runner import Context, Params, Result
+from .._api.watch import Deadline, retry_conflicts, wait_for
+
+# Without these the control plane takes a node for broken, until its kubelet writes them again.
+_OF_THE_KUBELET = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+
+
+def node_condition_info(context: Context, params: Params) -> Result:
+    """A condition as it is now, or as soon as it is there or gone."""
+    if params["wait_timeout"] < 0:
+        raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
+    deadline = Deadline(params["wait_timeout"])
+    name, kind = params["name"], params["condition"]
+    waits = params["wait_for"] != "none" and not context.check_mode
+
+    def enough(item: Object | None) -> bool:
+        found = node_rules.condition(item, kind) if item else None
+        return (found is not None) is bool(params["wait_for"] == "present")
+
+    if waits:
+        node = wait_for(context.cluster, paths.NODES, name, enough, deadline)
+    else:
+        node = context.cluster.find(paths.node(name))
+    found = node_rules.condition(node, kind) if node else None
+    if waits and not enough(node):
+        state = f"is still {found['status']} ({found.get('reason')})" if found else "is not there"
+        raise TimedOut(
+            f"Condition {kind} of Node {name} {state} after {params['wait_timeout']} s. See what writes it, or raise "
+            "wait_timeout.",
+            condition=found,
+        )
+    return {"changed": False, "condition": found, "waited": round(deadline.elapsed, 3)}
+
+
+def node_condition(context: Context, params: Params) -> Result:
+    """Remove a condition."""
+    name, kind = params["name"], params["condition"]
+    if kind in _OF_THE_KUBELET:
+        raise InvalidInput(
+            f"{kind} of Node {name} is kept by its kubelet or its network, which live. It is not removed."
+        )
+    found = retry_conflicts(lambda: _remove(context.cluster, name, kind))
+    return {
+        "changed": found is not None,
+        "condition": found,
+        "diff": {"before": found or {}, "after": {}},
+    }
+
+
+def _remove(cluster: Cluster, name: str, kind: str) -> Object | None:
+    node = cluster.find(paths.node(name))
+    found = node_rules.condition(node, kind) if node else None
+    if node is None or found is None:
+        return None
+    cluster.merge(
+        f"{paths.node(name)}/status",
+        {
+            "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
+            "status": {"conditions": [item for item in node["status"]["conditions"] if item["type"] != kind]},
+        },
+    )
+    return found

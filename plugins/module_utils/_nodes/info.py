@@ -1,0 +1,123 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Everything that matters about nodes before and while they are rebooted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
+from .._api.objects import Object
+from .._api.runner import Context, Params, Result
+from .._budget import ledger_store as store
+from .._drain import drain
+from .._drain.rules import Options, Pod, node_verdict, plan, read_pod
+from .._holds.rules import FIELD_SELECTOR, age, describe, holds
+from .leftover_rules import describe as describe_leftover
+from .leftover_rules import is_leftover
+
+
+def node_info(context: Context, params: Params) -> Result:
+    """Describe one node, the nodes of a selector, or all."""
+    cluster = context.cluster
+    nodes = _nodes(cluster, params.get("name"), params.get("selector"))
+    names = {node_rules.name(node) for node in nodes}
+    single = next(iter(names)) if len(names) == 1 else None
+    options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
+    held = _holds(cluster, names, single)
+    slots = {name: slot for name, slot in _slots(cluster) if name in names}
+    pods, leftovers = _pods(cluster, names, single)
+    budgets = drain.budgets_of(cluster) if names else []
+    described = []
+    for node in nodes:
+        name = node_rules.name(node)
+        verdict, blockers = node_verdict(plan(pods[name], options), budgets)
+        described.append(
+            {
+                **_own(node),
+                "holds": held[name],
+                "slot": slots.get(name),
+                "drain": {"verdict": verdict, "blockers": blockers},
+                "leftovers": leftovers[name],
+            }
+        )
+    return {"changed": False, "nodes": described}
+
+
+def _nodes(cluster: Cluster, name: str | None, selector: str | None) -> list[Object]:
+    if name:
+        node = cluster.find(paths.node(name))
+        return [node] if node else []
+    return [_slim(node) for node in cluster.items(paths.NODES, label_selector=selector or "")]
+
+
+def _slim(node: Object) -> Object:
+    """A Node without its images and addresses: the larger part of it, and of no use here."""
+    status = node.get("status") or {}
+    kept = {"conditions": status.get("conditions"), "nodeInfo": status.get("nodeInfo")}
+    return {"metadata": node["metadata"], "spec": node.get("spec") or {}, "status": kept}
+
+
+def _own(node: Object) -> dict[str, Any]:
+    """What the Node object alone tells."""
+    cordoned = node_rules.record(node, CORDON)
+    taints = (node.get("spec") or {}).get("taints") or []
+    return {
+        "name": node_rules.name(node),
+        "ready": node_rules.ready(node),
+        "boot_id": node_rules.boot_id(node),
+        "unschedulable": node_rules.unschedulable(node),
+        # A record that someone broke still marks a cordon of this collection.
+        "cordoned_by": str(cordoned.get("owner") or "") if cordoned else None,
+        "shutdown_inhibited": (node_rules.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True",
+        "inhibited_by": node_rules.inhibited_by(node),
+        "claim": node_rules.record(node, CLAIM),
+        "operation": node_rules.record(node, OPERATION),
+        "excluded": EXCLUDE in node_rules.labels_of(node),
+        "labels": node_rules.labels_of(node),
+        "taints": [{key: taint.get(key) for key in ("key", "value", "effect")} for taint in taints],
+    }
+
+
+def _holds(cluster: Cluster, names: set[str], single: str | None) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    selector = f"{FIELD_SELECTOR},metadata.name={single}" if single else FIELD_SELECTOR
+    leases = [
+        item for item in cluster.items(paths.LEASES, field_selector=selector) if item["metadata"]["name"] in names
+    ]
+    now = cluster.now()
+    for lease in leases:
+        if holds(lease):
+            found[lease["metadata"]["name"]].append(describe(lease, now))
+    for entries in found.values():
+        entries.sort(key=age)
+    return found
+
+
+def _slots(cluster: Cluster) -> Iterable[tuple[str, dict[str, Any]]]:
+    for group, ledger in store.all_ledgers(cluster):
+        for name, slot in ledger.slots.items():
+            yield name, {"group": group, **vars(slot)}
+
+
+def _pods(
+    cluster: Cluster, names: set[str], single: str | None
+) -> tuple[dict[str, list[Pod]], dict[str, list[dict[str, Any]]]]:
+    pods: dict[str, list[Pod]] = defaultdict(list)
+    left: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    if not names:
+        return pods, left
+    selector = f"spec.nodeName={single}" if single else "spec.nodeName!="
+    for item in cluster.items(paths.PODS, field_selector=selector):
+        node = item["spec"].get("nodeName")
+        if node not in names:
+            continue
+        pods[node].append(read_pod(item))
+        if is_leftover(item):
+            left[node].append(describe_leftover(item))
+    return pods, left

@@ -1,0 +1,57 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about pods that a node's shutdown left behind, finished and in the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._api.objects import Object
+
+_BY_SHUTDOWN = ("Terminated", "NodeShutdown")
+# Their controllers make such pods again and forget the old ones; others count them, or read why they ended.
+_FORGETFUL_GROUPS = ("", "apps")
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+def is_leftover(pod: Object) -> bool:
+    """Whether the kubelet ended or refused this pod for a shutdown, and the object is all that is left of it.
+
+    Source: pkg/kubelet/nodeshutdown in Kubernetes 1.36 (condition DisruptionTarget with reason TerminationByKubelet, of
+    pods that failed also reason Terminated; a pod refused meanwhile has reason NodeShutdown).
+    """
+    status = pod.get("status") or {}
+    if status.get("phase") not in ("Succeeded", "Failed"):
+        return False
+    # The kubelet itself starts it again, under the same name.
+    if _MIRROR in (pod["metadata"].get("annotations") or {}):
+        return False
+    conditions = status.get("conditions") or []
+    by_kubelet = any(
+        item["type"] == "DisruptionTarget" and item.get("reason") == "TerminationByKubelet" for item in conditions
+    )
+    return by_kubelet or status.get("reason") in _BY_SHUTDOWN
+
+
+def why_kept(pod: Object) -> str | None:
+    """Why somebody may still need the object; none where nobody does."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    owner = next((item for item in owners if item.get("controller")), None)
+    if owner is None:
+        return "it has no owner: nothing makes it again, and its logs would go with it"
+    if owner["apiVersion"].rpartition("/")[0] not in _FORGETFUL_GROUPS:
+        return f"{owner['kind']} {owner['name']} counts its pods, or may"
+    return None
+
+
+def describe(pod: Object) -> dict[str, Any]:
+    metadata, status = pod["metadata"], pod["status"]
+    return {
+        "namespace": metadata["namespace"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "phase": status["phase"],
+        "reason": status.get("reason") or "TerminationByKubelet",
+        "kept": why_kept(pod),
+    }

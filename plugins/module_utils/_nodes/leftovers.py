@@ -1,0 +1,50 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pods that a node's shutdown left behind, finished and in the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._api import paths
+from .._api.cluster import Cluster
+from .._api.errors import ApiFailure, NotFound
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .leftover_rules import describe, is_leftover
+
+
+def leftover_pods(context: Context, params: Params) -> Result:
+    """Report and, unless only asked to look, remove what a shutdown left on a node."""
+    cluster, name = context.cluster, params["name"]
+    read_node(cluster, name)
+    found = leftovers(cluster, name)
+    remove, force = params["state"] == "absent", params.get("force")
+    going = [item for item in found if remove and (force or not item["kept"])]
+    for item in going:
+        _remove(cluster, item)
+    pods = [{**item, "removed": item in going} for item in found]
+    return {
+        "changed": bool(going),
+        "pods": pods,
+        "diff": {"before": {"pods": found}, "after": {"pods": [item for item in found if item not in going]}},
+    }
+
+
+def leftovers(cluster: Cluster, node: str) -> list[dict[str, Any]]:
+    """Finished pods of a node that the kubelet's shutdown manager ended or refused."""
+    items = cluster.items(paths.PODS, field_selector=f"spec.nodeName={node}")
+    return [describe(item) for item in items if is_leftover(item)]
+
+
+def _remove(cluster: Cluster, item: dict[str, Any]) -> None:
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": item["uid"]}}
+    try:
+        cluster.delete(paths.pod(item["namespace"], item["name"]), options)
+    except NotFound:
+        return
+    except ApiFailure as error:
+        # The name stands for another pod by now: the leftover is gone.
+        if error.status != 409:
+            raise

@@ -1,0 +1,231 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tell the autoscaler, MachineHealthChecks and medik8s to leave a node alone, and put back what was before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import NotFound
+from .._api.names import (
+    EXCLUDE_FROM_REMEDIATION,
+    MACHINE,
+    MACHINE_NAMESPACE,
+    OPT_OUTS,
+    SCALE_DOWN_DISABLED,
+    SKIP_REMEDIATION,
+)
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.times import to_text
+from .._api.watch import retry_conflicts
+from .._budget import claim_rules
+from .._capi import machine_rules, machines
+from .._capi.machines import Machine
+from . import optout_rules
+from .optout_rules import MachineBefore, NodeBefore, OptOuts
+
+
+@dataclass(frozen=True)
+class _State:
+    """A Node and its Machine, as read or as written."""
+
+    node: Object
+    machine: Object | None = None
+    why_not: str = ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {
+            SCALE_DOWN_DISABLED: optout_rules.on_node(self.node),
+            EXCLUDE_FROM_REMEDIATION: optout_rules.label_on_node(self.node),
+            SKIP_REMEDIATION: optout_rules.on_machine(self.machine) if self.machine else None,
+            OPT_OUTS: node_rules.record(self.node, OPT_OUTS),
+        }
+
+
+def node_opt_outs(context: Context, params: Params) -> Result:
+    """Set or put back the opt-outs of one node."""
+    if params["state"] == "present":
+        before, after = _tell(context, params)
+        _warn_of_others(context, after)
+    else:
+        before, after = put_back(context, params["name"], run=params.get("run") or "")
+    record = optout_rules.record_of(after.node)
+    spared = bool(record and record.machine and after.machine and optout_rules.on_machine(after.machine) is not None)
+    return {
+        "changed": before.facts != after.facts,
+        "opt_outs": {
+            "autoscaler": bool(record and record.autoscaler and optout_rules.is_told(optout_rules.on_node(after.node))),
+            "node_health_check": bool(
+                record and record.node_health_check and optout_rules.is_told(optout_rules.label_on_node(after.node))
+            ),
+            "machine": record.machine.full_name if spared and record and record.machine else None,
+        },
+        "why_not": after.why_not,
+        "diff": {"before": before.facts, "after": after.facts},
+    }
+
+
+def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
+    """Put back what was before: on the Machine first, then on the Node together with the record.
+
+    Raises:
+        ClaimLost: ``run`` has no claim on the node any more.
+        NotFound: The record names a Machine, and the cluster asked has no Machines at all. The record stays.
+    """
+    first: list[_State] = []
+
+    def attempt() -> _State:
+        node = claim_rules.ours(read_node(context.cluster, name), run)
+        record = optout_rules.record_of(node)
+        if record is None:
+            first.append(_State(node))
+            return first[0]
+        machine, why_not = _recorded(context, name, record)
+        first.append(_State(node, machine.object if machine else None))
+        spared = None
+        if machine and record.machine:
+            value = optout_rules.put_back_on_machine(optout_rules.on_machine(machine.object), record.machine)
+            spared = _write_machine(context, machine, value)
+        marks: dict[str, str | None] = {OPT_OUTS: None}
+        if record.autoscaler:
+            marks[SCALE_DOWN_DISABLED] = optout_rules.put_back_on_node(optout_rules.on_node(node), record.autoscaler)
+        labels: dict[str, str | None] = {}
+        if record.node_health_check:
+            label = optout_rules.label_on_node(node)
+            labels[EXCLUDE_FROM_REMEDIATION] = optout_rules.put_back_on_node(label, record.node_health_check)
+        return _State(_write(context.cluster, paths.node(name), node, marks, labels), spared, why_not)
+
+    after: _State = retry_conflicts(attempt)
+    return first[0], after
+
+
+def _tell(context: Context, params: Params) -> tuple[_State, _State]:
+    """Record what is there, together with the Node's own opt-out; then tell the Machine."""
+    name, run = params["name"], params.get("run") or ""
+    first: list[_State] = []
+
+    def attempt() -> _State:
+        node = claim_rules.ours(read_node(context.cluster, name), run)
+        known = optout_rules.record_of(node) or OptOuts(run, to_text(context.cluster.now()))
+        wanted = known
+        if params["autoscaler"] and known.autoscaler is None:
+            wanted = replace(wanted, autoscaler=NodeBefore(optout_rules.on_node(node)))
+        if params["node_health_check"] and known.node_health_check is None:
+            wanted = replace(wanted, node_health_check=NodeBefore(optout_rules.label_on_node(node)))
+        machine, why_not = None, ""
+        if params["machine_health_check"]:
+            machine, why_not = _find(context, node, known)
+        if machine and wanted.machine is None:
+            metadata = machine.object["metadata"]
+            before = optout_rules.on_machine(machine.object)
+            wanted = replace(wanted, machine=MachineBefore(metadata["namespace"], metadata["name"], before))
+        first.append(_State(node, machine.object if machine else None))
+        marks: dict[str, str | None] = {}
+        labels: dict[str, str | None] = {}
+        if wanted.autoscaler or wanted.machine or wanted.node_health_check:
+            marks[OPT_OUTS] = wanted.to_text() if wanted != known else node_rules.annotations_of(node).get(OPT_OUTS)
+        if wanted.autoscaler and params["autoscaler"]:
+            marks[SCALE_DOWN_DISABLED] = optout_rules.told_on_node(optout_rules.on_node(node), wanted.autoscaler)
+        if wanted.node_health_check and params["node_health_check"]:
+            label = optout_rules.label_on_node(node)
+            labels[EXCLUDE_FROM_REMEDIATION] = optout_rules.told_on_node(label, wanted.node_health_check)
+        told = _write(context.cluster, paths.node(name), node, marks, labels)
+        spared = None
+        if machine and wanted.machine:
+            value = optout_rules.told_on_machine(optout_rules.on_machine(machine.object), wanted.machine)
+            spared = _write_machine(context, machine, value)
+        return _State(told, spared, why_not)
+
+    after: _State = retry_conflicts(attempt)
+    return first[0], after
+
+
+def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | None, str]:
+    """The Machine on record, else that of the Node's annotations; and why there is none."""
+    if known.machine:
+        return _recorded(context, node_rules.name(node), known)
+    found = machine_rules.name_of(node)
+    if found is None:
+        return None, f"the Node has no annotations {MACHINE} and {MACHINE_NAMESPACE}: Cluster API did not make it"
+    versions = machines.served_versions(context.management)
+    if not versions:
+        return None, f"the API {machine_rules.GROUP} is not installed in the management cluster"
+    machine = machines.find(context.management, versions, *found)
+    if machine and machine_rules.relation(node, machine.object) == machine_rules.FOREIGN:
+        return None, f"Machine {'/'.join(found)} is that of another Node"
+    return machine, "" if machine else f"there is no Machine {'/'.join(found)}"
+
+
+def _recorded(context: Context, name: str, record: OptOuts) -> tuple[Machine | None, str]:
+    """The Machine on record; gone is fine, but not that nobody can have seen it."""
+    if record.machine is None:
+        return None, ""
+    versions = machines.served_versions(context.management)
+    if not versions:
+        raise NotFound(
+            f"Machine {record.machine.full_name} of node {name} was told that MachineHealthChecks leave it, but the "
+            f"cluster that was asked does not have the API {machine_rules.GROUP}. Give the management cluster's "
+            "options in management; the record stays until then.",
+            node=name,
+            machine=record.machine.full_name,
+        )
+    machine = machines.find(context.management, versions, record.machine.namespace, record.machine.name)
+    return machine, "" if machine else f"Machine {record.machine.full_name} is gone"
+
+
+def _write_machine(context: Context, machine: Machine, value: str | None) -> Object | None:
+    """Set the Machine's annotation; ``None`` where it is gone by now."""
+    try:
+        return _write(context.management, machine.path, machine.object, {SKIP_REMEDIATION: value})
+    except NotFound:
+        return None
+
+
+def _write(
+    cluster: Cluster,
+    path: str,
+    present: Object,
+    marks: dict[str, str | None],
+    labels: dict[str, str | None] | None = None,
+) -> Object:
+    """Set annotations and labels by compare-and-swap; the object itself where they are so already."""
+    changes = {
+        "annotations": _changes(marks, node_rules.annotations_of(present)),
+        "labels": _changes(labels or {}, node_rules.labels_of(present)),
+    }
+    changes = {kind: values for kind, values in changes.items() if values}
+    if not changes:
+        return present
+    version = {"resourceVersion": present["metadata"]["resourceVersion"]}
+    return cluster.merge(path, {"metadata": {**version, **changes}})
+
+
+def _changes(wanted: dict[str, str | None], present: dict[str, str]) -> dict[str, str | None]:
+    return {key: value for key, value in wanted.items() if present.get(key) != value}
+
+
+def _warn_of_others(context: Context, after: _State) -> None:
+    """Tell of values that somebody changed while we work: they are theirs, and stay."""
+    record = optout_rules.record_of(after.node)
+    if record and record.node_health_check and not optout_rules.is_told(optout_rules.label_on_node(after.node)):
+        context.warn(
+            f"Someone changed the label {EXCLUDE_FROM_REMEDIATION} of node {node_rules.name(after.node)} to "
+            f"{optout_rules.label_on_node(after.node)!r} meanwhile. It stays so: a NodeHealthCheck may fence the node."
+        )
+    if record and record.autoscaler and not optout_rules.is_told(optout_rules.on_node(after.node)):
+        context.warn(
+            f"Somebody has changed {SCALE_DOWN_DISABLED} of node {node_rules.name(after.node)} to "
+            f"{optout_rules.on_node(after.node)!r} meanwhile. It stays so: the cluster autoscaler may remove the node."
+        )
+    if record and record.machine and after.machine and optout_rules.on_machine(after.machine) is None:
+        context.warn(
+            f"Somebody has taken {SKIP_REMEDIATION} off Machine {record.machine.full_name}, which had it before us. It "
+            "stays so: a MachineHealthCheck may replace the Machine."
+        )

@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about the pod that a process runs in: what its system tells of it, and whether a pod of the API is that one.
+
+A name proves nothing, for another cluster may have a pod of the same name. A UID does: there is only one.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .._api.objects import Object
+
+# What the kubelet mounts into every container comes from the pod's own directory on the node, which has its UID.
+_MOUNTED_BY_KUBELET = ("/etc/hosts", "/dev/termination-log")
+_POD_DIRECTORY = re.compile(r"/pods/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/")
+_LOCAL_ADDRESS = re.compile(r"\|-- (\S+)\n\s+/32 host LOCAL")
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What a process can tell of its own pod; empty where it can't.
+
+    Attributes:
+        uid: The pod's UID.
+        pod: Its name.
+        namespace: Its namespace.
+        addresses: Addresses of the network namespace, without those that every machine has.
+        boot_id: Boot ID of the kernel, which is the node's, whatever containers are in between.
+    """
+
+    uid: str = ""
+    pod: str = ""
+    namespace: str = ""
+    addresses: frozenset[str] = frozenset()
+    boot_id: str = ""
+
+
+def uid_of_mounts(mountinfo: str) -> str:
+    """The pod's UID by ``/proc/self/mountinfo``; empty where no kubelet mounted anything."""
+    for line in mountinfo.splitlines():
+        fields = line.split()
+        found = _POD_DIRECTORY.search(fields[3]) if len(fields) > 4 and fields[4] in _MOUNTED_BY_KUBELET else None
+        if found:
+            return found[1]
+    return ""
+
+
+def claims_of_token(token: str) -> dict[str, str]:
+    """Namespace, pod and uid by the token of the pod's service account; without those that it does not say."""
+    try:
+        payload = token.strip().split(".")[1]
+        said = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["kubernetes.io"]
+        found = {"namespace": said.get("namespace"), "pod": said["pod"].get("name"), "uid": said["pod"].get("uid")}
+    except (IndexError, KeyError, TypeError, ValueError, AttributeError):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str) and value}
+
+
+def addresses(fib_trie: str, if_inet6: str) -> frozenset[str]:
+    """Addresses by ``/proc/net/fib_trie`` and ``/proc/net/if_inet6``, as the API writes them."""
+    numbers = [line.split()[0] for line in if_inet6.splitlines() if line.strip()]
+    try:
+        known = [
+            *(ipaddress.ip_address(text) for text in _LOCAL_ADDRESS.findall(fib_trie)),
+            *(ipaddress.IPv6Address(int(number, 16)) for number in numbers),
+        ]
+    except ValueError:
+        return frozenset()
+    return frozenset(str(item) for item in known if not item.is_loopback and not item.is_link_local)
+
+
+def evidence(pod: Object, traces: Traces) -> str:
+    """Why a pod of the API is ours: ``uid`` or ``address``; empty where it is not.
+
+    The address counts only where the UID is not known.
+    """
+    if traces.uid:
+        return "uid" if pod["metadata"].get("uid") == traces.uid else ""
+    if traces.pod != pod["metadata"]["name"]:
+        return ""
+    return "address" if traces.addresses & _addresses_of(pod) else ""
+
+
+def _addresses_of(pod: Object) -> set[str]:
+    status: dict[str, Any] = pod.get("status") or {}
+    return {str(item.get("ip")) for item in status.get("podIPs") or []}

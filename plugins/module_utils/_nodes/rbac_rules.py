@@ -1,0 +1,63 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about the rights of node agents: what stands in the API, and who still needs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.names import MANAGED_BY, SHUTDOWN_INHIBITED
+from .._api.objects import Object
+
+NAME = "holdfast-node-agent"
+_API = "rbac.authorization.k8s.io"
+_COLLECTION = f"/apis/{_API}/v1/"
+_METADATA = {"name": NAME, "labels": {MANAGED_BY: "holdfast.kubernetes"}}
+
+# Agents have the identity of their kubelet, which may read its own Node, write its status and make Events already.
+ROLE: Object = {
+    "apiVersion": f"{_API}/v1",
+    "kind": "ClusterRole",
+    "metadata": _METADATA,
+    "rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list", "watch"]}],
+}
+BINDING: Object = {
+    "apiVersion": f"{_API}/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": _METADATA,
+    "roleRef": {"apiGroup": _API, "kind": "ClusterRole", "name": NAME},
+    "subjects": [{"apiGroup": _API, "kind": "Group", "name": "system:nodes"}],
+}
+COLLECTIONS = {"ClusterRole": f"{_COLLECTION}clusterroles", "ClusterRoleBinding": f"{_COLLECTION}clusterrolebindings"}
+
+
+def path(wanted: Object) -> str:
+    """Where an object of ours stands."""
+    return paths.one(COLLECTIONS[wanted["kind"]], NAME)
+
+
+def content(item: Object | None) -> dict[str, Any]:
+    """What an object grants, without what the API adds; empty where there is none."""
+    if item is None:
+        return {}
+    # An aggregation rule would have the API write other rules in place of ours.
+    keys = ("rules", "aggregationRule", "roleRef", "subjects")
+    return {key: item[key] for key in keys if item.get(key)}
+
+
+def must_be_made_anew(before: Object, wanted: Object) -> bool:
+    """Whether the API would refuse to change one into the other: what a binding grants can't be changed."""
+    return bool(before.get("roleRef") != wanted.get("roleRef"))
+
+
+def changed_into(before: Object, wanted: Object) -> Object:
+    """An object with our content; labels and annotations of others stay."""
+    labels = {**node_rules.labels_of(before), **node_rules.labels_of(wanted)}
+    return {**wanted, "metadata": {**before["metadata"], "labels": labels}}
+
+
+def has_agent(node: Object) -> bool:
+    """Whether an agent speaks for a Node: the condition is made with it and removed with it."""
+    return node_rules.condition(node, SHUTDOWN_INHIBITED) is not None

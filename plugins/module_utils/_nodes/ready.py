@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Wait until a node is back: new boot ID, Ready, its DaemonSet pods Ready."""
+
+from __future__ import annotations
+
+import time
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import ApiFailure, TimedOut, Unreachable
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.watch import Deadline, Follower, Listed, passing, wait_for
+from .._drain.drain import pods_on
+from .._drain.rules import Pod, read_pod
+from .ready_rules import daemon_pods_not_ready, is_back
+
+_LOOK_EVERY = 1.0
+# Where kubelets renew a Lease of their node's name, every 10 s by default.
+_NODE_LEASES = "kube-node-lease"
+
+
+def node_ready(context: Context, params: Params) -> Result:
+    """Wait for one node; see the module of the same name."""
+    cluster, name = context.cluster, params["name"]
+    deadline = Deadline(params["timeout"])
+    node = _patiently_read(cluster, name, Deadline(0) if context.check_mode else deadline)
+    old = params.get("boot_id_before") or ""
+    if not context.check_mode:
+        if params["sign_of_life"]:
+            wait_for_sign_of_life(cluster, name, deadline)
+        node = wait_until_back(cluster, name, old, deadline)
+        if params["daemonset_pods"]:
+            wait_for_daemon_pods(cluster, name, deadline)
+    return {
+        "changed": False,
+        "ready": is_back(node, old),
+        "boot_id": node_rules.boot_id(node),
+        "waited": round(deadline.elapsed, 3),
+    }
+
+
+def _patiently_read(cluster: Cluster, name: str, deadline: Deadline) -> Object:
+    """The Node, also where the API server went away with it and has to come back first."""
+    while True:
+        try:
+            return read_node(cluster, name)
+        except (Unreachable, ApiFailure) as error:
+            if (isinstance(error, ApiFailure) and not passing(error.status)) or deadline.passed:
+                raise
+            time.sleep(min(_LOOK_EVERY, deadline.left))
+
+
+def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Deadline) -> Object:
+    """Watch the Node until it is back.
+
+    Raises:
+        TimedOut: It is not back; says whether it is the boot ID or Ready that is missing.
+    """
+    node = wait_for(cluster, paths.NODES, name, lambda item: is_back(item, old_boot_id), deadline)
+    if node is None:
+        # Gone, or never looked at because the deadline had passed before.
+        node = cluster.find(paths.node(name))
+    if node is not None and is_back(node, old_boot_id):
+        return node
+    if node is None:
+        what = "the Node does not exist any more"
+    elif not node_rules.ready(node):
+        what = node_rules.not_ready_why(node)
+    else:
+        what = f"its boot ID is still {old_boot_id}, so it was not rebooted"
+    raise TimedOut(
+        f"Node {name} is not back after {deadline.seconds} s: {what}. Look at its console and at the kubelet's "
+        "journal; the node stays cordoned until it is Ready with a new boot ID.",
+        node=name,
+        boot_id=node_rules.boot_id(node) if node else None,
+        ready=bool(node and node_rules.ready(node)),
+    )
+
+
+def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> None:
+    """Watch until the node's kubelet renews its Lease, if it has one.
+
+    A Node that died is called Ready for another 40 s or more, until the node controller gives it up.
+
+    Raises:
+        TimedOut: It did not.
+    """
+    lease = cluster.find(paths.one(paths.leases(_NODE_LEASES), name))
+    if lease is None:
+        return
+
+    def renewed(item: Object | None) -> bool:
+        return item is not None and _renew_time(item) != _renew_time(lease)
+
+    if not renewed(wait_for(cluster, paths.leases(_NODE_LEASES), name, renewed, deadline)):
+        raise TimedOut(
+            f"The kubelet of node {name} gave no sign of life within {deadline.seconds} s; its last is of "
+            f"{_renew_time(lease) or 'never'}. Look at the node's console.",
+            node=name,
+            ready=False,
+        )
+
+
+def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> None:
+    """Watch until every DaemonSet pod of the node is Ready.
+
+    Raises:
+        TimedOut: Some are not; names them.
+    """
+    pods = {pod.uid: pod for pod in pods_on(cluster, name)}
+    if not daemon_pods_not_ready(pods):
+        return
+    for news in Follower(cluster, paths.PODS, deadline, field_selector=f"spec.nodeName={name}", keep=read_pod):
+        if isinstance(news, Listed):
+            pods = {pod.uid: pod for pod in news.items}
+        else:
+            pod: Pod = news.object
+            pods.pop(pod.uid, None)
+            if not news.deleted:
+                pods[pod.uid] = pod
+        if not daemon_pods_not_ready(pods):
+            return
+    left = daemon_pods_not_ready(pods)
+    raise TimedOut(
+        f"Node {name} is Ready, but {len(left)} of its DaemonSet pods are not after {deadline.seconds} s: "
+        f"{', '.join(left)}. Look at them with kubectl describe; the node stays cordoned.",
+        node=name,
+        pods=left,
+    )
+
+
+def _renew_time(lease: Object) -> str:
+    return str(lease["spec"].get("renewTime") or "")

@@ -1,0 +1,140 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Wait until the canaries of an operation are done and have stood the soak."""
+
+from __future__ import annotations
+
+from .._api import paths
+from .._api.cluster import Cluster
+from .._api.errors import InvalidInput, TimedOut
+from .._api.node_rules import labels_of
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.times import seconds_between, to_text
+from .._api.watch import Deadline, Follower, Listed, wait_for
+from .._budget import runs
+from .canary_rules import Canary, CanaryFailed, check, read_canary, soaked_until
+
+# On nearly every node; it lets the server pick the few out of many, which a field selector can't.
+_HOSTNAME = "kubernetes.io/hostname"
+# The API server itself may be on a canary.
+_PATIENCE = 300.0
+# More make a longer address than some proxies take.
+_MOST_NAMES = 50
+
+
+def reboot_canary(context: Context, params: Params) -> Result:
+    """Wait for the canaries; see the module of the same name."""
+    names = _checked(params)
+    cluster, deadline, waited = context.cluster, Deadline(params["wait_timeout"]), Deadline(None)
+    watch = _Watch(cluster, params["operation"], [read_node(cluster, name) for name in names])
+    watch.check()
+    if not context.check_mode:
+        with runs.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
+            _wait(watch, params["soak"], deadline)
+    canaries = list(watch.canaries.values())
+    until = soaked_until(canaries, params["soak"])
+    return {
+        "changed": False,
+        "canaries": [canary.to_data() for canary in canaries],
+        "soaked_until": to_text(until) if until else None,
+        "waited": round(waited.elapsed, 3),
+    }
+
+
+def _checked(params: Params) -> list[str]:
+    names = list(dict.fromkeys(params["nodes"]))
+    if not names or not all(name.strip() for name in names):
+        raise InvalidInput("nodes must name the canaries, at least one.", option="nodes")
+    if not params["operation"].strip():
+        raise InvalidInput("operation must not be empty. Give the id of the operation.", option="operation")
+    if params["soak"] < 0:
+        raise InvalidInput(f"soak must be a number of seconds, 0 or more, not {params['soak']}.", option="soak")
+    return names
+
+
+class _Watch:
+    """The canaries as last seen, and news of them."""
+
+    def __init__(self, cluster: Cluster, operation: str, nodes: list[Object]) -> None:
+        self.cluster, self.operation = cluster, operation
+        self._read(nodes)
+
+    def _read(self, nodes: list[Object]) -> None:
+        self.canaries = {node["metadata"]["name"]: read_canary(node, self.operation) for node in nodes}
+        self._selectors = _selectors(nodes)
+
+    def check(self) -> None:
+        for canary in self.canaries.values():
+            check(canary, self.operation)
+
+    def look(self) -> None:
+        """See them as they are, even where the API server is away for a while."""
+        self._read([self._node(name) for name in self.canaries])
+        self.check()
+
+    def _node(self, name: str) -> Object:
+        node = wait_for(self.cluster, paths.NODES, name, lambda item: True, Deadline(_PATIENCE))
+        if node is None:
+            raise CanaryFailed(
+                f"Canary {name} of operation {self.operation} does not exist any more. No other node is rebooted. Find "
+                "out who removed the Node, and name another canary.",
+                node=name,
+            )
+        return node
+
+    def until_news(self, deadline: Deadline) -> None:
+        """Until one of them is otherwise than known, or the deadline.
+
+        Raises:
+            Refused: One will never be done.
+            CanaryFailed: One is in trouble, if only for a moment.
+        """
+        for news in Follower(self.cluster, paths.NODES, deadline, keep=self._keep, **self._selectors):
+            found = [item for item in (news.items if isinstance(news, Listed) else [news.object]) if item]
+            for canary in found:
+                check(canary, self.operation)
+            gone = len(found) < len(self.canaries) if isinstance(news, Listed) else bool(found) and news.deleted
+            if gone or any(self.canaries[canary.name] != canary for canary in found):
+                return
+
+    def _keep(self, node: Object) -> Canary | None:
+        return read_canary(node, self.operation) if node["metadata"]["name"] in self.canaries else None
+
+
+def _wait(watch: _Watch, soak: int, deadline: Deadline) -> None:
+    while True:
+        until = soaked_until(watch.canaries.values(), soak)
+        if until is None:
+            if deadline.passed:
+                raise _timed_out(watch, deadline)
+            watch.until_news(deadline)
+        else:
+            left = seconds_between(watch.cluster.now(), until)
+            if left <= 0:
+                return
+            watch.until_news(Deadline(left))
+        watch.look()
+
+
+def _timed_out(watch: _Watch, deadline: Deadline) -> TimedOut:
+    left = [canary for canary in watch.canaries.values() if not canary.done]
+    return TimedOut(
+        f"The canaries of operation {watch.operation} are not done after {deadline.seconds} s: "
+        f"{'; '.join(canary.words() for canary in left)}. Look whether a run works on them (playbooks/doctor), and "
+        "allow for more time with wait_timeout.",
+        waiting_for=[canary.name for canary in left],
+        canaries=[canary.to_data() for canary in watch.canaries.values()],
+    )
+
+
+def _selectors(nodes: list[Object]) -> dict[str, str]:
+    """What narrows the watch to these nodes, or nearly; nothing where they can't be told by a label."""
+    if len(nodes) == 1:
+        return {"field_selector": f"metadata.name={nodes[0]['metadata']['name']}"}
+    values = [labels_of(node).get(_HOSTNAME) for node in nodes]
+    if len(nodes) > _MOST_NAMES or not all(values):
+        return {}
+    return {"label_selector": f"{_HOSTNAME} in ({','.join(str(value) for value in values)})"}

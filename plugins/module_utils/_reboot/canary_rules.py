@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about canaries: nodes of an operation that go first, and on whose fate the others wait."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from .._api import node_rules
+from .._api.errors import Refused
+from .._api.names import EXCLUDE, OPERATION
+from .._api.objects import Object
+from .._api.times import from_text
+from .._shared.bounds import cut, moment
+
+_DONE = ("rebooted", "skipped")
+
+
+class CanaryFailed(Refused):
+    """A canary did not bear it: nothing else is to be rebooted."""
+
+    kind = "canary_failed"
+
+
+@dataclass(frozen=True)
+class Canary:
+    """What matters about one of them.
+
+    Attributes:
+        phase: The phase of the operation that it is in; empty where it has not begun.
+        result: How its part of the operation ended; empty while it goes on.
+        since: When that phase began or, with a result, when that was written down.
+        detail: More about the result.
+        booted_since: It has another boot ID than when its part of the operation ended.
+        not_ready: Why it is not Ready; empty where it is.
+    """
+
+    name: str
+    excluded: bool = False
+    phase: str = ""
+    result: str = ""
+    since: str = ""
+    detail: str = ""
+    booted_since: bool = False
+    # Who tells of a node that is down keeps changing the words; the node is as far as it was.
+    not_ready: str = field(default="", compare=False)
+    ready: bool = True
+
+    @property
+    def done(self) -> str:
+        """When its part of the operation ended well; empty where it has not, or where its record is broken."""
+        return self.since if self.result in _DONE and moment(self.since) else ""
+
+    def to_data(self) -> dict[str, Any]:
+        return {"name": self.name, "result": self.result, "done": self.done or None, "ready": self.ready}
+
+    def words(self) -> str:
+        """What it is waited for."""
+        if not self.phase and not self.result:
+            return f"{self.name} has not begun with it"
+        return f"{self.name} is in the phase {self.phase} since {self.since}"
+
+
+def read_canary(node: Object, operation: str) -> Canary:
+    record = node_rules.record(node, OPERATION) or {}
+    if record.get("id") != operation:
+        record = {}
+    ready = node_rules.ready(node)
+    result, boot_id = str(record.get("result") or ""), str(record.get("boot_id_after") or "")
+    return Canary(
+        name=node_rules.name(node),
+        excluded=EXCLUDE in node_rules.labels_of(node),
+        phase=str(record.get("phase") or ""),
+        result=result,
+        since=str(record.get("since") or ""),
+        detail=str(record.get("detail") or ""),
+        booted_since=result == "rebooted" and boot_id not in ("", node_rules.boot_id(node)),
+        not_ready="" if ready else node_rules.not_ready_why(node),
+        ready=ready,
+    )
+
+
+def check(canary: Canary, operation: str) -> None:
+    """Nothing where one goes its way.
+
+    Raises:
+        Refused: It never will, because it is excluded.
+        CanaryFailed: It failed, or it is not well since it was done.
+    """
+    if canary.excluded:
+        raise Refused(
+            f"Canary {canary.name} is labelled {EXCLUDE}, so it is left alone and would be waited for in vain. Name "
+            "another canary, or take the label off.",
+            node=canary.name,
+        )
+    why = _trouble(canary)
+    if why:
+        raise CanaryFailed(
+            f"Canary {canary.name} of operation {operation} {why}. No other node is rebooted. Look at what the reboot "
+            f"did to it (kubectl describe node {canary.name}); when it is mended, begin a new operation "
+            "(rolling_reboot_restart).",
+            node=canary.name,
+            canary=canary.to_data(),
+        )
+
+
+def soaked_until(canaries: Collection[Canary], soak: int) -> datetime | None:
+    """When they will have stood the soak, which begins when the last of them is done; ``None`` before that."""
+    if not all(canary.done for canary in canaries):
+        return None
+    return max(from_text(canary.done) for canary in canaries) + timedelta(seconds=soak)
+
+
+def _trouble(canary: Canary) -> str:
+    if canary.result == "failed":
+        return f"failed in the phase {canary.phase}: {canary.detail or 'without a reason'}"
+    if canary.result in _DONE and not canary.done:
+        return f'has a broken record: "{cut(canary.since)}" is no time at which it can have been done'
+    if not canary.done:
+        return ""
+    if not canary.ready:
+        return f"is not well since it was done at {canary.done} ({canary.result}): {canary.not_ready}"
+    if canary.booted_since:
+        return f"has booted once more since it was done at {canary.done}"
+    return ""

@@ -1,0 +1,79 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a node could be rebooted now, later or never, and why: the plan that check mode prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._drain.rules import LATER, NEVER, NOW
+from .._holds.rules import sentence
+from .._shared.bounds import some
+
+NOT_NEEDED = "not needed"
+
+
+def judge(
+    node: Mapping[str, Any] | None,
+    *,
+    needed: str,
+    done_in: str,
+    override_holds: bool,
+    drain: bool,
+    blockers: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """One line of the plan.
+
+    Args:
+        node: An entry of ``node_info``; ``None`` where there is no such Node.
+        needed: Why the reboot is needed; empty where it is not.
+        done_in: Id of the operation; a node that it has rebooted already is not done again.
+        override_holds: Holds don't stop the reboot.
+        drain: The node is drained first.
+        blockers: Entries of ``node_blocks``: pods and alerts that speak against it.
+
+    Returns:
+        ``verdict`` (now, later, never or not needed), ``why``, and whether the node is ``held`` by an application or
+        ``blocked`` by a pod or an alert.
+    """
+    whys = [f"blocked by {item['kind']} {_full_name(item)}: {item['reason']}" for item in blockers]
+    if node is not None and not override_holds:
+        whys = [*_held(node), *whys]
+    verdict, why = _verdict(node, needed=needed, done_in=done_in, drain=drain, later=whys)
+    held = node is not None and not override_holds and bool(_held(node))
+    return {"verdict": verdict, "why": why, "held": held, "blocked": bool(blockers)}
+
+
+def _verdict(
+    node: Mapping[str, Any] | None, *, needed: str, done_in: str, drain: bool, later: Sequence[str]
+) -> tuple[str, str]:
+    if node is None:
+        return NEVER, "there is no Node of this name (rolling_reboot_node_name)"
+    if node["excluded"]:
+        return NEVER, "it is labelled holdfast.dev/exclude"
+    record = node["operation"] or {}
+    if done_in and record.get("id") == done_in and record.get("result") == "rebooted":
+        return NOT_NEEDED, f"it was rebooted in operation {done_in} already"
+    if not needed:
+        return NOT_NEEDED, "no reboot is required"
+    if later:
+        return LATER, "; ".join(later)
+    if drain and node["drain"]["verdict"] != NOW:
+        blockers = node["drain"]["blockers"]
+        worst = [item for item in blockers if item["verdict"] == node["drain"]["verdict"]]
+        pods = "; ".join(f"{item['namespace']}/{item['name']}: {item['reason']}" for item in worst[:5])
+        return node["drain"]["verdict"], pods
+    return NOW, needed
+
+
+def _held(node: Mapping[str, Any]) -> list[str]:
+    whys = [f"held by {sentence(node['holds'])}"] if node["holds"] else []
+    if node["shutdown_inhibited"] and not node["holds"]:
+        whys.append(f"the node refuses a shutdown for {some(node['inhibited_by'])}")
+    return whys
+
+
+def _full_name(blocker: Mapping[str, Any]) -> str:
+    return "/".join(part for part in (blocker.get("namespace"), blocker["name"]) if part)

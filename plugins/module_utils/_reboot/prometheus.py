@@ -1,0 +1,164 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A Prometheus that is asked for its alerts. One that can't be asked blocks: nobody knows what it would have said."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlsplit
+
+from .._api.connection import IMPORT_ERROR
+from .._api.errors import InvalidInput
+from .._api.watch import Deadline
+from .blocker_rules import ALERT, Blocker, Nonsense, of_alerts, read_alerts, read_filter, read_unevaluated
+
+if not IMPORT_ERROR:
+    import urllib3
+    from kubernetes.client import Configuration
+    from kubernetes.client.rest import RESTClientObject
+    from urllib3.exceptions import HTTPError
+
+# The rules of a big cluster are some hundred kilobytes.
+_LARGEST = 32 * 1024 * 1024
+_CHUNK = 64 * 1024
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+
+
+class Unanswered(Exception):
+    """It did not answer, or not with what was asked for."""
+
+
+class Prometheus:
+    """One Prometheus, and which of its alerts block a node.
+
+    Args:
+        options: The option ``alerts`` of the task.
+        node: Name of the Node.
+
+    Raises:
+        InvalidInput: Something in the options can never work; nothing was asked.
+    """
+
+    def __init__(self, options: Mapping[str, Any], node: str) -> None:
+        self.url = _base_url(options["url"])
+        self._filter = read_filter(options, node)
+        self._headers = {"Accept": "application/json", "User-Agent": "holdfast.kubernetes", **_authorization(options)}
+        self._verify: bool = options["validate_certs"]
+        self._ca_cert: str | None = options.get("ca_cert")
+        self._timeout: int = options["timeout"]
+        if self._timeout < 1:
+            raise InvalidInput(f"alerts.timeout must be at least 1 s, it is {self._timeout}.")
+        if self._ca_cert and self._verify:
+            _check_certificates(self._ca_cert)
+
+    def blockers(self) -> list[Blocker]:
+        """What blocks now. A Prometheus that does not say is a blocker itself."""
+        try:
+            # The rules first: one that was evaluated by then has its alerts in the second answer.
+            unevaluated = read_unevaluated(self._ask("/api/v1/rules?type=alert"))
+            alerts = read_alerts(self._ask("/api/v1/alerts"))
+        except (Unanswered, Nonsense) as error:
+            return [Blocker(ALERT, None, self.url, f"this Prometheus does not tell its alerts: {error}")]
+        return of_alerts(alerts, unevaluated, self._filter)
+
+    def _ask(self, path: str) -> Any:
+        deadline = Deadline(self._timeout)
+        try:
+            # A pool for each question: a connection that is kept may be closed at the moment of the next.
+            with self._pool() as pool:
+                answer = pool.request(
+                    "GET",
+                    f"{self.url}{path}",
+                    headers=self._headers,
+                    timeout=urllib3.Timeout(total=self._timeout),
+                    retries=False,
+                    preload_content=False,
+                )
+                with closing(answer):
+                    body = _read(answer, deadline)
+        except (HTTPError, OSError) as error:
+            raise Unanswered(f"{path}: {error}") from error
+        content = _decoded(body)
+        if answer.status != 200:
+            raise Unanswered(f"{path}: {_refusal(answer, content)}")
+        if content is None:
+            raise Unanswered(f"{path}: its answer is no JSON")
+        return content
+
+    def _pool(self) -> Any:
+        """With the proxies of the environment, as they are followed for the API server."""
+        configuration = Configuration(host=self.url)
+        configuration.verify_ssl = self._verify
+        configuration.ssl_ca_cert = self._ca_cert
+        return RESTClientObject(configuration).pool_manager
+
+
+def _base_url(text: str) -> str:
+    advice = "Give the base URL of a Prometheus, for example http://prometheus.monitoring:9090."
+    try:
+        parts = urlsplit(text)
+        host, _port = parts.hostname, parts.port
+    except ValueError as error:
+        raise InvalidInput(f"alerts.url is no URL: {error}. {advice}") from error
+    if "@" in parts.netloc:
+        raise InvalidInput("alerts.url has a user name in it. Use alerts.username and alerts.password.")
+    if parts.scheme not in ("http", "https") or not host or re.search(r"[\s\x00-\x1f\x7f]", text):
+        raise InvalidInput(f'alerts.url "{text}" is no URL with http or https. {advice}')
+    if "?" in text or "#" in text:
+        raise InvalidInput(f'alerts.url "{text}" has a query or a fragment. {advice}')
+    return text.rstrip("/")
+
+
+def _authorization(options: Mapping[str, Any]) -> dict[str, str]:
+    token = (options.get("token") or "").strip()
+    if token:
+        if not _TOKEN.fullmatch(token):
+            # Not shown: it is a secret, wherever it comes from.
+            raise InvalidInput("alerts.token has blanks or other characters in it that no token has.")
+        return {"Authorization": f"Bearer {token}"}
+    if options.get("username"):
+        both = f"{options['username']}:{options.get('password') or ''}"
+        return {"Authorization": f"Basic {base64.b64encode(both.encode()).decode('ascii')}"}
+    return {}
+
+
+def _check_certificates(path: str) -> None:
+    try:
+        ssl.create_default_context(cafile=path)
+    except OSError as error:
+        raise InvalidInput(f"alerts.ca_cert {path} has no certificates that can be read: {error}.") from error
+
+
+def _read(answer: Any, deadline: Deadline) -> bytes:
+    """The whole answer, unless it is too big, or comes so slowly that the time is up."""
+    body = bytearray()
+    # What has come, however little: whoever sends one byte a second is not waited for until a chunk is full.
+    while chunk := answer.read1(_CHUNK, decode_content=False):
+        body += chunk
+        if len(body) > _LARGEST:
+            raise Unanswered(f"its answer is bigger than {_LARGEST} bytes")
+        if deadline.passed:
+            raise Unanswered(f"its answer was not complete after {deadline.seconds} s")
+    return bytes(body)
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refusal(answer: Any, content: Any) -> str:
+    what = f"it answered {answer.status} {answer.reason or ''}".rstrip()
+    if answer.headers.get("Location"):
+        return f"{what}, to {answer.headers['Location']}, where no alerts.token or alerts.password is sent"
+    said = content.get("error") if isinstance(content, dict) else None
+    return f"{what}: {said}" if said else what

@@ -1,0 +1,146 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""May the etcd member of a node go away?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import ApiFailure, TimedOut, Unreachable
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.watch import Deadline, Follower, Listed
+from .._budget import runs
+from .quorum_rules import CONTROL_PLANE, MASTER, EtcdPod, Quorum, is_control_plane, judge, read_pod
+
+# One watch at a time: what only the other kind of object tells is looked at after so long.
+_LOOK_AGAIN = 20.0
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One look at the cluster.
+
+    Attributes:
+        labelled: By label, the control-plane nodes and whether each is Ready.
+        pods: etcd's pods.
+        quorum: What follows.
+    """
+
+    labelled: Mapping[str, Mapping[str, bool]]
+    pods: Collection[EtcdPod]
+    quorum: Quorum
+
+
+def etcd_quorum(context: Context, params: Params) -> Result:
+    """Say whether etcd keeps its quorum without a node and, if asked to, wait until it does."""
+    cluster, name = context.cluster, params["name"]
+    deadline = Deadline(params["wait_timeout"])
+    node = read_node(cluster, name)
+    seen = _look(cluster, params)
+    if seen.quorum.kept is False and not deadline.passed and not context.check_mode:
+        with runs.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
+            seen = _wait(cluster, params, seen, deadline)
+        if not seen.quorum.kept:
+            raise _timed_out(params, seen.quorum, deadline)
+    control_plane = {other for nodes in seen.labelled.values() for other in nodes}
+    return {
+        "changed": False,
+        "control_plane": is_control_plane(node),
+        "single_node": len(list(islice(cluster.items(paths.NODES, limit=2), 2))) == 1,
+        "only_control_plane": is_control_plane(node) and control_plane <= {name},
+        **_facts(seen.quorum, deadline),
+    }
+
+
+def _facts(quorum: Quorum, deadline: Deadline) -> dict[str, Any]:
+    return {
+        "members": list(quorum.members),
+        "ready_others": list(quorum.ready_others),
+        "missing": [{"node": node, "reason": why} for node, why in quorum.missing.items()],
+        "needed": quorum.needed,
+        "kept": quorum.kept,
+        "waited": round(deadline.elapsed, 3),
+    }
+
+
+def _look(cluster: Cluster, params: Params) -> _Seen:
+    labelled = {
+        label: {
+            node_rules.name(node): node_rules.ready(node) for node in cluster.items(paths.NODES, label_selector=label)
+        }
+        for label in (CONTROL_PLANE, MASTER)
+    }
+    pods = frozenset(
+        read_pod(pod) for pod in cluster.items(_pods_path(params), label_selector=params.get("selector") or "")
+    )
+    control_plane = {name: ready for nodes in labelled.values() for name, ready in nodes.items()}
+    return _Seen(labelled, pods, judge(params["name"], pods, control_plane))
+
+
+def _wait(cluster: Cluster, params: Params, seen: _Seen, deadline: Deadline) -> _Seen:
+    """Look again at each change until the quorum is kept; the last look."""
+    while not seen.quorum.kept and not deadline.passed:
+        try:
+            _await_change(cluster, params, seen, Deadline(min(deadline.left, _LOOK_AGAIN)))
+            seen = _look(cluster, params)
+        except (Unreachable, ApiFailure) as error:
+            # An etcd that has just lost a member may leave the API without an answer for a while.
+            if isinstance(error, ApiFailure) and error.status < 500 and error.status != 429:
+                raise
+    return seen
+
+
+def _await_change(cluster: Cluster, params: Params, seen: _Seen, pause: Deadline) -> None:
+    """Watch the pods or, where only Nodes are behind their pods, the control-plane nodes."""
+    if seen.quorum.pods_suffice:
+        label = CONTROL_PLANE if seen.labelled[CONTROL_PLANE] else MASTER
+        known = frozenset(seen.labelled[label].items())
+        follower = Follower(cluster, paths.NODES, pause, label_selector=label)
+        _until_other(follower, lambda node: (node_rules.name(node), node_rules.ready(node)), known)
+    else:
+        selector = params.get("selector") or ""
+        _until_other(Follower(cluster, _pods_path(params), pause, label_selector=selector), read_pod, seen.pods)
+
+
+def _until_other(follower: Follower, fact: Callable[[Object], Any], known: Collection[Any]) -> None:
+    """Follow until what matters of the objects is not what is known."""
+    facts: dict[str, Any] = {}
+    for news in follower:
+        if isinstance(news, Listed):
+            facts = {item["metadata"]["uid"]: fact(item) for item in news.items}
+        else:
+            facts.pop(news.object["metadata"]["uid"], None)
+            if not news.deleted:
+                facts[news.object["metadata"]["uid"]] = fact(news.object)
+        if frozenset(facts.values()) != known:
+            return
+
+
+def _pods_path(params: Params) -> str:
+    return paths.namespaced("api/v1", params["namespace"], "pods")
+
+
+def _timed_out(params: Params, quorum: Quorum, deadline: Deadline) -> TimedOut:
+    name, many = params["name"], len(quorum.members)
+    missing = "; ".join(f"{node}: {why}" for node, why in quorum.missing.items()) or "nobody"
+    where = f"kubectl -n {params['namespace']} get pods -l {params.get('selector')} -o wide"
+    way_out = (
+        f"Bring the missing members back ({where}) and run it again, or raise wait_timeout."
+        if quorum.can_spare_one
+        else f"An etcd of {many} can spare none: add members first."
+    )
+    return TimedOut(
+        f"Node {name} has to stay up: without it {len(quorum.ready_others)} of etcd's {many} members would be Ready "
+        f"({', '.join(quorum.ready_others) or 'none'}), and {quorum.needed} are needed. Missing: {missing}. "
+        f"It was waited for {params['wait_timeout']} s. {way_out}",
+        node=name,
+        **_facts(quorum, deadline),
+    )

@@ -1,0 +1,330 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Set the time of a graceful shutdown on both sides of the node that this runs on: its kubelet and its logind."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._api.errors import HoldfastError, Refused, TimedOut
+from .._logind.bus import NodeBus
+from .._logind.inhibitor_rules import Inhibitor
+from .._logind.runner import Context, Params, Result
+from . import logind_files, logind_rules, whole_file
+from .grace_rules import Groups, needed, wanted
+from .kubelet_files import find_kubelet, read_settings
+from .kubelet_rules import Kubelet, Settings
+from .logind_rules import LogindFiles
+from .plan_rules import (
+    Memory,
+    Outcome,
+    Wanted,
+    delay,
+    is_ours,
+    kept_from_data,
+    kept_to_data,
+    kubelet_drop_in,
+    logind_drop_in,
+    names_to_beat,
+    plan,
+    values,
+    with_settings,
+)
+
+_LOGIND = "/etc/systemd/logind.conf.d"
+# What the kubelet itself writes where it finds too little: it is its wish of another day, and nobody else's.
+_KUBELETS_OWN = f"{_LOGIND}/99-kubelet.conf"
+_MEMORY = "/var/lib/holdfast/graceful_shutdown.json"
+# What the last change found: gone with the boot, and of no use after it.
+_PREVIOUS = "/run/holdfast-graceful-shutdown.json"
+_PATIENCE = 15.0
+_LOOK_EVERY = 0.05
+
+
+@dataclass(frozen=True)
+class _Node:
+    """What is found before anything is changed."""
+
+    bus: NodeBus
+    version: int
+    kubelet: Kubelet
+    settings: Settings
+    logind: LogindFiles
+    memory: Memory
+
+
+def graceful_shutdown(context: Context, params: Params) -> Result:
+    """Set both sides, set them back, or undo the last change; see the module of the same name."""
+    divided = wanted(params.get("total"), params.get("critical"), params.get("by_priority"))
+    if os.geteuid() != 0:
+        raise Refused("Only root may change what the kubelet and logind read. Use become.")
+    bus = context.bus
+    _refuse_in_shutdown(bus)
+    node = _look(bus, params)
+    if params["state"] == "previous":
+        outcome = _previous(node)
+    elif params["state"] == "absent":
+        outcome = plan(node.memory, _texts(node, node.memory.made), Wanted())
+    else:
+        wish = _wish(node, divided, bool(params.get("by_priority")))
+        outcome = plan(node.memory, _texts(node, (wish.main, *wish.files)), wish)
+    kubelets = [path for path in outcome.after if not _logind(path)]
+    if kubelets and node.settings.troubles and params["state"] != "previous":
+        path, why = node.settings.troubles[0]
+        raise Refused(
+            f"{path} {why}. The kubelet would not start again with it, so nothing was changed. Mend it first.",
+            path=path,
+        )
+    before = {path: whole_file.read(path) for path in outcome.after}
+    reload = _reload_needed(node, outcome, params["state"])
+    if not context.check_mode:
+        _carry_out(node, outcome, before, params["state"], reload=reload)
+    effective = _expected(node, outcome) if context.check_mode else _effective(bus)
+    return {
+        "changed": bool(outcome.after) or reload,
+        "restart_needed": bool(kubelets) or _stale(node, divided),
+        "files": [_change(path, before[path], text) for path, text in sorted(outcome.after.items())],
+        "needed": needed(divided) if params["state"] == "present" else None,
+        "inhibit_delay_max": logind_rules.finite(effective),
+        "diff": [_diff(path, before[path], text) for path, text in sorted(outcome.after.items())],
+    }
+
+
+def _refuse_in_shutdown(bus: NodeBus) -> None:
+    if bus.logind().preparing_for_shutdown:
+        raise Refused(
+            "A shutdown of the node is in progress, with the times that are set. Try again after the next boot.",
+            preparing_for_shutdown=True,
+        )
+
+
+# -- what there is
+
+
+def _look(bus: NodeBus, params: Params) -> _Node:
+    unit = params["kubelet_unit"]
+    given = {name: params.get(f"kubelet_{name}") for name in ("config", "config_dir")}
+    kubelet = find_kubelet(bus, unit if "." in unit else f"{unit}.service", given)
+    text, version = whole_file.read(_MEMORY), bus.systemd_version()
+    try:
+        memory = Memory.from_data(json.loads(text)) if text else Memory()
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise Refused(
+            f"{_MEMORY}, which says how the kubelet's configuration was before this module, can't be understood: "
+            f"{error}. Put it back from a backup; or remove it, and what is there now counts as what was before.",
+            path=_MEMORY,
+        ) from error
+    return _Node(
+        bus=bus,
+        version=version,
+        kubelet=kubelet,
+        settings=read_settings(kubelet.config, kubelet.config_dir),
+        logind=logind_files.read(version),
+        memory=memory,
+    )
+
+
+def _texts(node: _Node, more: Any) -> dict[str, str | None]:
+    """What is wanted and remembered, and whatever else may be ours."""
+    paths = {*more, *node.memory.before, *node.memory.made}
+    for folder in (_LOGIND, node.kubelet.config_dir):
+        for name in os.listdir(folder) if folder and os.path.isdir(folder) else ():
+            if logind_files.is_ours(name):
+                paths.add(os.path.join(folder, name))
+    return {path: whole_file.read(path) for path in paths if path}
+
+
+def _wish(node: _Node, divided: Groups, by_priority: bool) -> Wanted:
+    kubelet, settings = node.kubelet, values(divided, by_priority)
+    files = {}
+    if kubelet.config_dir:
+        files[_kubelet_drop_in(kubelet.config_dir)] = kubelet_drop_in(settings)
+    elif not kubelet.config or whole_file.read(kubelet.config) is None:
+        raise Refused(
+            f"The kubelet of {kubelet.unit} has no configuration file {kubelet.config or 'at all'}, and the times can "
+            "be set nowhere else. Start it with --config or --config-dir, or give kubelet_unit, kubelet_config or "
+            "kubelet_config_dir.",
+            kubelet_unit=kubelet.unit,
+        )
+    if needed(divided):
+        name = logind_files.winning_name(node.logind.drop_ins)
+        files[f"{_LOGIND}/{name}"] = logind_drop_in(divided, delay(divided, _others(node)))
+    return Wanted("" if kubelet.config_dir else kubelet.config, settings, files)
+
+
+def _kubelet_drop_in(folder: str) -> str:
+    if os.path.islink(folder) or not os.path.isdir(folder):
+        why = "is a link, which it does not follow" if os.path.islink(folder) else "is no directory"
+        raise Refused(f"{folder}, from which the kubelet is told to read drop-ins, {why}. Mend it first.", path=folder)
+    entries = [entry for entry in os.scandir(folder) if not logind_files.is_ours(entry.name)]
+    names = names_to_beat((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    return os.path.join(folder, logind_files.winning_name(names))
+
+
+def _others(node: _Node) -> float:
+    """Seconds that logind would give without us and without the kubelet."""
+    found = [
+        item.seconds for item in node.logind.candidates if item.file != _KUBELETS_OWN and not _made_by_us(item.file)
+    ]
+    return found[-1] if found else logind_rules.DEFAULT
+
+
+def _logind(path: str) -> bool:
+    return path.startswith(f"{_LOGIND}/")
+
+
+def _made_by_us(path: str) -> bool:
+    return _logind(path) and is_ours(whole_file.read(path))
+
+
+def _effective(bus: NodeBus) -> float:
+    return logind_rules.effective(bus.inhibit_delay_max())
+
+
+# -- what is to be
+
+
+def _previous(node: _Node) -> Outcome:
+    """What the last change found."""
+    text = whole_file.read(_PREVIOUS)
+    if text is None:
+        return Outcome({}, node.memory, {})
+    data = json.loads(text)
+    after: dict[str, str | None] = dict(data["files"])
+    for path, kept in data["settings"].items():
+        now = whole_file.read(path)
+        if now is not None:
+            after[path] = with_settings(path, now, kept_from_data(kept))
+    changed = {path: content for path, content in after.items() if content != whole_file.read(path)}
+    return Outcome(changed, Memory.from_data(data["memory"]), {})
+
+
+def _reload_needed(node: _Node, outcome: Outcome, state: str) -> bool:
+    if any(_logind(path) for path in outcome.after):
+        return True
+    wanted_there = state == "present" and any(_logind(path) for path in outcome.memory.made)
+    return wanted_there and not _same(_effective(node.bus), node.logind.seconds)
+
+
+def _stale(node: _Node, divided: Groups) -> bool:
+    """Whether the running kubelet began before its files were as they are, or gave up its lock at its start."""
+    if not node.kubelet.active:
+        return False
+    changed = node.kubelet.started is not None and node.settings.changed > node.kubelet.started
+    mine = [item for item in node.bus.logind().inhibitors if item.pid == node.kubelet.pid and item.mode == "delay"]
+    return changed or (bool(needed(divided)) and not mine)
+
+
+def _same(one: float, other: float) -> bool:
+    """logind counts in microseconds."""
+    return one == other or abs(one - other) < 0.000001
+
+
+def _expected(node: _Node, outcome: Outcome) -> float:
+    """What logind will give, told before it is done."""
+    candidates = [item for item in node.logind.candidates if item.file not in outcome.after]
+    for path, text in outcome.after.items():
+        seconds = logind_rules.delay(text) if _logind(path) and text else None
+        if seconds is not None:
+            return seconds
+    return candidates[-1].seconds if candidates else logind_rules.DEFAULT
+
+
+# -- what is done
+
+
+def _carry_out(node: _Node, outcome: Outcome, before: Mapping[str, str | None], state: str, *, reload: bool) -> None:
+    """logind first: a kubelet must not begin to need more than it gives. Where logind does not, all is as it was."""
+    if outcome.after and state != "previous":
+        _remember(node, outcome, before)
+    drop_ins = {path: text for path, text in outcome.after.items() if _logind(path)}
+    try:
+        _put(drop_ins)
+        if reload:
+            _reload(node, outcome)
+    except HoldfastError:
+        _put({path: before[path] for path in drop_ins})
+        node.bus.reload_logind()
+        raise
+    # Before the kubelet's files: what they were must not be forgotten, whenever this is killed.
+    if outcome.memory:
+        whole_file.write(_MEMORY, json.dumps(outcome.memory.to_data(), indent=1), 0o600)
+    _put({path: text for path, text in outcome.after.items() if path not in drop_ins})
+    if not outcome.memory:
+        whole_file.remove(_MEMORY)
+        whole_file.remove_folder(os.path.dirname(_MEMORY))
+    if state == "previous":
+        whole_file.remove(_PREVIOUS)
+
+
+def _remember(node: _Node, outcome: Outcome, before: Mapping[str, str | None]) -> None:
+    data = {
+        "settings": {path: kept_to_data(kept) for path, kept in outcome.was.items()},
+        "files": {path: text for path, text in before.items() if path not in outcome.was},
+        "memory": node.memory.to_data(),
+    }
+    whole_file.write(_PREVIOUS, json.dumps(data), 0o600)
+
+
+def _put(texts: Mapping[str, str | None]) -> None:
+    # New names before old ones go, so that at no time logind finds none.
+    for path, text in sorted(texts.items(), key=lambda item: item[1] is None):
+        if text is None:
+            whole_file.remove(path)
+        else:
+            whole_file.write(path, text, 0o644 if _logind(path) else 0o600)
+
+
+def _reload(node: _Node, outcome: Outcome) -> None:
+    """Have logind read its files, and see that it did, and that every lock is still there."""
+    bus = node.bus
+    locks = bus.logind().inhibitors
+    bus.reload_logind()
+    files = logind_files.read(node.version)
+    end = time.monotonic() + _PATIENCE
+    while not _same(_effective(bus), files.seconds):
+        if time.monotonic() > end:
+            raise TimedOut(
+                f"logind was told to read its files again, and gives {_effective(bus):g} s to delay locks "
+                f"{_PATIENCE:.0f} s later, where {files.winner.file if files.winner else 'its default'} says "
+                f"{files.seconds:g} s. journalctl -u systemd-logind on the node says more.",
+                inhibit_delay_max=logind_rules.finite(_effective(bus)),
+            )
+        time.sleep(_LOOK_EVERY)
+    wrong = files.winner.file if files.winner else None
+    made = [path for path in outcome.memory.made if _logind(path)]
+    if made and wrong not in made:
+        raise HoldfastError(
+            f"logind goes by {wrong or 'its default'} and not by {', '.join(made)}. Look whether a "
+            "directory among its drop-ins keeps it from reading on.",
+            file=wrong,
+        )
+    lost = [item for item in locks if item not in bus.logind().inhibitors and _lives(item)]
+    if lost:
+        raise HoldfastError(
+            "While logind read its files again, these locks went: "
+            + "; ".join(f'{item.who} ("{item.why}", process {item.pid})' for item in lost)
+            + ". If their holders did not let go themselves, have them take their locks again.",
+            locks=[item.who for item in lost],
+        )
+
+
+def _lives(item: Inhibitor) -> bool:
+    return os.path.exists(f"/proc/{item.pid}")
+
+
+# -- what is told
+
+
+def _change(path: str, before: str | None, after: str | None) -> dict[str, str]:
+    return {"path": path, "change": "created" if before is None else "removed" if after is None else "changed"}
+
+
+def _diff(path: str, before: str | None, after: str | None) -> dict[str, str]:
+    return {"before": before or "", "after": after or "", "before_header": path, "after_header": path}

@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Look at a node: what its kubelet needs for a shutdown, and what logind gives."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from .._logind.bus import NodeBus
+from .._logind.runner import Context, Params, Result
+from . import logind_files, logind_rules
+from .kubelet_files import find_kubelet, read_settings
+from .proof_rules import UNTOLD, LastShutdown, Picture, Problem, in_effect, problems, read_state
+
+_STATE = "graceful_node_shutdown_state"
+# A kubelet takes its lock once it has spoken to the container runtime. So long after its start one without is not late
+# any more. logind tells nobody that a lock was taken, so it is asked.
+_LOCK_SECONDS = 30.0
+_LOOK_EVERY = 0.5
+
+
+def graceful_shutdown_info(context: Context, params: Params) -> Result:
+    """Whether the next shutdown of this node will be graceful, and whether the last one was."""
+    bus = context.bus
+    unit = params["kubelet_unit"]
+    given = {name: params.get(f"kubelet_{name}") for name in ("config", "config_dir", "root_dir")}
+    kubelet = find_kubelet(bus, unit if "." in unit else f"{unit}.service", given)
+    last, trouble = _last(bus, Path(kubelet.root_dir) / _STATE)
+    picture = Picture(
+        kubelet=kubelet,
+        settings=read_settings(kubelet.config, kubelet.config_dir),
+        effective=logind_rules.effective(bus.inhibit_delay_max()),
+        files=logind_files.read(bus.systemd_version()),
+        logind=bus.logind(),
+        last=last,
+    )
+    picture = _with_lock(bus, picture)
+    found = problems(picture) + trouble
+    return {
+        "changed": False,
+        "enabled": picture.enabled,
+        "in_effect": in_effect(picture, found),
+        "kubelet": {
+            "unit": kubelet.unit,
+            "active": kubelet.active,
+            "config": kubelet.config or None,
+            "config_dir": kubelet.config_dir or None,
+            "drop_ins": list(picture.settings.drop_ins),
+            "set_by": dict(picture.settings.set_by),
+            "groups": [group.to_data() for group in picture.groups],
+            "needed": picture.needed,
+            "restart_needed": picture.restart_needed,
+        },
+        "logind": {
+            "inhibit_delay_max": logind_rules.finite(picture.effective),
+            "configured": logind_rules.finite(picture.files.seconds),
+            "file": picture.files.winner.file if picture.files.winner else None,
+            "candidates": [candidate.to_data() for candidate in picture.files.candidates],
+        },
+        "delay_lock": _lock(picture),
+        "last_shutdown": last.to_data() if last else None,
+        "problems": [asdict(item) for item in found],
+    }
+
+
+def _with_lock(bus: NodeBus, picture: Picture) -> Picture:
+    """The picture with the lock of a kubelet that has just started, if it takes one."""
+    started = picture.kubelet.started
+    while picture.lock_missing and started is not None and -_LOOK_EVERY <= time.time() - started < _LOCK_SECONDS:
+        time.sleep(_LOOK_EVERY)
+        picture = replace(picture, logind=bus.logind())
+    return picture
+
+
+def _lock(picture: Picture) -> dict[str, Any] | None:
+    lock = picture.delay_lock
+    return {"who": lock.who, "why": lock.why, "pid": lock.pid, "since": lock.since} if lock else None
+
+
+def _last(bus: NodeBus, path: Path) -> tuple[LastShutdown | None, list[Problem]]:
+    """The last shutdown that the kubelet noticed; none where it never noticed one."""
+    booted = time.time() - (time.monotonic() - bus.booted())
+    try:
+        return read_state(path.read_text(encoding="utf-8"), booted), []
+    except FileNotFoundError:
+        return None, []
+    except (OSError, ValueError) as error:
+        message = f"{path} can't be read: {error}. Whether the last shutdown finished can't be told; remove the file."
+        return None, [Problem(UNTOLD, message, str(path))]

@@ -1,0 +1,170 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Where a node's kubelet has its configuration, and what stands there about a shutdown. Runs on the node.
+
+Source: cmd/kubelet/app in Kubernetes 1.36: drop-ins are merged over the main file as JSON merge patches, in the order
+of filepath.WalkDir, which goes into subdirectories and follows no link to one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .._api.errors import MissingLibrary
+from .._logind.bus import NodeBus, Service
+from .grace_rules import BY_PRIORITY, KEYS
+from .kubelet_rules import Kubelet, Settings, expand, is_kubelet, places
+
+try:
+    import yaml
+
+    IMPORT_ERROR = ""
+except ImportError:
+    IMPORT_ERROR = traceback.format_exc()
+
+_KIND = ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration")
+_PROC = Path("/proc")
+# Of /proc/PID/stat, counted after the name.
+_START_TIME = 19
+
+
+def find_kubelet(bus: NodeBus, unit: str, given: Mapping[str, str | None]) -> Kubelet:
+    """The kubelet of a unit, from the command line that it runs with; else from the one that it would start with.
+
+    Args:
+        bus: The node's system bus.
+        unit: Name of its unit.
+        given: What the user says instead: ``config``, ``config_dir``, ``root_dir``.
+    """
+    service = bus.service(unit)
+    pid = _kubelet_below(service.pid) or service.pid
+    command = _command_line(pid) or expand(service.command, service.environment)
+    said = {name: value for name, value in given.items() if value}
+    found = {**places(command, _directory(pid)), **said}
+    known = is_kubelet(command) or bool(said.keys() & {"config", "config_dir"})
+    return Kubelet(unit, pid, _started(pid, service), **found, known=known)
+
+
+def read_settings(config: str, config_dir: str) -> Settings:
+    """Read the main file and the drop-ins as a kubelet does.
+
+    Raises:
+        MissingLibrary: PyYAML is not there.
+    """
+    if IMPORT_ERROR:
+        raise MissingLibrary(
+            "The Python library yaml is needed to read the kubelet's configuration, and "
+            f"{sys.executable or 'this Python'} does not have it. Install the package python3-yaml (Debian, Ubuntu: "
+            "apt install python3-yaml; RHEL and its kin: dnf install python3-pyyaml), or set "
+            "ansible_python_interpreter to the distribution's own Python.",
+            IMPORT_ERROR,
+        )
+    values: dict[str, Any] = {}
+    set_by: dict[str, str] = {}
+    troubles: list[tuple[str, str]] = []
+    drop_ins = list(_drop_ins(config_dir, troubles))
+    for path in ([config] if config else []) + drop_ins:
+        for key, value in _content(path, troubles).items():
+            if key in KEYS:
+                values[key], set_by[key] = value, path
+                if value is None and path == config and key != BY_PRIORITY:
+                    troubles.append((path, f"sets {key} to null"))
+    changed, changed_file = _changed(config, config_dir, drop_ins)
+    there = {key: value for key, value in values.items() if value is not None}
+    return Settings(there, {key: set_by[key] for key in there}, tuple(drop_ins), tuple(troubles), changed, changed_file)
+
+
+def _drop_ins(config_dir: str, troubles: list[tuple[str, str]]) -> Iterator[str]:
+    if not config_dir:
+        return
+    if os.path.islink(config_dir):
+        troubles.append((config_dir, "is a link, which the kubelet does not follow: it reads no drop-in at all"))
+    elif os.path.isdir(config_dir):
+        yield from _walk(config_dir)
+    else:
+        troubles.append((config_dir, "is no directory"))
+
+
+def _walk(folder: str) -> Iterator[str]:
+    for name in sorted(os.listdir(folder), key=os.fsencode):
+        path = os.path.join(folder, name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            yield from _walk(path)
+        elif name.endswith(".conf"):
+            yield path
+
+
+def _content(path: str, troubles: list[tuple[str, str]]) -> dict[str, Any]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = next(iter(yaml.safe_load_all(file)), None)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        troubles.append((path, f"can't be read: {error}"))
+        return {}
+    if not isinstance(found, dict) or (found.get("apiVersion"), found.get("kind")) != _KIND:
+        troubles.append((path, f"is not of apiVersion {_KIND[0]} and kind {_KIND[1]}"))
+        return {}
+    return found
+
+
+def _changed(config: str, config_dir: str, drop_ins: Sequence[str]) -> tuple[float, str]:
+    """The last change. That of a directory tells of files that are gone."""
+    folders = {os.path.dirname(path) for path in drop_ins} | ({config_dir} if config_dir else set())
+    found = [(0.0, "")]
+    for path in [config, *sorted(folders), *drop_ins]:
+        if path and os.path.exists(path):
+            state = os.stat(path)
+            # A file that was moved here keeps the time at which it was written.
+            found.append((max(state.st_mtime, state.st_ctime), path))
+    return max(found)
+
+
+def _kubelet_below(pid: int) -> int:
+    """The kubelet that a unit's main process, which is none, has started; 0 where there is none."""
+    if not pid or is_kubelet(_command_line(pid)):
+        return 0
+    children = [int(child) for path in (_PROC / str(pid)).glob("task/*/children") for child in _words(path)]
+    return next((child for child in children if is_kubelet(_command_line(child))), 0)
+
+
+def _started(pid: int, service: Service) -> float | None:
+    """By the clock as it is now: the one at its start may have been set since."""
+    if not pid:
+        return None
+    if pid == service.pid:
+        return time.time() - (time.monotonic() - service.started)
+    ticks = _words(_PROC / str(pid) / "stat")
+    if not ticks:
+        return None
+    since_boot = int(ticks[_START_TIME]) / os.sysconf("SC_CLK_TCK")
+    return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - since_boot)
+
+
+def _words(path: Path) -> list[str]:
+    """Those of a file of a process, which may be gone; its name, in which there may be spaces, is none of them."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _command_line(pid: int) -> list[str]:
+    try:
+        text = (_PROC / str(pid) / "cmdline").read_text(encoding="utf-8", errors="surrogateescape") if pid else ""
+    except OSError:
+        return []
+    return text.split("\0")[:-1]
+
+
+def _directory(pid: int) -> str:
+    try:
+        return os.readlink(_PROC / str(pid) / "cwd") if pid else "/"
+    except OSError:
+        return "/"

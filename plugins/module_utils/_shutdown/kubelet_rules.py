@@ -1,0 +1,93 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about a kubelet: what its command line says about its files."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_ROOT_DIR = "/var/lib/kubelet"
+_FLAGS = {"--config": "config", "--config-dir": "config_dir", "--root-dir": "root_dir"}
+_VARIABLE, _BRACED = re.compile(r"\$[A-Za-z_]\w*"), re.compile(r"\$\{([A-Za-z_]\w*)\}")
+
+
+@dataclass(frozen=True)
+class Kubelet:
+    """A kubelet and where its files are.
+
+    Attributes:
+        unit: Its unit.
+        pid: Its process; 0 where it does not run.
+        started: When, by the node's clock as it is now; ``None`` where it does not run.
+        config: Its main file; empty where it has none.
+        config_dir: Its directory of drop-ins; empty where it has none.
+        root_dir: Its directory of state.
+        known: Its command line was found. Another program's, which has the kubelet within, says nothing of its files.
+    """
+
+    unit: str
+    pid: int = 0
+    started: float | None = None
+    config: str = ""
+    config_dir: str = ""
+    root_dir: str = _ROOT_DIR
+    known: bool = True
+
+    @property
+    def active(self) -> bool:
+        return self.pid > 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the files say.
+
+    Attributes:
+        values: The settings of a shutdown that are in force, as they stand there.
+        set_by: For each of them the file that sets it.
+        drop_ins: The drop-ins, in the order in which they are merged.
+        troubles: File and reason, for each that the kubelet can't use.
+        changed: When one of the files or directories was changed last; 0 where there is none.
+        changed_file: Which.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    set_by: Mapping[str, str] = field(default_factory=dict)
+    drop_ins: tuple[str, ...] = ()
+    troubles: tuple[tuple[str, str], ...] = ()
+    changed: float = 0.0
+    changed_file: str = ""
+
+
+def is_kubelet(command: Sequence[str]) -> bool:
+    """Whether a command line is that of a kubelet, under whatever path or wrapper."""
+    return any("kubelet" in posixpath.basename(word) for word in command[:2])
+
+
+def places(command: Sequence[str], directory: str = "/") -> dict[str, str]:
+    """The paths that a command line names: ``--config X`` or ``--config=X``, the last one counts."""
+    found = {}
+    # The flags of another program may have the same names.
+    for index, word in enumerate(command if is_kubelet(command) else ()):
+        flag, equals, value = word.partition("=")
+        if flag in _FLAGS:
+            path = value if equals else next(iter(command[index + 1 : index + 2]), "")
+            # A slash at the end makes a link to a directory one.
+            found[_FLAGS[flag]] = posixpath.join(directory, path) if path else ""
+    return found
+
+
+def expand(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The words of an ExecStart with their variables: ``$X`` alone becomes several words, ``${X}`` stays in its own."""
+    words: list[str] = []
+    for word in command:
+        if _VARIABLE.fullmatch(word):
+            words += environment.get(word[1:], "").split()
+        else:
+            words.append(_BRACED.sub(lambda found: environment.get(found[1], ""), word))
+    return words

@@ -1,0 +1,250 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a node's next shutdown will be graceful, and if not, why: plain data in, problems out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from math import inf
+from typing import Any
+
+from .._api.times import from_text
+from .._logind.inhibitor_rules import Inhibitor, Logind, moment
+from . import grace_rules as grace
+from .kubelet_rules import Kubelet, Settings
+from .logind_rules import DEFAULT, LogindFiles
+
+NEEDS_MORE, NOT_RELOADED = "kubelet_needs_more", "logind_not_reloaded"
+LOCK_MISSING, NOT_RUNNING, UNKNOWN = "delay_lock_missing", "kubelet_not_running", "kubelet_unknown"
+RESTART_NEEDED, REFUSED, UNREADABLE = "restart_needed", "configuration_refused", "configuration_unreadable"
+UNFINISHED, UNTOLD = "last_shutdown_unfinished", "last_shutdown_unreadable"
+# They tell of the past or of later; the next shutdown is graceful all the same.
+_HARMLESS = (NOT_RELOADED, UNFINISHED, UNTOLD)
+# Go writes more digits than Python reads.
+_FRACTION = re.compile(r"(\.\d{1,6})\d*")
+# logind counts in microseconds.
+_SAME = 0.000001
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong: a code for machines, a message for people, and the file that it stands in, if any."""
+
+    problem: str
+    message: str
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class LastShutdown:
+    """The last shutdown that the kubelet noticed.
+
+    Attributes:
+        started: When it noticed.
+        ended: When it had ended the pods; ``None`` where it never got so far.
+        this_boot: The node has not booted since: it was cancelled, or is in progress.
+    """
+
+    started: datetime
+    ended: datetime | None
+    this_boot: bool
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "started": moment(self.started.timestamp()),
+            "ended": moment(self.ended.timestamp()) if self.ended else None,
+            "finished": self.ended is not None,
+            "this_boot": self.this_boot,
+        }
+
+
+@dataclass(frozen=True)
+class Picture:
+    """All that is known of a node.
+
+    Attributes:
+        kubelet: The kubelet.
+        settings: What its files say.
+        effective: Seconds that logind gives to delay locks now.
+        files: What logind's files say.
+        logind: Its locks.
+        last: The last shutdown; ``None`` where none is recorded.
+    """
+
+    kubelet: Kubelet
+    settings: Settings
+    effective: float
+    files: LogindFiles
+    logind: Logind
+    last: LastShutdown | None = None
+
+    @property
+    def configured(self) -> grace.Configured:
+        return grace.configured(self.settings.values)
+
+    @property
+    def groups(self) -> grace.Groups:
+        return self.configured.groups
+
+    @property
+    def needed(self) -> int:
+        return grace.needed(self.groups)
+
+    @property
+    def enabled(self) -> bool:
+        return bool(self.groups)
+
+    @property
+    def restart_needed(self) -> bool:
+        return self.kubelet.started is not None and self.settings.changed > self.kubelet.started
+
+    @property
+    def delay_lock(self) -> Inhibitor | None:
+        """The lock of the kubelet that runs now; that of an earlier process would be none."""
+        return next((lock for lock in self.logind.inhibitors if self._is_its(lock)), None)
+
+    @property
+    def lock_missing(self) -> bool:
+        """In a shutdown the kubelet lets its lock go when it is done."""
+        wanted = self.enabled and self.kubelet.active and not self.logind.preparing_for_shutdown
+        return wanted and not self.delay_lock
+
+    def _is_its(self, lock: Inhibitor) -> bool:
+        delays = lock.mode == "delay" and "shutdown" in lock.what.split(":")
+        return delays and self.kubelet.active and lock.pid == self.kubelet.pid
+
+
+def read_state(text: str, booted: float) -> LastShutdown | None:
+    """Read the kubelet's ``graceful_node_shutdown_state``; ``None`` where it tells of no shutdown.
+
+    Args:
+        text: The file.
+        booted: When the node booted, by its clock.
+
+    Raises:
+        ValueError: It is no such file.
+    """
+    data = json.loads(text)
+    if not isinstance(data, dict):
+        raise ValueError("it is no JSON object")  # noqa: TRY004 - one error for all that is wrong with the text
+    started, ended = (_time(data.get(key)) for key in ("startTime", "endTime"))
+    return LastShutdown(started, ended, started.timestamp() >= booted) if started else None
+
+
+def _time(value: Any) -> datetime | None:
+    """Go's zero time stands for none."""
+    found = from_text(_FRACTION.sub(r"\1", value)) if isinstance(value, str) else None
+    return found if found and found.year > 1 else None
+
+
+def in_effect(picture: Picture, problems: Iterable[Problem]) -> bool:
+    """Whether a shutdown that begins now gives the pods their time."""
+    return picture.enabled and all(item.problem in _HARMLESS for item in problems)
+
+
+def problems(picture: Picture) -> list[Problem]:
+    """All that is wrong."""
+    return [*_of_files(picture), *_of_kubelet(picture), *_of_logind(picture), *_of_last(picture)]
+
+
+def _of_files(picture: Picture) -> Iterator[Problem]:
+    for file, reason in picture.settings.troubles:
+        yield Problem(
+            UNREADABLE,
+            f"{file} {reason}. A kubelet that starts with it fails or does without it; mend or remove the file.",
+            file,
+        )
+    for reason in picture.configured.refusals:
+        named = max((key for key in picture.settings.set_by if key in reason), key=len, default="")
+        yield Problem(
+            REFUSED,
+            f"The kubelet does not start with its configuration: {reason} "
+            f"({', '.join(sorted(set(picture.settings.set_by.values())))}). Correct it before the next restart.",
+            picture.settings.set_by.get(named),
+        )
+
+
+def _of_kubelet(picture: Picture) -> Iterator[Problem]:
+    kubelet = picture.kubelet
+    if not kubelet.active:
+        yield Problem(
+            NOT_RUNNING,
+            f"{kubelet.unit} does not run, so nothing ends the pods of a shutdown in order. Start it (systemctl status "
+            f"{kubelet.unit} says why it does not run), or name its unit with kubelet_unit.",
+        )
+    elif not kubelet.known:
+        yield Problem(
+            UNKNOWN,
+            f"The process of {kubelet.unit} ({kubelet.pid}) is no kubelet and has started none, so where the kubelet's "
+            "files are can't be told. Name its unit with kubelet_unit, or its files with kubelet_config and "
+            "kubelet_config_dir.",
+        )
+    if picture.restart_needed:
+        yield Problem(
+            RESTART_NEEDED,
+            f"{picture.settings.changed_file} was changed at {moment(picture.settings.changed)}, after {kubelet.unit} "
+            f"started at {moment(kubelet.started or 0)}, which knows nothing of it. Restart {kubelet.unit}.",
+            picture.settings.changed_file,
+        )
+    if picture.lock_missing:
+        yield Problem(
+            LOCK_MISSING,
+            f"{kubelet.unit} (process {kubelet.pid}) holds no delay lock on shutdown, so it will not be waited for and "
+            "pods are killed without their time. It gives up when logind's InhibitDelayMaxSec stays too short or D-Bus "
+            f"can't be reached: look for 'shutdown manager' in journalctl -u {kubelet.unit}, mend that and restart it.",
+        )
+
+
+def _of_logind(picture: Picture) -> Iterator[Problem]:
+    files, effective = picture.files, picture.effective
+    reloaded = abs(files.seconds - effective) < _SAME or files.seconds == effective
+    if picture.needed - effective > _SAME:
+        cause = (
+            _winner(files)
+            if reloaded
+            else f"its files say {_seconds(files.seconds)}, but it has not read them since they were changed"
+        )
+        way_out = (
+            "Take the setting out there, or have the role graceful_shutdown write a drop-in that is read after it"
+            if reloaded
+            else "Reload it: systemctl kill -s HUP systemd-logind"
+        )
+        yield Problem(
+            NEEDS_MORE,
+            f"The kubelet needs {picture.needed} s for a shutdown, and logind delays one for {_seconds(effective)} at "
+            f"most: {cause}. What is not ended by then is killed. {way_out}.",
+            files.winner.file if files.winner else None,
+        )
+    if not reloaded:
+        yield Problem(
+            NOT_RELOADED,
+            f"logind delays a shutdown for {_seconds(effective)} at most, but {_winner(files)}: it has not read its "
+            "files since they were changed. Reload it: systemctl kill -s HUP systemd-logind.",
+            files.winner.file if files.winner else None,
+        )
+
+
+def _winner(files: LogindFiles) -> str:
+    if not files.winner:
+        return f"no file sets InhibitDelayMaxSec, so it is {_seconds(DEFAULT)}"
+    return f"{files.winner.file} sets InhibitDelayMaxSec to {_seconds(files.seconds)} and is read last"
+
+
+def _seconds(value: float) -> str:
+    return "any time" if value == inf else f"{value:g} s"
+
+
+def _of_last(picture: Picture) -> Iterator[Problem]:
+    last = picture.last
+    if last and not last.ended and not (last.this_boot and picture.logind.preparing_for_shutdown):
+        yield Problem(
+            UNFINISHED,
+            f"The shutdown that {picture.kubelet.unit} noticed at {moment(last.started.timestamp())} did not finish: "
+            "the power went, or the time was over, before all pods were ended. Compare the pods' grace periods with "
+            "the kubelet's (graceful_shutdown_fit), and look at the end of the boot before: journalctl -b -1.",
+        )

@@ -1,0 +1,94 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Files that are replaced as a whole or not at all. Runs on the node."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+
+from .._api.errors import HoldfastError, Refused
+
+
+def read(path: str) -> str | None:
+    """The text of a file, every byte of it; None where there is none.
+
+    Raises:
+        Refused: It is not text in UTF-8.
+    """
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise Refused(f"{path} is not text in UTF-8: {error}. Bring it into that form.", path=path) from error
+    except OSError as error:
+        raise HoldfastError(f"{path} can't be read: {error.strerror}.", path=path) from error
+
+
+def write(path: str, text: str, mode: int = 0o644) -> None:
+    """Put a text in the place of another; who reads it meanwhile sees the old one or the new one.
+
+    Owner, mode and labels stay as they were, and a link goes on to point where it did.
+
+    Args:
+        path: The file.
+        text: What it is to say.
+        mode: Mode of a file that was not there.
+    """
+    target = os.path.realpath(path)
+    folder = os.path.dirname(target)
+    try:
+        os.makedirs(folder, mode=0o755, exist_ok=True)
+        # Neither the kubelet nor logind takes a file of this name for one of theirs.
+        descriptor, draft = tempfile.mkstemp(prefix=".holdfast-", dir=folder)
+    except OSError as error:
+        raise _failed(path, error) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            _look_like(target, descriptor, mode)
+            os.fsync(descriptor)
+        os.replace(draft, target)
+    except OSError as error:
+        raise _failed(path, error) from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)
+
+
+def remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise _failed(path, error) from error
+
+
+def remove_folder(path: str) -> None:
+    """Where it is empty."""
+    with suppress(OSError):
+        os.rmdir(path)
+
+
+def _look_like(path: str, descriptor: int, mode: int) -> None:
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        os.fchmod(descriptor, mode)
+        return
+    os.fchown(descriptor, old.st_uid, old.st_gid)
+    os.fchmod(descriptor, old.st_mode & 0o7777)
+    # Labels of SELinux, and access lists.
+    with suppress(OSError):
+        for name in os.listxattr(path):
+            os.setxattr(descriptor, name, os.getxattr(path, name))
+
+
+def _failed(path: str, error: OSError) -> HoldfastError:
+    return HoldfastError(f"{path} can't be written: {error.strerror}. Look at its file system.", path=path)

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keeps a run's sign of life up while its ansible-playbook process lives, whatever tasks it is busy with.
+
+Our own tasks renew the run's Lease while they work, but a user's task may take longer than a run may be silent. This
+process follows the controller's: it ends with it, and it is silent while that is stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _parent_death
+
+_NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._lease_renewer"
+
+
+def start(options: dict[str, Any], run: str) -> None:
+    """Start the renewer for the process that this worker belongs to.
+
+    Args:
+        options: The common options; they go through a pipe, because arguments of a process can be seen by others.
+        run: Id of the run.
+    """
+    order = {"options": options, "run": run, "pid": _parent_death.controller()}
+    search = [*_search_path(), *(path for path in sys.path if path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", _NAME],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
+    )
+    if process.stdin:
+        process.stdin.write(json.dumps(order, default=str).encode())
+        process.stdin.close()
+
+
+def _search_path() -> list[str]:
+    """Where Python finds this collection: the folder that has ``ansible_collections``."""
+    here = Path(os.path.abspath(__file__)).parents
+    found = next((parent.parent for parent in here if parent.name == "ansible_collections"), None)
+    return [str(found)] if found else []
+
+
+def main() -> None:
+    order = json.loads(sys.stdin.buffer.read())
+    cluster = Cluster(order["options"])
+    process = Process(order["pid"])
+    pause = runs.RENEW_EVERY
+    while not process.ended_within(pause):
+        if _stopped(order["pid"]):
+            continue
+        try:
+            runs.touch(cluster, order["run"], patient=False)
+            pause = runs.RENEW_EVERY
+        except NotFound:
+            return
+        except HoldfastError:
+            # The API server is away; what others think of us meanwhile is theirs to judge.
+            pause = runs.RENEW_AGAIN
+
+
+class Process:
+    """One process and no other: its id may be given to the next when it has ended."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._gone = False
+        self._descriptor: int | None = None
+        if hasattr(os, "pidfd_open"):
+            try:
+                # Kept open, for it stays that of this process.
+                self._descriptor = os.pidfd_open(pid)
+            except ProcessLookupError:
+                self._gone = True
+
+    def ended_within(self, seconds: float) -> bool:
+        """Wait for its end, at most so long; whether it came."""
+        if self._gone:
+            return True
+        if self._descriptor is not None:
+            return bool(select.select([self._descriptor], [], [], seconds)[0])
+        time.sleep(seconds)
+        try:
+            os.kill(self._pid, 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+
+def _stopped(pid: int) -> bool:
+    """Whether a process is stopped (SIGSTOP, a paused container)."""
+    with contextlib.suppress(OSError):
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        return state[0] in ("T", "t")
+    return False
+
+
+if __name__ == "__main__":
+    main()

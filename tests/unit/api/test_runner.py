@@ -1,0 +1,39 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From an operation's errors to results."""
+
+from __future__ import annotations
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import REPORT_TO, run_operation
+
+
+def run(operation, **params):
+    return run_operation(operation, params, check_mode=False, warn=lambda message: None)
+
+
+def test_an_unexpected_error_names_operation_object_and_where_to_report_it():
+    def cordon(context, params):
+        return {"node": {}["metadata"]}
+
+    result = run(cordon, name="worker-1", kubeconfig="secret", run=None)
+
+    assert (result["failed"], result["changed"], result["error"]) == (True, False, "unexpected")
+    assert result["msg"].startswith("Unexpected error in cordon of name worker-1: KeyError: 'metadata'.")
+    assert REPORT_TO in result["msg"]
+    assert "secret" not in result["msg"]
+    assert 'return {"node"' in result["exception"]
+
+
+def test_an_error_of_ours_stays_as_it_is():
+    def drain(context, params):
+        raise Refused("Node worker-1 is Ready. Wait.", node="worker-1")
+
+    assert run(drain) == {
+        "changed": False,
+        "failed": True,
+        "msg": "Node worker-1 is Ready. Wait.",
+        "error": "refused",
+        "node": "worker-1",
+    }

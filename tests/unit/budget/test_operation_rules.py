@@ -1,0 +1,130 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which operation a run enters, what passes to it, and what is left when it ends."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import (
+    StartRequest,
+    begin,
+    end,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+NODES = frozenset({"alfa", "bravo"})
+
+
+def run(name, silent=0.0):
+    return Run(name, name, to_text(NOW - timedelta(seconds=silent)))
+
+
+def runs(*known):
+    return {item.id: item for item in known}
+
+
+def ledger(*slots, **entry):
+    operation = {"id": "old", "failures": {}, "runs": ["one"], "seen": NOW.isoformat(), "unfinished": False, **entry}
+    return Ledger(Policy(), {slot.node: slot for slot in slots}, (operation,))
+
+
+def slot(node, owner="one", **more):
+    return Slot(node, "old", owner, to_text(NOW), **more)
+
+
+def request(**more):
+    return StartRequest(run="two", new_id="new", nodes=NODES, **more)
+
+
+class TestBegin:
+    def test_a_first_run_begins_a_new_operation(self):
+        made = begin(Ledger(), request(), runs(run("two")), NOW)
+
+        assert (made.operation, made.adopted, made.takes_over) == ("new", False, ())
+        assert made.ledger.operations[-1]["runs"] == ["two"]
+
+    def test_one_that_is_under_way_is_joined(self):
+        made = begin(ledger(slot("alfa")), request(), runs(run("one"), run("two")), NOW)
+
+        assert (made.operation, made.adopted, made.takes_over) == ("old", True, ())
+        assert made.ledger.operations[-1]["runs"] == ["one", "two"]
+
+    def test_slots_of_a_dead_run_pass_for_the_nodes_of_this_one(self):
+        left = ledger(slot("alfa"), slot("charlie"), slot("bravo", state=FAILED))
+        made = begin(left, request(), runs(run("one", DEAD_AFTER + 1), run("two")), NOW)
+
+        assert made.takes_over == ("alfa",)
+        assert {name: item.run for name, item in made.ledger.slots.items()} == {
+            "alfa": "two",
+            "bravo": "one",
+            "charlie": "one",
+        }
+        assert made.ledger.operations[-1]["runs"] == ["two"]
+
+    def test_a_finished_one_is_not_joined(self):
+        assert begin(ledger(runs=[]), request(), runs(run("two")), NOW).operation == "new"
+
+    def test_one_that_ended_with_nodes_left_over_is_gone_on_with(self):
+        left = ledger(runs=[], unfinished=True, failures={"alfa": "drain", "charlie": "drain"})
+        made = begin(left, request(), runs(run("two")), NOW)
+
+        assert (made.operation, made.adopted) == ("old", True)
+        assert made.ledger.operations[-1]["failures"] == {"charlie": "drain"}
+
+    def test_failures_without_a_name_count_on_with_those_that_do(self):
+        elsewhere = ledger(runs=[], unfinished=True, failures={"alfa": "boot", "charlie": "boot"}, left_out=3)
+        again = ledger(runs=[], unfinished=True, failures={"alfa": "boot"}, left_out=3)
+
+        assert begin(elsewhere, request(), runs(run("two")), NOW).ledger.failed("old") == 4
+        assert begin(again, request(), runs(run("two")), NOW).ledger.failed("old") == 0
+
+    def test_a_failure_counts_on_while_its_slot_stands(self):
+        left = ledger(slot("alfa", state=FAILED), runs=[], unfinished=True, failures={"alfa": "boot"})
+
+        assert begin(left, request(), runs(run("two")), NOW).ledger.operations[-1]["failures"] == {"alfa": "boot"}
+
+    def test_one_that_rested_for_too_long_is_left(self):
+        left = ledger(seen=(NOW - timedelta(hours=27)).isoformat())
+
+        assert begin(left, request(), runs(run("one", 27 * 3600), run("two")), NOW).operation == "new"
+        assert begin(left, request(adopt_within=28 * 3600), runs(run("one", 27 * 3600)), NOW).operation == "old"
+
+    def test_one_of_the_night_before_is_resumed(self):
+        left = ledger(runs=[], unfinished=True, seen=(NOW - timedelta(hours=25)).isoformat())
+
+        assert begin(left, request(), runs(run("two")), NOW).operation == "old"
+
+    def test_restart_begins_afresh_and_takes_what_dead_runs_left(self):
+        dead = begin(ledger(slot("alfa")), request(restart=True), runs(run("one", 100), run("two")), NOW)
+
+        assert (dead.operation, dead.adopted, dead.takes_over) == ("new", False, ("alfa",))
+        assert dead.ledger.slots["alfa"].operation == "new"
+
+        live = begin(ledger(slot("alfa")), request(restart=True), runs(run("one"), run("two")), NOW)
+        assert (live.operation, live.takes_over) == ("new", ())
+
+    def test_the_named_one_is_entered(self):
+        assert begin(ledger(), request(operation="kernel"), runs(run("two")), NOW).operation == "kernel"
+
+
+class TestEnd:
+    def test_a_complete_run_finishes_it_and_takes_dead_runs_along(self):
+        after = end(ledger(runs=["one", "two"]), "old", "two", {"two"}, complete=True, now=NOW)
+
+        assert (after.operations[-1]["runs"], after.operations[-1]["unfinished"]) == ([], False)
+
+    def test_another_live_run_keeps_it_open(self):
+        after = end(ledger(runs=["one", "two"]), "old", "two", {"one", "two"}, complete=True, now=NOW)
+
+        assert after.operations[-1]["runs"] == ["one"]
+
+    def test_nodes_left_over_are_remembered(self):
+        after = end(ledger(runs=["two"]), "old", "two", {"two"}, complete=False, now=NOW)
+
+        assert after.operations[-1]["unfinished"] is True

@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Signs of life: what a Lease tells of a run, and what keeps it up."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import cluster as api_cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Outdated
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
+
+MADE = "2026-05-04T03:02:01Z"
+RENEWED = "2026-05-04T04:02:01.000000Z"
+NOW = datetime(2026, 5, 4, 4, 2, 31, tzinfo=timezone.utc)
+PATIENCE = 30
+
+
+def lease(**spec):
+    return {"metadata": {"name": "run.4711", "creationTimestamp": MADE}, "spec": {"holderIdentity": "me", **spec}}
+
+
+def test_a_run_is_as_old_as_its_last_sign_of_life():
+    found = run_rules.read(lease(renewTime=RENEWED, acquireTime=RENEWED))
+
+    assert (found.age(NOW), found.alive(NOW), found.began) == (30, True, RENEWED)
+
+
+@pytest.mark.parametrize("absurd", ["0000-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z", "soon", ""])
+def test_an_absurd_sign_of_life_is_that_of_the_beginning(absurd):
+    found = run_rules.read(lease(renewTime=absurd, acquireTime=absurd))
+
+    assert (found.renewed, found.began) == (MADE, MADE)
+    assert not found.alive(NOW)
+
+
+@pytest.mark.parametrize(("ahead", "alive"), [(60, True), (100, False), (10**9, False)])
+def test_a_sign_of_life_of_the_future_is_not_believed(ahead, alive):
+    found = run_rules.read(lease(renewTime=to_text(NOW + timedelta(seconds=ahead))))
+
+    assert found.alive(NOW) is alive
+
+
+class Away:
+    """An API server that was away when the first sign of life was sent."""
+
+    def __init__(self):
+        self.seconds, self.sent = 0, []
+
+    def now(self):
+        self.seconds += 20
+        return NOW + timedelta(seconds=self.seconds)
+
+    def merge(self, _path, body, *, patient=True, once=False):
+        assert once
+        self.sent.append(body["spec"]["renewTime"])
+        if len(self.sent) == 1:
+            raise Outdated("away", patience=0)
+        return body
+
+
+def test_each_try_has_the_time_of_then():
+    cluster = Away()
+    runs.touch(cluster, "4711")
+
+    assert cluster.sent == [to_text(NOW + timedelta(seconds=seconds)) for seconds in (20, 40)]
+
+
+class Gone:
+    """An API server from which the Lease was taken away while a sign of life was on its way."""
+
+    dry_run = False
+
+    def __init__(self):
+        self.touched, self.made = threading.Semaphore(0), []
+
+    def now(self):
+        return NOW
+
+    def merge(self, _path, _body, *, patient=True, once=False):
+        self.touched.release()
+        if self.made:
+            raise NotFound("gone")
+        raise NotFound("not there yet")
+
+    def find(self, _path):
+        return {}
+
+    def create(self, path, _body):
+        self.made.append(path)
+        return {}
+
+
+def test_a_sign_of_life_after_the_end_makes_no_lease_again(monkeypatch):
+    monkeypatch.setattr(runs, "RENEW_EVERY", 0.001)
+    cluster = Gone()
+    with runs.heartbeat(cluster, "4711"):
+        # The first is that of the beginning, which makes the Lease.
+        for _time in range(3):
+            assert cluster.touched.acquire(timeout=PATIENCE)
+
+    assert len(cluster.made) == 1
+
+
+def test_two_signs_of_life_that_hang_leave_time_for_a_third():
+    hangs = sum(api_cluster._SHORT_TIMEOUT)
+
+    assert 2 * (runs.RENEW_EVERY + hangs) + runs.RENEW_EVERY < run_rules.DEAD_AFTER

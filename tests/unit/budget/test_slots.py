@@ -1,0 +1,252 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The wait for a slot, by a clock that tests set: for how long what fills the budget must have stood."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import watch
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, Refused, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Listed
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots, standing_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.standing_rules import Standing, pause
+from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_slot
+
+START = datetime(2026, 11, 21, tzinfo=timezone.utc)
+NAMES = ["alfa", "bravo", "charlie", "delta"]
+
+
+class Api:
+    """Nodes and one ledger. Time passes while the code waits for news; what happens then was told before."""
+
+    dry_run = False
+
+    def __init__(self, ledger=Ledger()):  # noqa: B008
+        self.seconds = 0.0
+        self.not_ready = set()
+        self.plan = []
+        self.config_map = {"metadata": {"resourceVersion": "1"}, "data": ledger.to_data()}
+        self.looks = 0
+
+    def now(self):
+        return START + timedelta(seconds=self.seconds)
+
+    def at(self, seconds, happens):
+        self.plan.append((seconds, happens))
+        self.plan.sort(key=lambda item: item[0])
+
+    def wait(self, seconds):
+        end = self.seconds + seconds
+        while self.plan and self.plan[0][0] <= end:
+            self.seconds, happens = self.plan.pop(0)
+            happens()
+        self.seconds = end
+
+    def find(self, path):
+        return self.config_map if "configmaps" in path else {"metadata": {"name": path.rpartition("/")[2]}}
+
+    def get(self, path):
+        return self.find(path)
+
+    def items(self, path, **_selectors):
+        if path != "/api/v1/nodes":
+            return []
+        self.looks += 1
+        return [
+            {
+                "metadata": {"name": name},
+                "status": {"conditions": [{"type": "Ready", "status": str(name not in self.not_ready)}]},
+            }
+            for name in NAMES
+        ]
+
+    def replace(self, _path, body):
+        version = body["metadata"]["resourceVersion"]
+        if version != self.config_map["metadata"]["resourceVersion"]:
+            raise ApiFailure("conflict", status=409)
+        self.config_map = {**body, "metadata": {"resourceVersion": str(int(version) + 1)}}
+        return self.config_map
+
+    def ledger(self, ledger):
+        self.config_map = {"metadata": {"resourceVersion": "99"}, "data": ledger.to_data()}
+
+
+@pytest.fixture
+def ask(monkeypatch):
+    """Asks for a slot for delta; what came of it, and after how many seconds."""
+
+    def act(api, **options):
+        class Waits:
+            """A watch that tells what is so, and ends when its time is over."""
+
+            def __init__(self, _cluster, _path, deadline, **_selectors):
+                self.deadline = deadline
+
+            def __iter__(self):
+                yield Listed([api.config_map])
+                api.wait(self.deadline.left)
+
+        monkeypatch.setattr(watch.time, "monotonic", lambda: api.seconds)
+        monkeypatch.setattr(slots, "Deadline", lambda seconds: Deadline(seconds, api.seconds))
+        monkeypatch.setattr(slots, "Follower", Waits)
+        spec = {
+            name: option.get("default") for name, option in reboot_slot.SPEC["argument_spec"].items() if name != "state"
+        }
+        params = {**spec, "name": "delta", "operation": "kernel", "state": "present", **options}
+        context = Context(params)
+        context.__dict__["cluster"] = api
+        return slots.reboot_slot(context, params)
+
+    return act
+
+
+def test_nodes_that_look_down_for_a_moment_stop_nobody(ask):
+    api = Api()
+    api.not_ready = set(NAMES[:3])
+    api.at(40, api.not_ready.clear)
+
+    result = ask(api)
+
+    assert result["slot"]["node"] == "delta"
+    assert 40 <= result["waited"] < 60
+    assert api.looks < 15
+
+
+def test_what_stands_is_refused_when_the_grace_is_over(ask):
+    api = Api()
+    api.not_ready = {"alfa"}
+
+    with pytest.raises(Refused, match="alfa is not Ready") as refused:
+        ask(api)
+
+    assert 300 <= refused.value.fields["waited"] < 302
+    assert api.looks < 40, "each look reads all Nodes"
+
+
+def test_what_changes_begins_another_grace(ask):
+    api = Api()
+    api.not_ready = {"alfa"}
+    api.at(200, lambda: api.not_ready.add("bravo"))
+
+    with pytest.raises(Refused, match="bravo is not Ready") as refused:
+        ask(api)
+
+    assert refused.value.fields["waited"] >= 500
+
+
+def test_without_a_grace_it_is_refused_at_once(ask):
+    api = Api()
+    api.not_ready = {"alfa"}
+
+    with pytest.raises(Refused) as refused:
+        ask(api, unhealthy_grace=0)
+
+    assert refused.value.fields["waited"] == 0
+
+
+@pytest.mark.parametrize(
+    ("ledger", "options"),
+    [
+        (Ledger(operations=({"id": "kernel", "failures": {"alfa": "no boot"}},)), {}),
+        (Ledger(), {"max_unavailable": "0"}),
+        (Ledger(Policy(max_unavailable="2"), {"alfa": Slot("alfa", "kernel", "", "")}), {}),
+    ],
+    ids=["max_failed", "paused", "another policy"],
+)
+def test_what_no_time_changes_is_refused_at_once(ask, ledger, options):
+    with pytest.raises(Refused) as refused:
+        ask(Api(ledger), **options)
+
+    assert refused.value.fields["waited"] == 0
+
+
+def test_a_time_out_names_what_was_waited_for(ask):
+    api = Api()
+    api.not_ready = {"alfa"}
+
+    with pytest.raises(TimedOut, match="alfa is not Ready") as timed_out:
+        ask(api, wait_timeout=100)
+
+    assert timed_out.value.fields["idle"] == timed_out.value.fields["waited"] == 100
+
+
+def test_a_negative_grace_is_refused(ask):
+    with pytest.raises(Exception, match="unhealthy_grace must be 0 or more"):
+        ask(Api(), unhealthy_grace=-1)
+
+
+class TestStanding:
+    def test_it_stands_as_long_as_it_is_the_same(self):
+        standing = Standing()
+
+        assert [standing.seconds(what, now) for what, now in (("a", 5), ("a", 35), ("b", 65), ("b", 70))] == [
+            0,
+            30,
+            0,
+            5,
+        ]
+
+    def test_what_nobody_looked_at_for_long_does_not_count(self):
+        standing = Standing()
+        standing.seconds("a", 5)
+
+        assert standing.seconds("a", 5 + standing_rules._BLIND + 1) == 0
+
+    def test_looks_are_many_at_first_and_end_with_the_grace(self):
+        assert pause(0, 300) < 5
+        assert pause(200, 300) == 30
+        assert 0 < pause(299, 300) < 2
+        assert pause(400, 300) > 0
+
+
+def test_a_slot_says_that_its_node_is_claimed():
+    mine = Slot("alfa", "kernel", "4711", "")
+    api = Api(Ledger(Policy(), {"alfa": mine}))
+    slots.claim(api, "default", "alfa", run="4711", operation="kernel")
+    slots.claim(api, "default", "alfa", run="4711", operation="kernel")
+
+    assert store.ledger_of(api.config_map).slots["alfa"].claimed
+    assert api.config_map["metadata"]["resourceVersion"] == "2"
+
+
+def test_what_stood_at_the_first_look_is_no_change(ask):
+    api = Api(Ledger(Policy(max_unavailable="2"), {"alfa": Slot("alfa", "other", "", "")}))
+    items = api.items
+
+    def slow(path, **selectors):
+        api.seconds += 5
+        return items(path, **selectors)
+
+    api.items = slow
+    found = ask(api, max_unavailable="2")
+
+    assert found["idle"] == found["waited"] > 0
+
+
+@pytest.mark.parametrize("run", ["", "another"])
+def test_a_slot_from_a_lost_answer_is_looked_at_in_two_groups(ask, run):
+    """A slot that another run left was looked at when it was given."""
+    api = Api(Ledger(Policy(), {"delta": Slot("delta", "kernel", run, "")}))
+    items = api.items
+
+    def with_another_group(path, **selectors):
+        if "configmaps" not in path or not api.looks:
+            return items(path, **selectors)
+        theirs = Ledger(Policy(), {"delta": Slot("delta", "kernel", "", "")})
+        return [{"metadata": {"name": "group.other"}, "data": theirs.to_data()}]
+
+    api.items = with_another_group
+    if run:
+        assert ask(api)["slot"]["group"] == "default"
+        return
+    with pytest.raises(Refused, match="slot of group other"):
+        ask(api)
+    assert not store.ledger_of(api.config_map).slots

@@ -1,0 +1,129 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the doctor says of what failovers left."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import failover_rules as failovers
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Picture
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import examine
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import begin
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.host_rules import Written
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+LIVE, DEAD = "live", "dead"
+
+
+def node(name="n", *, ready, tainted=False, evidence=False, run="", phase="fence", result="", facts=None):
+    annotations = {"holdfast.dev/evidence": json.dumps({"boot_id": "b"})} if evidence else {}
+    if run:
+        begun = begin({"metadata": {"name": name}}, "op", run=run, holder="ada", reason="", fence="metal3", now=NOW)
+        record = {**begun, "phase": phase, "result": result, "facts": facts or {}}
+        annotations["holdfast.dev/failover"] = json.dumps(record)
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+    condition = {"type": "Ready", "status": "True" if ready else "Unknown", "reason": "Told", "message": "by a test"}
+    return {
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"taints": [taint] if tainted else []},
+        "status": {"conditions": [condition]},
+    }
+
+
+def host(run, *, key="k", ours=True, of="n"):
+    written = {"since": NOW.isoformat(), "powered_on": True, "node": of, "run": run, "overridden": []}
+    annotations = {f"reboot.metal3.io/{key}": "", "reboot.metal3.io/theirs": "", "reboot.metal3.io": ""}
+    if ours:
+        assert Written(**written)
+        annotations["holdfast.dev/reboot-keys"] = json.dumps({key: written})
+    return {"metadata": {"name": "h", "namespace": "m", "annotations": annotations}, "status": {"poweredOn": False}}
+
+
+def attached(name):
+    spec = {"attacher": "csi", "nodeName": name, "source": {"persistentVolumeName": f"pv-{name}"}}
+    return {"metadata": {"name": f"va-{name}"}, "spec": spec}
+
+
+def picture(*nodes, hosts=(), attachments=(), names=("n",), failovers_=None):
+    runs = {
+        name: Run(name, name, (NOW - timedelta(seconds=silent)).isoformat())
+        for name, silent in ((LIVE, 5), (DEAD, DEAD_AFTER + 1))
+    }
+    found = {item["metadata"]["name"]: item for item in nodes}
+    return Picture(found, {}, runs, NOW, names=names, hosts=hosts, attachments=attachments, failovers=failovers_ or {})
+
+
+def only(seen, kind):
+    (found,) = (item for item in examine(seen) if item.kind == kind)
+    return found
+
+
+def kinds(seen):
+    return [item.kind for item in examine(seen) if item.kind != "run"]
+
+
+def test_an_out_of_service_taint_on_a_ready_node():
+    found = only(picture(node(ready=True, tainted=True, evidence=True)), "taint")
+    assert "recover -e failover_node=n" in found.todo
+    assert "Ask whoever put it there" in only(picture(node(ready=True, tainted=True)), "taint").todo
+    assert kinds(picture(node(ready=False, tainted=True, evidence=True))) == []
+    assert kinds(picture(node(ready=True))) == []
+
+
+def test_a_key_of_ours_that_keeps_a_host_off():
+    facts = {"host": "h", "namespace": "m", "key": "k"}
+    found = only(picture(hosts=[host(DEAD)], failovers_={"n": facts}), "key")
+    assert (found.node, found.run, found.alive) == ("n", DEAD, False)
+    assert "m/h off, which is off" in found.why
+    assert "recover -e failover_node=n" in found.todo
+    assert "recover" in only(picture(node(ready=False, run=DEAD, facts=facts), hosts=[host(DEAD)]), "key").todo
+    for unknown in (
+        picture(hosts=[host(DEAD, of="")], failovers_={"n": facts}),
+        picture(hosts=[host(DEAD)]),
+        picture(hosts=[host(DEAD)], failovers_={"n": {**facts, "host": "g"}}),
+        picture(node(ready=False, run=DEAD), hosts=[host(DEAD)], failovers_={"n": facts}),
+    ):
+        todo = only(unknown, "key").todo
+        assert "recover" not in todo
+        assert "state=absent bare_metal_host=h namespace=m key=k" in todo
+    assert only(picture(hosts=[host(LIVE)]), "key").todo == ""
+    assert kinds(picture(hosts=[host(DEAD, ours=False)])) == [], "others' keys are theirs"
+
+
+def test_a_volume_that_is_attached_to_a_node_that_is_no_more():
+    found = only(picture(attachments=[attached("n"), attached("gone")]), "attachment")
+    assert found.node == "gone"
+    assert "va-gone" in found.why
+    assert kinds(picture(attachments=[attached("gone")], names=None)) == [], "not all nodes were looked at"
+
+
+def test_a_failover_that_was_left_halfway():
+    assert "goes on with it" in only(picture(node(ready=False, run=DEAD)), "failover").todo
+    assert "have moved" in only(picture(node(ready=False, run=DEAD, result="moved")), "failover").todo
+    assert only(picture(node(ready=False, run=LIVE)), "failover").todo == ""
+    for result in ("", "failed"):
+        todo = only(picture(node(ready=False, run=DEAD, phase="power_on", result=result)), "failover").todo
+        assert ("recover -e failover_node=n" in todo, "kubernetes.failover" in todo) == (True, False)
+
+
+def test_a_record_that_somebody_broke():
+    broken = node(ready=False)
+    broken["metadata"]["annotations"]["holdfast.dev/failover"] = "{}"
+    found = only(picture(broken, hosts=[host(DEAD)]), "failover")
+    assert (found.node, "is broken" in found.todo) == ("n", True)
+    assert "state=absent" in only(picture(broken, hosts=[host(DEAD)]), "key").todo
+
+
+def test_nothing_of_it_is_ever_cleared():
+    seen = picture(
+        node(ready=True, tainted=True, evidence=True, run=DEAD),
+        hosts=[host(DEAD)],
+        attachments=[attached("gone")],
+    )
+    found = [item for item in examine(seen) if item.kind in failovers.KINDS]
+    assert {item.kind for item in found} == set(failovers.KINDS)
+    assert not any(item.stale for item in found)

@@ -1,0 +1,105 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the doctor says of Machines whose deletion waits for work of ours."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import machine_rules as machines
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Picture, Scope
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.report_rules import lines
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import examine
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import rules as guard
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/h"
+LAST = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/h"
+MARK = "holdfast.dev/machine-guard"
+EVERYTHING = Scope()
+
+
+def machine(*, reason="WaitingForPreDrainHook", node="n", hooks=(HOOK,), **record):
+    begun = guard.begin(None, "pre-drain", uid="u", run="r", holder="ada", now=NOW)
+    return {
+        "metadata": {
+            "name": "m",
+            "namespace": "metal",
+            "uid": "u",
+            "annotations": {**dict.fromkeys(hooks, "me"), MARK: json.dumps({"h": {**begun, **record}})},
+            "deletionTimestamp": "2026-11-21T08:00:00Z",
+        },
+        "status": {
+            "conditions": [{"type": "Deleting", "status": "True", "reason": reason, "message": ""}],
+            "deletion": {"waitForPreTerminateHookStartTime": "2026-11-21T08:30:00Z"} if "Terminate" in reason else {},
+            **({"nodeRef": {"name": node}} if node else {}),
+        },
+    }
+
+
+def picture(*found, works=None, scope=EVERYTHING):
+    return Picture({}, {}, {}, NOW, scope=scope, machines=found, works=works or {})
+
+
+def test_work_whose_run_is_dead():
+    for works in ({}, {"r": False}):
+        (found,) = examine(picture(machine(phase="drain"), works=works))
+        assert (found.kind, found.node, found.operation, found.run) == ("machine", "n", "metal/m", "r")
+        assert (found.stale, found.alive) == (False, False)
+        assert found.why == "Machine metal/m waits at pre-drain for hook h; its work in phase drain"
+        assert "Nobody works on it. Start guard_machine again" in found.todo
+        assert "stays  machine  n     r" in lines([found], [], clearing=True, check_mode=False)[1]
+
+
+def test_work_that_goes_on():
+    (found,) = examine(picture(machine(), works={"r": True}))
+    assert (found.alive, found.todo) == (True, "")
+
+
+def test_work_that_failed():
+    (found,) = examine(picture(machine(result="failed", detail="Back up: no room")))
+    assert "its work failed (Back up: no room)" in found.why
+    assert "Mend what its work failed at, and start guard_machine again" in found.todo
+
+
+@pytest.mark.parametrize("result", ["released", "failed", ""])
+def test_work_that_was_not_begun_at_the_point_after(result):
+    """The run was killed between the two points: what is on record is of the first."""
+    waiting = machine(reason="WaitingForPreTerminateHook", hooks=(LAST,), phase="release", result=result, detail="x")
+    (found,) = examine(picture(waiting))
+    assert found.why == "Machine metal/m waits at pre-terminate for hook h; its work there was not begun"
+    assert (found.since, found.alive) == ("2026-11-21T08:30:00Z", False)
+    assert "Nobody works on it. Start guard_machine again" in found.todo
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        machine(hooks=()),
+        machine(reason="DrainingNode"),
+        machine(reason="WaitingForPreTerminateHook"),
+        machine(uid="that of one before"),
+        machine(phase=7),
+    ],
+)
+def test_what_waits_for_no_work_of_ours_is_not_shown(other):
+    assert examine(picture(other)) == []
+
+
+def test_only_machines_that_are_deleted_are_kept_in_memory():
+    marked = machine()
+    assert machines.is_marked(marked)
+    for key in ("deletionTimestamp", "annotations"):
+        metadata = {name: value for name, value in marked["metadata"].items() if name != key}
+        assert not machines.is_marked({**marked, "metadata": metadata})
+
+
+def test_within_a_scope_by_its_node():
+    for scope, seen in ((Scope(frozenset({"n"})), 1), (Scope(frozenset({"o"})), 0), (Scope(), 1)):
+        assert len(examine(picture(machine(), scope=scope))) == seen
+    assert examine(picture(machine(node=None), scope=Scope(frozenset({"n"})))) == []
+    assert len(examine(picture(machine(node=None)))) == 1

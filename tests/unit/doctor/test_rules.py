@@ -1,0 +1,345 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What of ours belongs to no live run, and what of that may go."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.failover_rules import KINDS
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Picture, Scope
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import ORDER, abandoned, examine
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+SINCE = "2026-11-21T08:00:00Z"
+DEAD, LIVE = "dead", "live"
+
+
+def run(name, silent=None):
+    seconds = silent if silent is not None else (DEAD_AFTER + 1 if name.startswith(DEAD) else 5)
+    return Run(name, f"{name}@host", (NOW - timedelta(seconds=seconds)).isoformat())
+
+
+def cordon(owner="rolling_reboot"):
+    return {"cordon": {"owner": owner, "reason": "kernel", "since": SINCE, "unschedulable_before": False}}
+
+
+def claim(who):
+    return {"claim": {"run": who, "operation": "kernel", "purpose": "rolling_reboot", "since": SINCE}}
+
+
+def record(who, result=""):
+    return {"operation": {"id": "kernel", "run": who, "phase": "drain", "since": SINCE, "result": result}}
+
+
+def opt_outs(who):
+    machine = {"namespace": "metal", "name": "m", "before": None}
+    return {"opt-outs": {"run": who, "since": SINCE, "autoscaler": {"before": None}, "machine": machine}}
+
+
+def node(name="n", *marks, ready=True):
+    annotations = {f"holdfast.dev/{key}": json.dumps(value) for mark in marks for key, value in mark.items()}
+    condition = {"type": "Ready", "status": "True" if ready else "Unknown", "reason": "Told", "message": "by a test"}
+    return {"metadata": {"name": name, "annotations": annotations}, "status": {"conditions": [condition]}}
+
+
+def slot(who, name="n", state="active"):
+    return Slot(name, "kernel", who, SINCE, state=state, reason="it was slow" if state == "failed" else "")
+
+
+def ledger(*slots, operations=()):
+    return Ledger(slots={item.node: item for item in slots}, operations=tuple(operations))
+
+
+def picture(*nodes, groups=None, runs=None, scope=None):
+    return Picture(
+        {item["metadata"]["name"]: item for item in nodes},
+        groups or {},
+        {item.id: item for item in ((run(DEAD), run(LIVE)) if runs is None else runs)},
+        NOW,
+        scope or Scope(),
+    )
+
+
+def stale(seen, **options):
+    """Kinds, with the node's name where there is one, of what may go; the runs aside."""
+    found = examine(seen, **options)
+    return {f"{item.kind} {item.node}".strip() for item in found if item.stale and item.kind != "run"}
+
+
+def only(seen, kind, **options):
+    (found,) = (item for item in examine(seen, **options) if item.kind == kind)
+    return found
+
+
+EVERYTHING = {"cordon n", "opt_outs n", "claim n", "record n", "slot n"}
+
+
+def marks(who):
+    return cordon(), opt_outs(who), claim(who), record(who)
+
+
+def test_everything_of_a_dead_run_may_go():
+    seen = picture(node("n", *marks(DEAD)), groups={"g": ledger(slot(DEAD))})
+
+    assert stale(seen) == EVERYTHING
+    ours = [kind for kind in ORDER if kind not in ("operation", "machine", *KINDS)]
+    assert [item.kind for item in examine(seen)] == [*ours, "run"]
+
+
+def test_nothing_of_a_live_run_may_go():
+    seen = picture(node("n", *marks(LIVE)), groups={"g": ledger(slot(LIVE))})
+
+    found = examine(seen)
+    assert stale(seen) == set()
+    assert {item.kind for item in found if item.alive} == {"cordon", "opt_outs", "claim", "record", "slot", "run"}
+
+
+def test_a_run_without_a_lease_is_dead():
+    assert stale(picture(node("n", *marks("gone")), groups={"g": ledger(slot("gone"))}, runs=())) == EVERYTHING
+
+
+@pytest.mark.parametrize(("silent", "gone"), [(DEAD_AFTER - 1, False), (DEAD_AFTER, True)])
+def test_when_a_run_is_dead(silent, gone):
+    seen = picture(node("n", claim("one")), runs=[run("one", silent)])
+
+    found = only(seen, "claim")
+    assert found.stale is gone
+    assert found.silent_seconds == silent
+
+
+@pytest.mark.parametrize("work", ["claim", "slot"])
+def test_what_a_live_run_works_under_stays_whoever_left_it(work):
+    """Its run is dead, but another one has gone on with the node."""
+    left = (cordon(), opt_outs(DEAD), record(DEAD))
+    if work == "claim":
+        seen = picture(node("n", *left, claim(LIVE)), groups={"g": ledger(slot(DEAD))})
+    else:
+        seen = picture(node("n", *left), groups={"g": ledger(slot(LIVE))})
+
+    assert stale(seen) == set()
+
+
+def test_another_owners_cordon_is_theirs():
+    found = only(picture(node("n", cordon("storage"))), "cordon")
+
+    assert not found.stale
+    assert "another owner's" in found.why
+    assert not found.todo
+    assert found.holder == "storage"
+
+
+def test_a_node_that_is_down_stays_as_it_is():
+    operation = {"id": "kernel", "failures": {}, "runs": [DEAD]}
+    seen = picture(node("n", *marks(DEAD), ready=False), groups={"g": ledger(slot(DEAD), operations=[operation])})
+
+    assert stale(seen) == set()
+    for kind in ("cordon", "opt_outs", "claim", "record", "slot"):
+        found = only(seen, kind)
+        assert "its node is not Ready" in found.why
+        assert "Ready is Unknown (Told: by a test)" in found.todo
+        assert "doctor_release=n" in found.todo
+    assert "one of its slots does" in only(seen, "operation").why
+
+    assert stale(seen, release=["n"]) == EVERYTHING - {"cordon n"} | {"operation"}
+    assert "again when it is back" in only(seen, "cordon", release=["n"]).todo
+
+
+@pytest.mark.parametrize("who", [DEAD, LIVE])
+def test_a_failed_slot_stays_until_a_person_decides(who):
+    seen = picture(node("n", cordon(), opt_outs(DEAD)), groups={"g": ledger(slot(who, state="failed"))})
+
+    assert stale(seen) == set()
+    assert "has failed" in only(seen, "cordon").why
+    assert "(it was slow)" in only(seen, "slot").todo
+    assert stale(seen, release=["other"]) == set()
+    assert stale(seen, release=["n"]) == {"slot n", "cordon n", "opt_outs n"}
+
+
+def test_the_failed_slot_of_a_node_that_is_no_more_stays_until_a_person_decides():
+    seen = picture(groups={"g": ledger(slot(DEAD, state="failed"))})
+
+    assert stale(seen) == set()
+    assert "is no more" in only(seen, "slot").todo
+    assert stale(seen, release=["n"]) == {"slot n"}
+
+
+@pytest.mark.parametrize(("boot_id", "back"), [("new", True), ("old", False)])
+def test_a_failed_slot_goes_with_all_else_once_its_node_is_back(boot_id, back):
+    rebooted = node("n", *marks(DEAD))
+    rebooted["status"]["nodeInfo"] = {"bootID": boot_id}
+    failed = replace(slot(DEAD, state="failed"), boot_id="old")
+
+    assert stale(picture(rebooted, groups={"g": ledger(failed)})) == (EVERYTHING if back else set())
+
+
+def test_a_node_that_failed_its_check_after_the_reboot_stays_cordoned():
+    failed = {"operation": {"id": "kernel", "phase": "ready", "result": "failed", "detail": "no disk"}}
+    seen = picture(node("n", cordon(), opt_outs(DEAD), failed))
+
+    assert stale(seen) == set()
+    assert "(no disk)" in only(seen, "cordon").todo
+    assert stale(seen, release=["n"]) == {"cordon n", "opt_outs n"}
+
+
+def test_a_record_that_the_doctor_closed_is_no_failed_check():
+    ours = {"operation": abandoned({"id": "kernel", "phase": "ready", "result": ""})}
+
+    assert stale(picture(node("n", cordon(), ours))) == {"cordon n"}
+
+
+def test_a_failed_slot_is_not_released_under_a_run_that_works_there():
+    seen = picture(node("n", claim(LIVE)), groups={"g": ledger(slot(DEAD, state="failed"))})
+
+    assert stale(seen, release=["n"]) == set()
+
+
+def test_a_slot_of_a_node_that_is_no_more():
+    assert stale(picture(groups={"g": ledger(slot(DEAD))})) == {"slot n"}
+
+
+def test_what_names_no_run_is_nobodys_to_clear():
+    seen = picture(node("n", cordon(), opt_outs(""), record("")), groups={"g": ledger(slot(""))})
+
+    assert stale(seen) == set()
+    for kind, module in (("slot", "reboot_slot"), ("opt_outs", "node_opt_outs"), ("record", "node_operation")):
+        assert f"holdfast.kubernetes.{module} -a 'name=n " in only(seen, kind).todo
+    assert "a slot that names no run" in only(seen, "cordon").why
+
+
+@pytest.mark.parametrize("mark", ["unschedulable_before", "keep-cordoned"])
+def test_of_a_cordon_of_others_under_ours_only_ours_goes(mark):
+    both = cordon()
+    both["cordon"][mark] = True
+    found = only(picture(node("n", both, {"keep-cordoned": True} if mark == "keep-cordoned" else {})), "cordon")
+
+    assert found.stale
+    assert "cordoned" in found.why.partition(";")[2]
+
+
+def test_a_cordon_is_that_of_the_run_that_works_under_it():
+    assert only(picture(node("n", cordon(), claim(DEAD))), "cordon").run == DEAD
+    seen = picture(node("n", cordon(), claim(DEAD)), groups={"g": ledger(slot(LIVE))})
+    assert only(seen, "cordon").run == LIVE
+    assert only(picture(node("n", cordon("storage"), claim(LIVE))), "cordon").run == ""
+
+
+def test_a_record_that_is_complete_is_no_finding():
+    assert examine(picture(node("n", record(DEAD, "rebooted")), runs=())) == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "gone"),
+    [
+        ({"runs": [DEAD]}, True),
+        ({"runs": [DEAD, LIVE]}, False),
+        ({"runs": [], "unfinished": True}, True),
+        ({"runs": [LIVE], "unfinished": True}, False),
+    ],
+)
+def test_operations(entry, gone):
+    seen = picture(groups={"g": ledger(operations=[{"id": "kernel", "failures": {}, **entry}])})
+
+    assert only(seen, "operation").stale is gone
+
+
+@pytest.mark.parametrize("entry", [{"runs": [LIVE]}, {"runs": []}, {}])
+def test_operations_that_nobody_left_are_no_finding(entry):
+    seen = picture(groups={"g": ledger(operations=[{"id": "kernel", "failures": {}, **entry}])}, runs=[run(LIVE)])
+
+    assert {item.kind for item in examine(seen)} == {"run"}
+
+
+def test_a_dead_runs_last_sign_stays_as_long_as_something_of_it():
+    down = picture(node("n", ready=False), groups={"g": ledger(slot(DEAD))}, runs=[run(DEAD)])
+    shared = ledger(operations=[{"id": "kernel", "failures": {}, "runs": [DEAD, LIVE]}])
+
+    assert not only(down, "run").stale
+    assert "something that it left does" in only(down, "run").why
+    assert only(down, "run", release=["n"]).stale
+    assert not any(item.stale for item in examine(picture(groups={"g": shared})))
+
+
+TWO = (node("a", claim(DEAD)), node("b", claim("dead-too")))
+GROUPS = {
+    "one": ledger(slot(DEAD, "a"), operations=[{"id": "kernel", "failures": {}, "runs": [DEAD]}]),
+    "two": ledger(slot("dead-too", "b"), operations=[{"id": "other", "failures": {}, "runs": ["dead-too"]}]),
+}
+RUNS = (run(DEAD), run("dead-too"), run("dead-and-alone"), run(LIVE))
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        (Scope(frozenset()), set()),
+        (Scope(frozenset({"a"}), operations=False), {"claim", "slot"}),
+        (Scope(frozenset({"a"}), "one"), {"claim", "slot", "operation", "run"}),
+        (Scope(frozenset({"a"}), "two", operations=False), {"claim"}),
+        (Scope(frozenset({"a"}), "one", operations=False), {"claim", "slot"}),
+    ],
+)
+def test_with_a_scope_nothing_else_is_looked_at(scope, expected):
+    groups = GROUPS if scope != Scope(frozenset()) else {}
+    found = examine(picture(*TWO, groups=groups, runs=RUNS, scope=scope))
+
+    assert {item.kind for item in found if item.stale} == expected
+    assert {item.node for item in found} <= {"a", ""}
+    assert {item.run for item in found} <= {DEAD, ""}
+
+
+def test_without_a_scope_runs_that_left_nothing_go_too():
+    found = examine(picture(*TWO, groups=GROUPS, runs=RUNS))
+
+    assert {item.run for item in found if item.kind == "run" and item.stale} == {DEAD, "dead-too", "dead-and-alone"}
+
+
+NAMES = ["a", "b"]
+WHO = st.sampled_from([DEAD, "gone", LIVE, ""])
+
+
+@st.composite
+def pictures(draw):
+    nodes = []
+    for name in NAMES:
+        kinds = [cordon, opt_outs, claim, record]
+        chosen = [kind for kind in kinds if draw(st.booleans())]
+        owner = draw(st.sampled_from(["rolling_reboot", "storage"]))
+        worn = [kind(owner if kind is cordon else draw(WHO)) for kind in chosen]
+        nodes.append(node(name, *worn, ready=draw(st.booleans())))
+    slots = [
+        slot(draw(WHO), name, draw(st.sampled_from(["active", "failed"]))) for name in NAMES if draw(st.booleans())
+    ]
+    entries = [{"id": "kernel", "failures": {}, "runs": draw(st.lists(st.sampled_from([DEAD, LIVE]), unique=True))}]
+    present = draw(st.sampled_from([nodes, nodes[:1]]))
+    return picture(*present, groups={"g": ledger(*slots, operations=entries)})
+
+
+@given(pictures(), st.sets(st.sampled_from(NAMES)))
+def test_what_names_a_live_run_never_goes(seen, release):
+    for item in examine(seen, release=release):
+        failed = item.kind == "slot" and seen.ledgers["g"].slots[item.node].state == "failed"
+        if item.run == LIVE and not failed:
+            assert not item.stale, item
+        if item.stale and item.node in seen.nodes:
+            assert not seen.claimed(item.node), item
+
+
+@given(pictures(), st.sets(st.sampled_from(NAMES)))
+def test_a_scope_shows_a_part_and_judges_no_differently(seen, release):
+    whole = {item.about: item for item in examine(seen, release=release)}
+    part = Picture(seen.nodes, seen.ledgers, seen.runs, seen.now, Scope(frozenset({"a"}), operations=False))
+    for item in examine(part, release=release):
+        assert item.node in ("a", "")
+        if item.kind != "run":
+            assert item == whole[item.about]
+        elif item.stale:
+            assert whole[item.about].stale

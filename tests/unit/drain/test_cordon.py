@@ -1,0 +1,196 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who cordoned a node, what was before, and what is undone: against a Node that lives in memory."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, KEEP_CORDONED
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon import give_back, take
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon_rules import owner_of, why_it_stays
+
+
+class OneNode:
+    """The part of a cluster that a cordon needs."""
+
+    def __init__(self, *, unschedulable=False, **annotations):
+        self.node = {"metadata": {"name": "n", "resourceVersion": "1", "annotations": annotations}, "spec": {}}
+        if unschedulable:
+            self.node["spec"]["unschedulable"] = True
+
+    def now(self):
+        return datetime(2026, 5, 4, tzinfo=timezone.utc)
+
+    def find(self, path):
+        return copy.deepcopy(self.node) if path.endswith("/n") else None
+
+    def merge(self, _path, patch):
+        assert patch["metadata"]["resourceVersion"] == self.node["metadata"]["resourceVersion"]
+        self.node["metadata"]["resourceVersion"] += "1"
+        for target, change in (
+            (self.node["metadata"]["annotations"], patch["metadata"]["annotations"]),
+            (self.node["spec"], patch["spec"]),
+        ):
+            for key, value in change.items():
+                target.pop(key, None)
+                if value is not None:
+                    target[key] = value
+        return copy.deepcopy(self.node)
+
+    @property
+    def cordoned(self):
+        return self.node["spec"].get("unschedulable", False)
+
+    @property
+    def record(self):
+        return json.loads(self.node["metadata"]["annotations"].get(CORDON, "null"))
+
+
+def test_there_and_back_leaves_nothing():
+    cluster = OneNode(mine="kept")
+    take(cluster, "n", "me", "why")
+    assert cluster.cordoned
+    assert cluster.record == {
+        "owner": "me",
+        "reason": "why",
+        "since": "2026-05-04T00:00:00.000000Z",
+        "unschedulable_before": False,
+    }
+
+    give_back(cluster, "n", "me")
+
+    assert not cluster.cordoned
+    assert cluster.node["metadata"]["annotations"] == {"mine": "kept"}
+    assert cluster.node["spec"] == {}
+
+
+def test_what_somebody_else_had_cordoned_stays_so():
+    cluster = OneNode(unschedulable=True)
+    take(cluster, "n", "me", "")
+    before, after = give_back(cluster, "n", "me")
+
+    assert cluster.cordoned
+    assert cluster.record is None
+    assert before is not after
+
+
+def test_keep_cordoned_meanwhile():
+    cluster = OneNode()
+    take(cluster, "n", "me", "")
+    cluster.node["metadata"]["annotations"][KEEP_CORDONED] = ""
+    assert "annotated" in why_it_stays(cluster.node, "me")
+    give_back(cluster, "n", "me")
+
+    assert cluster.cordoned
+    assert cluster.record is None
+    assert KEEP_CORDONED in cluster.node["metadata"]["annotations"]
+
+
+def test_uncordoned_by_others_meanwhile_stays_uncordoned():
+    cluster = OneNode()
+    take(cluster, "n", "me", "")
+    del cluster.node["spec"]["unschedulable"]
+    give_back(cluster, "n", "me")
+
+    assert not cluster.cordoned
+
+
+def test_uncordoned_by_others_and_taken_again_is_ours_alone():
+    cluster = OneNode(unschedulable=True)
+    take(cluster, "n", "me", "")
+    del cluster.node["spec"]["unschedulable"]
+    take(cluster, "n", "me", "")
+    assert cluster.cordoned
+    give_back(cluster, "n", "me")
+
+    assert not cluster.cordoned
+
+
+def test_twice_is_once():
+    cluster = OneNode()
+    take(cluster, "n", "me", "why")
+    before, after = take(cluster, "n", "me", "")
+
+    assert before is after
+    assert cluster.record["reason"] == "why"
+
+
+def test_another_owner_is_refused_and_named():
+    cluster = OneNode()
+    take(cluster, "n", "you", "disk")
+
+    with pytest.raises(Refused, match=r"cordoned by you since .*disk.*not by me"):
+        take(cluster, "n", "me", "")
+    before, after = give_back(cluster, "n", "me")
+    assert before is after
+    assert "you cordoned it" in why_it_stays(after, "me")
+
+
+def test_force_takes_over_and_remembers_what_was_before_the_first():
+    cluster = OneNode(unschedulable=True)
+    take(cluster, "n", "you", "")
+    take(cluster, "n", "me", "", force=True)
+    assert cluster.record["owner"] == "me"
+    give_back(cluster, "n", "me")
+
+    assert cluster.cordoned
+
+
+def test_force_uncordons_whoever_it_was():
+    cluster = OneNode(unschedulable=True)
+    give_back(cluster, "n", "me", force=True)
+
+    assert not cluster.cordoned
+    before, after = give_back(cluster, "n", "me", force=True)
+    assert before is after
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[]", "7", '"text"'])
+def test_a_record_that_somebody_broke_is_none(text):
+    cluster = OneNode(unschedulable=True, **{CORDON: text})
+    give_back(cluster, "n", "me")
+    assert cluster.cordoned
+    assert "somebody else" in why_it_stays(cluster.node, "me")
+    take(cluster, "n", "me", "")
+    assert owner_of(cluster.node) == "me"
+    give_back(cluster, "n", "me")
+
+    assert cluster.cordoned
+
+
+def test_no_such_node():
+    with pytest.raises(NotFound, match="no Node m"):
+        take(OneNode(), "m", "me", "")
+
+
+@given(
+    st.booleans(), st.lists(st.sampled_from(["take", "give_back", "kubectl cordon", "kubectl uncordon"]), max_size=8)
+)
+def test_whatever_others_do_only_ours_is_undone(cordoned_before, steps):
+    cluster = OneNode(unschedulable=cordoned_before)
+    wanted_by_others = cordoned_before
+    for step in steps:
+        if step == "take":
+            take(cluster, "n", "me", "")
+        elif step == "give_back":
+            give_back(cluster, "n", "me")
+            # Cordoned by others while ours stood is not to be told from ours: that is what keep-cordoned is for.
+            assert cluster.cordoned or not wanted_by_others
+        elif step == "kubectl uncordon":
+            cluster.node["spec"].pop("unschedulable", None)
+            wanted_by_others = False
+        elif cluster.record is None:
+            cluster.node["spec"]["unschedulable"] = True
+            wanted_by_others = True
+    if cluster.record is not None:
+        give_back(cluster, "n", "me")
+    assert cluster.cordoned == wanted_by_others

@@ -1,0 +1,283 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which pods go, stay, or may not; and what budgets say of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import (
+    LATER,
+    NEVER,
+    NOW,
+    Budget,
+    Options,
+    Pod,
+    forbidden,
+    node_verdict,
+    plan,
+    read_budget,
+    read_pod,
+    stays,
+    verdict,
+)
+
+WEB = Pod("shop", "web-0", "u1", {"app": "web"}, controller="ReplicaSet")
+BUDGET = Budget("shop", "web", {"matchLabels": {"app": "web"}}, allowed=1, healthy=3, desired=2, expected=3)
+ALL_ALLOWED = Options(force=True, delete_emptydir=True)
+
+
+def pod_object(
+    spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **metadata: Any
+) -> dict[str, Any]:
+    return {
+        "metadata": {"namespace": "shop", "name": "web-0", "uid": "u1", **metadata},
+        "spec": spec or {},
+    }
+
+
+class TestReadPod:
+    def test_the_least_that_the_api_gives(self):
+        pod = read_pod({"metadata": {"namespace": "a", "name": "b", "uid": "c"}})
+
+        assert (pod.full_name, pod.controller, pod.ready, pod.claims) == ("a/b", "", False, ())
+
+    def test_the_controller_is_the_owner_that_says_so(self):
+        owners = [{"kind": "Job"}, {"kind": "ReplicaSet", "controller": True}]
+
+        assert read_pod(pod_object(ownerReferences=owners)).controller == "ReplicaSet"
+        assert read_pod(pod_object(ownerReferences=owners[:1])).controller == ""
+
+    def test_mirror(self):
+        assert read_pod(pod_object(annotations={"kubernetes.io/config.mirror": "hash"})).mirror
+        assert not read_pod(pod_object(annotations={"other": ""})).mirror
+
+    def test_claims_are_named_also_for_ephemeral_volumes(self):
+        volumes = [
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}},
+            {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}},
+            {"name": "cache", "emptyDir": {}},
+        ]
+        pod = read_pod(pod_object({"volumes": volumes}))
+
+        assert pod.claims == ("data-web-0", "web-0-scratch")
+        assert pod.empty_dir
+
+    @pytest.mark.parametrize(
+        ("toleration", "tolerates"),
+        [
+            ({"operator": "Exists"}, True),
+            ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}, True),
+            ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoExecute"}, False),
+            ({"key": "node.kubernetes.io/not-ready", "operator": "Exists"}, False),
+        ],
+    )
+    def test_tolerates_cordon(self, toleration, tolerates):
+        assert read_pod(pod_object({"tolerations": [toleration]})).tolerates_cordon is tolerates
+
+
+class TestReadBudget:
+    def test_without_a_status_nothing_is_allowed_and_it_is_not_current(self):
+        budget = read_budget({"metadata": {"namespace": "a", "name": "b", "generation": 1}, "spec": {}})
+
+        assert (budget.allowed, budget.current) == (0, False)
+
+    def test_all_that_the_api_says(self):
+        status = {"disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 4}
+        budget = read_budget(
+            {
+                "metadata": {"namespace": "shop", "name": "web", "generation": 7},
+                "spec": {"selector": {"matchLabels": {"app": "web"}}},
+                "status": {**status, "observedGeneration": 7},
+            }
+        )
+
+        assert budget == replace(BUDGET, expected=4)
+
+    @pytest.mark.parametrize(("seen", "current"), [(6, False), (7, True), (8, True)])
+    def test_current_when_the_controller_has_seen_it(self, seen, current):
+        metadata = {"namespace": "shop", "name": "web", "generation": 7}
+
+        assert read_budget({"metadata": metadata, "status": {"observedGeneration": seen}}).current is current
+
+    @pytest.mark.parametrize(
+        "condition",
+        [
+            {"type": "DisruptionAllowed", "reason": "SufficientPods", "message": "no"},
+            {"type": "Other", "reason": "SyncFailed", "message": "no"},
+        ],
+    )
+    def test_no_sync_failure(self, condition):
+        budget = read_budget({"metadata": {"namespace": "a", "name": "b"}, "status": {"conditions": [condition]}})
+
+        assert budget.sync_failure == ""
+
+    def test_sync_failure(self):
+        condition = {"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "no scale"}
+        budget = read_budget({"metadata": {"namespace": "a", "name": "b"}, "status": {"conditions": [condition]}})
+
+        assert budget.sync_failure == "no scale"
+
+    def test_policy_for_unhealthy_pods(self):
+        spec = {"unhealthyPodEvictionPolicy": "AlwaysAllow"}
+
+        assert read_budget({"metadata": {"namespace": "a", "name": "b"}, "spec": spec}).always_allow_unhealthy
+
+
+class TestPlan:
+    def test_daemon_set_and_mirror_pods_are_left(self):
+        daemon, mirror = replace(WEB, controller="DaemonSet"), replace(WEB, mirror=True, controller="Node")
+
+        assert [pod for pod, _why in plan([daemon, mirror], ALL_ALLOWED).skipped] == [daemon, mirror]
+
+    def test_a_finished_daemon_set_pod_goes(self):
+        assert not stays(replace(WEB, controller="DaemonSet", phase="Failed"))
+
+    @pytest.mark.parametrize(
+        ("pod", "options", "words"),
+        [
+            (replace(WEB, controller=""), Options(), ["no owner"]),
+            (replace(WEB, controller=""), Options(delete_emptydir=True), ["no owner"]),
+            (replace(WEB, empty_dir=True), Options(), ["emptyDir"]),
+            (replace(WEB, empty_dir=True), Options(force=True), ["emptyDir"]),
+            (replace(WEB, controller="", empty_dir=True), Options(), ["no owner", "emptyDir"]),
+            (replace(WEB, controller="", empty_dir=True), Options(force=True), ["emptyDir"]),
+            (replace(WEB, controller="", empty_dir=True), Options(delete_emptydir=True), ["no owner"]),
+        ],
+    )
+    def test_each_check_stands_for_itself(self, pod, options, words):
+        whys = forbidden(pod, options)
+
+        assert len(whys) == len(words)
+        assert all(word in why for word, why in zip(words, whys, strict=True))
+
+    @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+    def test_a_finished_pod_has_nothing_to_lose(self, phase):
+        pod = replace(WEB, controller="", empty_dir=True, phase=phase)
+
+        assert plan([pod], Options()).evict == [pod]
+
+    def test_a_terminating_pod_is_waited_for_whatever_it_is(self):
+        pod = replace(WEB, controller="", terminating="2026-01-01T00:00:00Z")
+
+        assert plan([pod], Options()).wait == [pod]
+
+    @given(
+        st.lists(
+            st.builds(
+                Pod,
+                st.just("a"),
+                st.text(min_size=1, max_size=3),
+                st.uuids().map(str),
+                controller=st.sampled_from(["", "DaemonSet", "ReplicaSet", "Job"]),
+                mirror=st.booleans(),
+                empty_dir=st.booleans(),
+                phase=st.sampled_from(["Pending", "Running", "Succeeded", "Failed"]),
+                terminating=st.sampled_from(["", "2026-01-01T00:00:00Z"]),
+            )
+        ),
+        st.builds(Options, st.booleans(), st.booleans()),
+    )
+    def test_every_pod_is_in_exactly_one_place(self, pods, options):
+        made = plan(pods, options)
+        sorted_ = [*made.evict, *made.wait, *(pod for pod, _why in made.skipped), *(pod for pod, _why in made.refused)]
+
+        assert sorted(pod.uid for pod in sorted_) == sorted(pod.uid for pod in pods)
+        assert not [pod for pod in made.evict if stays(pod) or forbidden(pod, options) or pod.terminating]
+
+
+class TestVerdict:
+    """Against the eviction handler of the API server, line by line."""
+
+    def test_no_budget(self):
+        assert verdict(WEB, []).verdict == NOW
+
+    def test_a_budget_of_another_namespace_or_of_other_pods_says_nothing(self):
+        others = [
+            replace(BUDGET, namespace="other", allowed=0),
+            replace(BUDGET, selector={"matchLabels": {"app": "db"}}, allowed=0),
+            replace(BUDGET, selector=None, allowed=0),
+        ]
+
+        assert verdict(WEB, others).verdict == NOW
+
+    def test_an_empty_selector_covers_the_whole_namespace(self):
+        assert verdict(WEB, [replace(BUDGET, selector={}, allowed=0)]).verdict == LATER
+
+    def test_allowed(self):
+        assert verdict(WEB, [BUDGET]).verdict == NOW
+
+    def test_used_up_means_later(self):
+        found = verdict(WEB, [replace(BUDGET, allowed=0, healthy=2)])
+
+        assert (found.verdict, found.budget) == (LATER, "web")
+        assert "2 pods healthy, 2 wanted" in found.reason
+
+    def test_as_many_wanted_as_there_are_means_never(self):
+        found = verdict(WEB, [replace(BUDGET, allowed=0, desired=3)])
+
+        assert found.verdict == NEVER
+        assert "3 of 3" in found.reason
+
+    def test_two_budgets_mean_never(self):
+        found = verdict(WEB, [BUDGET, replace(BUDGET, name="also")])
+
+        assert (found.verdict, found.budget) == (NEVER, "also, web")
+
+    def test_stale_means_later_though_it_says_allowed(self):
+        assert verdict(WEB, [replace(BUDGET, current=False)]).verdict == LATER
+
+    def test_a_budget_that_cannot_be_computed_means_never(self):
+        found = verdict(WEB, [replace(BUDGET, allowed=0, expected=0, desired=0, sync_failure="no controller found")])
+
+        assert found.verdict == NEVER
+        assert "no controller found" in found.reason
+
+    @pytest.mark.parametrize("phase", ["Pending", "Succeeded", "Failed"])
+    def test_pods_that_do_not_run_are_no_matter_of_budgets(self, phase):
+        two = [replace(BUDGET, allowed=0), replace(BUDGET, name="also", allowed=0)]
+
+        assert verdict(replace(WEB, phase=phase), two).verdict == NOW
+
+    @pytest.mark.parametrize(
+        ("budget", "expected"),
+        [
+            (replace(BUDGET, allowed=0, healthy=2, desired=2), NOW),
+            (replace(BUDGET, allowed=0, healthy=1, desired=2), LATER),
+            (replace(BUDGET, allowed=0, healthy=0, desired=0), LATER),
+            (replace(BUDGET, allowed=0, healthy=1, desired=2, always_allow_unhealthy=True), NOW),
+            (replace(BUDGET, allowed=0, healthy=2, desired=2, current=False), NOW),
+        ],
+    )
+    def test_a_pod_that_is_not_ready(self, budget, expected):
+        assert verdict(replace(WEB, ready=False), [budget]).verdict == expected
+
+
+class TestNodeVerdict:
+    def test_nothing_on_it(self):
+        assert node_verdict(plan([], Options()), []) == (NOW, [])
+
+    def test_the_worst_counts_and_all_are_named(self):
+        pods = [WEB, replace(WEB, uid="u2", name="db-0", labels={"app": "db"})]
+        full = replace(BUDGET, allowed=0)
+        never = replace(BUDGET, name="db", selector={"matchLabels": {"app": "db"}}, allowed=0, desired=3)
+
+        worst, blockers = node_verdict(plan(pods, Options()), [full, never])
+
+        assert worst == NEVER
+        assert [(item["name"], item["verdict"], item["pdb"]) for item in blockers] == [
+            ("web-0", LATER, "web"),
+            ("db-0", NEVER, "db"),
+        ]
+
+    def test_a_refused_pod_is_never(self):
+        worst, blockers = node_verdict(plan([replace(WEB, controller="")], Options()), [])
+
+        assert worst == NEVER
+        assert blockers[0]["pdb"] is None

@@ -1,0 +1,529 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which step of a failover is the next, and when none may be done."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import EVIDENCE, FAILOVER, OUT_OF_SERVICE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit_rules, rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import (
+    DONE,
+    FENCE,
+    STOP,
+    TAINT,
+    Change,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import still_down_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import CameBack
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.quorum_rules import Quorum
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+BOOT, OTHER = "boot-1", "boot-2"
+PHASES = ("claim", "fence", "taint", "move", *rules.GOING_BACK)
+
+
+def node(*, ready="Unknown", boot=BOOT, tainted=False, evidence=None, message="", since=None):
+    annotations = {EVIDENCE: json.dumps({"kind": "Command", "boot_id": evidence})} if evidence else {}
+    taints = [{"key": OUT_OF_SERVICE, "value": "nodeshutdown", "effect": "NoExecute"}] if tainted else []
+    condition = {"type": "Ready", "status": ready, "reason": "Told", "message": message}
+    if since is not None:
+        condition["lastTransitionTime"] = (NOW - timedelta(seconds=since)).isoformat()
+    return {
+        "metadata": {"name": "n", "annotations": annotations},
+        "spec": {"taints": taints},
+        "status": {"conditions": [condition], "nodeInfo": {"bootID": boot}},
+    }
+
+
+def record(phase="claim", result="", boot=BOOT):
+    begun = rules.begin(node(boot=boot), "op", run="r", holder="ada", reason="", fence="command", now=NOW)
+    return {**begun, "phase": phase, "result": result}
+
+
+any_node = st.builds(
+    node,
+    ready=st.sampled_from(["True", "False", "Unknown"]),
+    boot=st.sampled_from([BOOT, OTHER]),
+    tainted=st.booleans(),
+    evidence=st.sampled_from([None, BOOT, OTHER]),
+)
+any_record = st.none() | st.builds(
+    record,
+    phase=st.sampled_from(PHASES),
+    result=st.sampled_from(["", "failed", "moved"]),
+    boot=st.sampled_from([BOOT, OTHER]),
+)
+
+
+def step_of(seen, known):
+    try:
+        return rules.next_step(seen, known)
+    except Refused as refused:
+        return refused.fields["why"]
+
+
+# -- the next step ----------------------------------------------------------------------------------------------------
+
+
+@given(any_node, any_record)
+def test_a_node_that_is_on_is_neither_fenced_nor_tainted(seen, known):
+    step = step_of(seen, known)
+    on = seen["status"]["conditions"][0]["status"] == "True"
+    booted = known is not None and seen["status"]["nodeInfo"]["bootID"] != known["boot_id"]
+    down_again = booted and not on and known["result"] == "failed" and not seen["spec"]["taints"]
+    if (on or booted) and not down_again:
+        assert step in (STOP, "ready", "recover_first")
+    else:
+        assert step in (FENCE, TAINT, DONE, "recover_first")
+
+
+@given(any_node, any_record)
+def test_what_may_be_on_its_way_back_is_not_proven_any_more(seen, known):
+    if known is not None and known["phase"] in rules.GOING_BACK:
+        assert step_of(seen, known) in (FENCE, STOP, "recover_first")
+
+
+@given(any_node, any_record)
+def test_nothing_moves_without_proof_of_this_boot(seen, known):
+    if step_of(seen, known) in (TAINT, DONE):
+        assert json.loads(seen["metadata"]["annotations"][EVIDENCE])["boot_id"] == seen["status"]["nodeInfo"]["bootID"]
+        assert seen["spec"]["taints"]
+
+
+@given(any_node, any_record)
+def test_what_is_proven_is_not_fenced_again(seen, known):
+    proven = (
+        seen["spec"]["taints"]
+        and seen["metadata"]["annotations"].get(EVIDENCE, "").find(seen["status"]["nodeInfo"]["bootID"]) >= 0
+    )
+    if proven:
+        assert step_of(seen, known) != FENCE
+
+
+@pytest.mark.parametrize(
+    ("seen", "known", "step"),
+    [
+        (node(), None, FENCE),
+        (node(ready="True"), None, "ready"),
+        (node(tainted=True, evidence=BOOT), None, TAINT),
+        (node(tainted=True), None, FENCE),
+        (node(), record("fence"), FENCE),
+        (node(), record("taint", "failed"), FENCE),
+        (node(tainted=True, evidence=BOOT), record("move"), TAINT),
+        (node(tainted=True, evidence=BOOT), record("move", "moved"), DONE),
+        (node(), record("move", "moved"), FENCE),
+        (node(ready="True"), record("fence"), STOP),
+        (node(boot=OTHER), record("taint"), STOP),
+        (node(boot=OTHER), record("taint", "failed"), FENCE),
+        (node(boot=OTHER), record("uncordon", "failed"), FENCE),
+        (node(ready="True", boot=OTHER), record("taint", "failed"), STOP),
+        (node(boot=OTHER), record("uncordon"), STOP),
+        (node(boot=OTHER, tainted=True, evidence=BOOT), record("ready", "failed"), "recover_first"),
+        (node(ready="True", boot=OTHER, tainted=True, evidence=BOOT), record("move", "moved"), "recover_first"),
+        *((node(tainted=True, evidence=BOOT), record(phase), "recover_first") for phase in rules.GOING_BACK),
+        (node(tainted=True, evidence=BOOT), record("ready", "failed"), "recover_first"),
+        (node(), record("power_on", "failed"), FENCE),
+    ],
+)
+def test_the_next_step(seen, known, step):
+    assert step_of(seen, known) == step
+
+
+def test_what_was_of_a_boot_that_is_over_is_forgotten():
+    facts = {"fence": "redfish", "uri": "u", "evidence": {"boot_id": BOOT}, "pods": [1], "volume_attachments": [2]}
+    begun = rules.anew(node(boot=OTHER), {**record("taint", "failed"), "facts": facts}, run="s", now=NOW)
+    assert (begun["boot_id"], begun["run"], begun["phase"], begun["result"]) == (OTHER, "s", "taint", "")
+    assert begun["facts"] == {"fence": "redfish", "uri": "u"}
+    assert rules.next_step(node(boot=OTHER), begun) == FENCE
+    still_down_rules.check_still_down(node(boot=OTHER), begun)
+
+
+def test_the_way_back_is_for_what_was_failed_over():
+    assert rules.next_recovery(node(ready="True"), None) == DONE
+    assert rules.next_recovery(node(), record("fence", "failed")) == rules.POWER_ON
+    assert rules.next_recovery(node(tainted=True, evidence=BOOT), None) == rules.POWER_ON
+    assert rules.next_recovery(node(ready="True"), None, unfinished=True) == rules.POWER_ON
+    with pytest.raises(Refused, match="somebody else") as refused:
+        rules.next_recovery(node(ready="True", tainted=True), None)
+    assert refused.value.fields["why"] == "not_ours"
+    assert rules.boot_id_before(node(tainted=True, evidence=OTHER), record()) == OTHER
+    assert rules.boot_id_before(node(), record("fence")) == "", "it may never have been off"
+
+
+# -- a run that is killed anywhere ------------------------------------------------------------------------------------
+
+
+class Machine:
+    """A machine whose power, fences and taint are played; runs decide by the rules alone, and may die at each act."""
+
+    def __init__(self):
+        self.on, self.ready, self.tainted = True, "Unknown", False
+        # How often it was switched on, which of these were ended by a fence, and what its Node tells.
+        self.starts, self.fenced, self.boot, self.evidence = 1, [], 1, 0
+        self.record, self.plan = None, []
+
+    @property
+    def node(self):
+        evidence = str(self.evidence) if self.evidence else None
+        return node(ready=self.ready, boot=str(self.boot), tainted=self.tainted, evidence=evidence)
+
+    def boots(self):
+        """Nobody's key keeps it off in this play: it may come back at any time."""
+        self.starts += 1
+        self.on, self.ready, self.boot = True, "True", self.starts
+
+    def goes_away(self):
+        self.ready = "Unknown"
+
+    def is_killed(self):
+        self.plan = []
+
+    def fails(self):
+        self.plan = []
+        if self.record and not self.record["result"]:
+            self.record = rules.advance(self.record, Change("r", result="failed"), NOW)
+
+    def is_recovered_in_vain(self):
+        """It is switched on, but its kubelet does not come so far as to tell."""
+        self.plan = []
+        if self.record and rules.next_recovery(self.node, self.record) == rules.POWER_ON:
+            self.record = rules.advance(self.record, Change("r", phase="power_on"), NOW)
+            self.starts += not self.on
+            self.on = True
+
+    def acts(self):
+        plans = {
+            FENCE: ["begin", "say fence", "fence", "say taint", "taint", "moved"],
+            TAINT: ["begin", "moved"],
+            STOP: ["forget"],
+        }
+        self.plan = self.plan or list(plans.get(step_of(self.node, self.record), ["nothing"]))
+        try:
+            self.act(self.plan.pop(0))
+        except CameBack:
+            self.plan = ["forget"]
+
+    def act(self, name):
+        if name == "begin" and not self.record:
+            self.record = rules.begin(self.node, "op", run="r", holder="", reason="", fence="", now=NOW)
+        elif name == "begin" and rules.down_again(self.node, self.record):
+            self.record = rules.anew(self.node, self.record, run="r", now=NOW)
+        elif name == "begin":
+            self.record = rules.advance(self.record, Change("r"), NOW)
+        elif name.startswith("say"):
+            still_down_rules.check_still_down(self.node, self.record)
+            self.record = rules.advance(self.record, Change("r", phase=name[4:]), NOW)
+        elif name == "fence" and self.on:
+            self.on = False
+            self.fenced.append(self.starts)
+        elif name == "taint":
+            # The module looks at everything again, and at the evidence.
+            still_down_rules.check_still_down(self.node, self.record)
+            if self.on:
+                self.plan = []
+            else:
+                assert self.starts in self.fenced
+                self.tainted, self.evidence = True, self.boot
+        elif name == "moved":
+            still_down_rules.check_still_down(self.node, self.record)
+            assert not self.on, "nobody may be told that it is off"
+            self.record = rules.advance(self.record, Change("r", phase="move", result="moved"), NOW)
+        elif name == "forget":
+            self.record = None
+
+
+EVENTS = (
+    Machine.acts,
+    Machine.is_killed,
+    Machine.fails,
+    Machine.boots,
+    Machine.goes_away,
+    Machine.is_recovered_in_vain,
+)
+
+
+ACT = [Machine.acts]
+
+
+@given(st.lists(st.sampled_from(EVENTS), max_size=40))
+@example(3 * ACT + [Machine.fails, Machine.boots, Machine.goes_away] + 6 * ACT)
+@example(6 * ACT + [Machine.is_recovered_in_vain, Machine.fails] + 2 * ACT)
+@example(5 * ACT + [Machine.is_recovered_in_vain] + 2 * ACT)
+def test_killed_anywhere_it_fences_once_and_taints_only_what_is_off(events):
+    machine = Machine()
+    for event in events:
+        event(machine)
+        assert len(machine.fenced) == len(set(machine.fenced)), "no start is ended twice"
+
+
+# -- may it be done? --------------------------------------------------------------------------------------------------
+
+
+def test_the_second_look():
+    still_down_rules.check_still_down(node(), record("fence"))
+    for back in (node(ready="True"), node(boot=OTHER), node(ready="True", boot=OTHER)):
+        with pytest.raises(CameBack):
+            still_down_rules.check_still_down(back, record("fence"))
+
+
+@pytest.mark.parametrize(
+    ("down", "total", "limit", "fine"),
+    [
+        (1, 3, "40%", True),
+        (2, 3, "40%", False),
+        (4, 10, "40%", True),
+        (5, 10, "40%", False),
+        (1, 1, "40%", True),
+        (1, 3, "0", False),
+        (3, 3, "3", True),
+        (3, 3, "2", False),
+    ],
+)
+def test_storms(down, total, limit, fine):
+    nodes = {f"n{number}": number >= down for number in range(total)}
+    if fine:
+        rules.check_storm("n0", nodes, limit)
+        return
+    with pytest.raises(Refused) as refused:
+        rules.check_storm("n0", nodes, limit)
+    assert refused.value.fields["why"] == "storm"
+    assert len(refused.value.fields["not_ready"]) == down
+
+
+def test_a_node_that_the_selector_leaves_out_counts_too():
+    with pytest.raises(Refused) as refused:
+        rules.check_storm("other", {"n0": False, "n1": True}, "1")
+    assert refused.value.fields["not_ready"] == ["n0", "other"]
+
+
+def quorum(members, ready_others):
+    return Quorum(tuple(members), tuple(ready_others), {}, ())
+
+
+def test_quorum():
+    rules.check_quorum("a", quorum("abc", "bc"), asked_elsewhere=False)
+    rules.check_quorum("a", quorum("", ""), asked_elsewhere=True)
+    for lost in (quorum("abc", "b"), quorum("", ""), quorum("ab", "b")):
+        with pytest.raises(Refused) as refused:
+            rules.check_quorum("a", lost, asked_elsewhere=False)
+        assert refused.value.fields["why"] == "quorum"
+        assert refused.value.fields.get("members", []) == list(lost.members)
+
+
+def test_shutting_down_by_itself_or_because_we_asked():
+    going = node(ready="False", message="node is shutting down")
+    slot = ("g", Slot("n", "kernel", "live", NOW.isoformat()))
+    rules.check_begin(going, record("fence"), None)
+    another = record("fence", "failed", boot=OTHER)
+    for known, taken in ((None, None), (record("claim"), None), (record("fence"), slot), (another, None)):
+        with pytest.raises(Refused):
+            rules.check_begin(going, known, taken)
+
+
+def test_how_long_a_node_has_to_be_away():
+    assert rules.seconds_to_confirm(node(since=10), 30, NOW) == 20
+    assert rules.seconds_to_confirm(node(since=60), 30, NOW) == 0
+    assert rules.seconds_to_confirm(node(since=-600), 30, NOW) == 30, "a clock that is ahead"
+    assert rules.seconds_to_confirm(node(), 30, NOW) == 30
+    behind = node(ready="False", since=600)
+    assert rules.seconds_to_confirm(behind, 30, NOW) == 30, "a kubelet whose clock is ten minutes behind"
+    odd = node()
+    odd["status"]["conditions"][0]["lastTransitionTime"] = "0000-01-01T00:00:00Z"
+    assert rules.seconds_to_confirm(odd, 30, NOW) == 30
+
+
+# -- the record -------------------------------------------------------------------------------------------------------
+
+
+def later(seconds):
+    return NOW + timedelta(seconds=seconds)
+
+
+def test_seconds_of_each_phase_without_the_time_between_runs():
+    found = rules.begin(node(), "op", run="r", holder="ada", reason="", fence="metal3", now=NOW)
+    found = rules.advance(found, Change("r", phase="fence", facts={"host": "h"}), later(2))
+    found = rules.advance(found, Change("r", phase="fence", facts={"mode": "hard"}), later(5))
+    found = rules.advance(found, Change("r", phase="move"), later(12))
+    found = rules.advance(found, Change("r", phase="move", result="moved"), later(20))
+    found = rules.advance(found, Change("s", phase="power_on"), later(1000))
+    found = rules.advance(found, Change("s", result="recovered"), later(1003))
+    assert found["phases"] == {"claim": 2.0, "fence": 10.0, "move": 8.0, "power_on": 3.0}
+    assert found["facts"] == {"fence": "metal3", "host": "h", "mode": "hard"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "result", "stays"),
+    [
+        ("claim", "", True),
+        ("claim", "failed", False),
+        ("fence", "", True),
+        ("fence", "failed", True),
+        ("fence", "stopped", False),
+        ("move", "moved", True),
+        ("uncordon", "recovered", False),
+    ],
+)
+def test_a_record_stays_while_somebody_will_need_it(phase, result, stays):
+    assert rules.stays(record(phase, result)) is stays
+
+
+# -- the audit --------------------------------------------------------------------------------------------------------
+
+
+def test_entries_are_bounded_and_the_ones_that_go_on_stay():
+    data = {}
+    for number in range(audit_rules.KEEP + 10):
+        begun = {**record(result="moved" if number == 0 else "recovered"), "id": f"op-{number}"}
+        begun["started"] = later(number).isoformat()
+        data[f"op-{number}"] = json.dumps(audit_rules.entry_after(None, f"n{number % 3}", begun, {}, "now"))
+    kept = audit_rules.bounded(data, "op-59")
+    assert len(kept) == audit_rules.KEEP
+    assert "op-0" in kept, "it is not over yet"
+    assert "op-59" in kept
+    assert "op-1" not in kept
+    assert audit_rules.last_of(kept, "n2")["operation"] == "op-59"
+    assert audit_rules.last_of(kept, "nobody") is None
+
+
+def entry(*steps, **facts):
+    """The entry of a failover that came so far."""
+    found = None
+    for step in steps:
+        known = record(*((found or {}).get("phase", "fence"), step) if step in rules.RESULTS else (step,))
+        found = audit_rules.entry_after(found, "n", {**known, "facts": facts}, {}, "now")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("steps", "unfinished", "deleted"),
+    [
+        (("claim",), False, False),
+        (("claim", "failed"), False, False),
+        (("claim", "fence"), True, False),
+        (("claim", "fence", "failed"), True, False),
+        (("claim", "fence", "stopped"), False, False),
+        (("claim", "fence", "taint", "move", "moved"), True, True),
+        (("claim", "fence", "taint", "move", "delete"), True, True),
+        (("claim", "fence", "taint", "move", "delete", "failed"), True, True),
+        (("claim", "fence", "taint", "move", "failed"), True, False),
+        (("claim", "fence", "taint", "move", "moved", "power_on", "recovered"), False, False),
+    ],
+)
+def test_what_an_entry_says_of_a_node_without_a_record(steps, unfinished, deleted):
+    found = entry(*steps)
+    assert (audit_rules.unfinished(found), audit_rules.deleted(found)) == (unfinished, deleted)
+    data = {"op": json.dumps(found)}
+    assert audit_rules.last_of(data, "n") == found
+    assert list(audit_rules.unfinished_of(data)) == (["n"] if unfinished else [])
+
+
+def test_a_record_that_is_gone_is_written_anew_from_its_entry():
+    found = entry("claim", "fence", "taint", "failed", fence="metal3", key="k", host="h", namespace="m", uri="u")
+    facts = audit_rules.facts_of(found)
+    assert facts == {"fence": "metal3", "key": "k", "host": "h", "namespace": "m", "uri": "u"}
+    again = rules.restored(found, facts, run="s", now=NOW)
+    assert (again["id"], again["phase"], again["boot_id"], again["run"]) == ("op", "taint", BOOT, "s")
+    seen = node()
+    seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
+    assert rules.record_of(seen) == again
+    assert audit_rules.entry_after(found, "n", again, {}, "then")["key"] == "k"
+
+
+any_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def read(seen):
+    try:
+        return rules.record_of(seen), None
+    except Refused as refused:
+        return None, refused
+
+
+@given(any_json | st.fixed_dictionaries({}, optional=dict.fromkeys(record(), any_json)), any_json)
+def test_any_record_is_sound_or_refused(content, one):
+    broken = {**record("fence"), "phase": "fence"}
+    for text in (json.dumps(content), json.dumps({**broken, "facts": one}), json.dumps({**broken, "since": one}), "{"):
+        seen = node(tainted=True, evidence=BOOT)
+        seen["metadata"]["annotations"][FAILOVER] = text
+        known, refused = read(seen)
+        if refused:
+            assert refused.fields["why"] == "broken_record"
+            assert "Node n" in refused.message
+            assert FAILOVER in refused.message
+            continue
+        assert isinstance(rules.advance(known, Change("r", phase="taint", result="failed"), NOW)["facts"], dict)
+        assert rules.next_recovery(seen, known) == rules.POWER_ON
+        step_of(seen, known)
+
+
+@given(any_json | st.fixed_dictionaries({}, optional=dict.fromkeys(entry("claim"), any_json)))
+def test_any_entry_is_sound_or_none(content):
+    for one in (content, {**entry("claim", "fence"), **(content if isinstance(content, dict) else {}), "node": "n"}):
+        data = {"op": json.dumps(one), "broken": "{"}
+        found = audit_rules.last_of(data, "n")
+        assert set(audit_rules.unfinished_of(data)) <= {str(one.get("node")) if isinstance(one, dict) else ""}
+        if found is not None:
+            audit_rules.deleted(found)
+            again = rules.restored(found, audit_rules.facts_of(found), run="s", now=NOW)
+            seen = node()
+            seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
+            assert rules.record_of(seen) == again
+
+
+def test_one_object_never_grows_too_large():
+    data = {f"op-{number}": json.dumps({"started": str(number), "x": "y" * 100_000}) for number in range(20)}
+    kept = audit_rules.bounded(data, "op-3")
+    assert sum(map(len, kept.values())) <= audit_rules.KEEP_BYTES
+    assert "op-3" in kept
+
+
+def test_what_somebody_broke_goes_first():
+    data = {f"op-{number}": json.dumps({"started": str(number)}) for number in range(audit_rules.KEEP)} | {
+        "broken": "{"
+    }
+    assert "broken" not in audit_rules.bounded(data, "op-0")
+
+
+def test_each_step_has_its_time_run_and_versions():
+    entry = audit_rules.entry_after(None, "n", record("fence"), {"node": "7"}, "now")
+    entry = audit_rules.entry_after(
+        entry, "n", {**record("move", "moved"), "run": "s"}, {"node": "9", "host": "3"}, "then"
+    )
+    assert entry["runs"] == ["r", "s"]
+    assert [(step["at"], step["run"], step["step"]) for step in entry["steps"]] == [
+        ("now", "r", "fence"),
+        ("then", "s", "moved"),
+    ]
+    assert entry["steps"][1]["resource_versions"] == {"node": "9", "host": "3"}
+    assert entry["ended"] == "then"
+
+
+def test_what_ends_after_its_node_was_deleted_keeps_all_that_was_known():
+    entry = audit_rules.entry_after(None, "n", record("move", "moved"), {"node": "7"}, "now")
+    closed = audit_rules.entry_closed(entry, run="s", result="recovered", detail="gone", facts={"by": "a"}, now="then")
+    assert (closed["result"], closed["ended"], closed["detail"], closed["by"]) == ("recovered", "then", "gone", "a")
+    assert (closed["boot_id"], closed["runs"]) == (entry["boot_id"], ["r", "s"])
+    assert [step["step"] for step in closed["steps"]] == ["moved", "recovered"]
+
+
+def test_a_record_stays_below_the_limit_of_a_node_s_annotations():
+    pods = [{"namespace": "shop", "name": f"web-{number}", "uid": "u" * 36} for number in range(1550)]
+    wanted = rules.advance(record("wait"), rules.Change("r", detail="no " * 10_000, facts={"pods": pods}), NOW)
+
+    assert len(json.dumps(wanted)) < 30_000
+    assert wanted["facts"]["left_out"] == {"pods": 1450}
+    assert rules.advance(wanted, rules.Change("r"), NOW)["facts"] == wanted["facts"]

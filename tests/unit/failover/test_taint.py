@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The age of the look by which a node is declared out of service."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import taint as operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
+
+NODE = {"metadata": {"name": "n", "resourceVersion": "1"}, "spec": {}, "status": {}}
+SLOW = last_look.GOOD_FOR * 2
+
+
+class Api:
+    dry_run = False
+
+    def now(self):
+        return datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+
+    def merge(self, _path, patch, *, once=False):
+        assert once
+        return {**NODE, **patch}
+
+
+@pytest.fixture
+def declare(monkeypatch):
+    """Declares a node out of service by a second look that takes long."""
+    clock = [0.0]
+
+    def slow(*_arguments):
+        clock[0] += SLOW
+        return {}
+
+    def act(kind):
+        monkeypatch.setattr(last_look, "steady", lambda: clock[0])
+        monkeypatch.setattr(operation, "read_node", lambda *_arguments: NODE)
+        monkeypatch.setattr(operation.gate, "look", lambda *_arguments, **_options: Pass("b"))
+        monkeypatch.setattr(operation.rules, "check_down", lambda *_arguments: None)
+        monkeypatch.setattr(operation, "_live_slot", lambda *_arguments: None)
+        monkeypatch.setattr(operation, "_check_silence", lambda *_arguments: False)
+        monkeypatch.setattr(operation.evidence_rules, "check", lambda *_arguments, **_options: None)
+        monkeypatch.setattr(operation.evidence_rules, "record", lambda *_arguments, **_options: {})
+        monkeypatch.setattr(operation.check_evidence, "look", slow)
+        params = {"name": "n", "value": "nodeshutdown", "evidence": {"kind": kind}, "override_holds": False}
+        context = Context(params)
+        context.__dict__.update(cluster=Api(), management=Api())
+        return operation._try_to_put_on(context, params)
+
+    return act
+
+
+def test_a_second_look_that_took_too_long_is_too_old(declare):
+    with pytest.raises(last_look.Stale):
+        declare(operation.evidence_rules.BARE_METAL_HOST)
+
+
+def test_a_command_says_at_its_end_what_is_so(declare):
+    assert declare(operation.evidence_rules.COMMAND).changed

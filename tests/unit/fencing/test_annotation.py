@@ -1,0 +1,612 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who writes and removes which annotation: a BareMetalHost, its Node and its holds live in memory."""
+
+from __future__ import annotations
+
+import copy
+import json
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
+    ApiFailure,
+    Held,
+    InvalidInput,
+    NotFound,
+    Outdated,
+    Refused,
+    TimedOut,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claimed, ClaimLost
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import annotation, last_look
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import CameBack
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.target import may_let_go
+
+NODE = "/api/v1/nodes/n"
+HOST = "/apis/metal3.io/v1alpha1/namespaces/metal/baremetalhosts/h"
+BASE, RECORDS = "reboot.metal3.io", "holdfast.dev/reboot-keys"
+THEIRS = {"theirs": " kept ", f"{BASE}/other": '{"mode":   "hard"}', "baremetalhost.metal3.io/dataimage": ""}
+
+
+class Server:
+    """The part of both API servers that is needed."""
+
+    def __init__(self, **status):
+        self.objects = {
+            NODE: {
+                "metadata": {"name": "n", "uid": "node", "annotations": {}, "resourceVersion": "1"},
+                "spec": {"providerID": "metal3://metal/h/m"},
+                "status": {"nodeInfo": {"bootID": "b"}},
+            },
+            HOST: {
+                "metadata": {
+                    "namespace": "metal",
+                    "name": "h",
+                    "uid": "host",
+                    "annotations": dict(THEIRS),
+                    "resourceVersion": "1",
+                },
+                "spec": {"online": True},
+                "status": {"poweredOn": True, "provisioning": {"state": "provisioned"}, **status},
+            },
+        }
+        self.holds = []
+        self.before_write = None
+        self.sent_once = []
+        self.requests = 0
+        self.dry_run = True
+        self.serves_hosts = True
+
+    def now(self):
+        return datetime(2026, 5, 4, tzinfo=timezone.utc)
+
+    def find(self, path):
+        return copy.deepcopy(self.objects.get(path))
+
+    def get(self, path):
+        if path not in self.objects:
+            raise NotFound(path)
+        return self.find(path)
+
+    def pages(self, path):
+        if not self.serves_hosts:
+            raise NotFound(path)
+        yield {"items": self.items(path)}
+
+    def items(self, path, **_selectors):
+        if path == "/api/v1/nodes":
+            return [self.find(NODE)]
+        return copy.deepcopy(self.holds)
+
+    def merge(self, path, patch, *, once=False):
+        self.sent_once.append(once)
+        if self.before_write:
+            act, self.before_write = self.before_write, None
+            act()
+        metadata = self.objects[path]["metadata"]
+        assert set(patch) == {"metadata"}
+        if patch["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+            raise ApiFailure("somebody was faster", status=409)
+        self.annotate(path, patch["metadata"]["annotations"])
+        return self.find(path)
+
+    def annotate(self, path, changes):
+        metadata = self.objects[path]["metadata"]
+        metadata["resourceVersion"] += "1"
+        for key, value in changes.items():
+            metadata["annotations"].pop(key, None)
+            if value is not None:
+                metadata["annotations"][key] = value
+
+    @property
+    def annotations(self):
+        return self.objects[HOST]["metadata"]["annotations"]
+
+    @property
+    def keys(self):
+        return {name: value for name, value in self.annotations.items() if name.startswith(BASE)}
+
+    def hold(self):
+        self.holds.append(
+            {
+                "metadata": {"name": "n", "namespace": "shop"},
+                "spec": {"holderIdentity": "db", "acquireTime": "2026-05-03T00:00:00.000000Z"},
+            }
+        )
+
+    def claim(self, run):
+        self.annotate(NODE, {"holdfast.dev/claim": json.dumps({"run": run, "operation": "o"})})
+
+    def run(self, **options):
+        warnings = []
+        context = Context({}, False, warnings.append)
+        context.__dict__.update(cluster=self, management=self)
+        params = {
+            "node": "n",
+            "key": "ours",
+            "mode": "soft",
+            "state": "present",
+            "wait": False,
+            "wait_timeout": 0,
+            "override_holds": False,
+            **options,
+        }
+        return {**reboot_annotation(context, params), "warnings": warnings}
+
+
+def test_there_and_back():
+    server = Server()
+    done = server.run(mode="hard")
+    assert done["changed"]
+    assert server.keys == {f"{BASE}/other": THEIRS[f"{BASE}/other"], f"{BASE}/ours": '{"mode": "hard"}'}
+    assert json.loads(server.annotations[RECORDS])["ours"]["boot_id"] == "b"
+    assert done["diff"]["after"]["annotations"][f"{BASE}/ours"] == '{"mode": "hard"}'
+    assert server.run(mode="hard")["changed"] is False
+
+    assert server.run(state="absent")["changed"]
+    assert server.annotations == THEIRS
+    assert server.run(state="absent")["changed"] is False
+
+
+def test_another_mode_keeps_what_was_known():
+    server = Server()
+    server.run()
+    record = server.annotations[RECORDS]
+    server.objects[HOST]["status"]["poweredOn"] = False
+    done = server.run(mode="hard")
+
+    assert done["changed"]
+    assert server.annotations[f"{BASE}/ours"] == '{"mode": "hard"}'
+    assert server.annotations[RECORDS] == record
+    assert done["evidence"]["seen"] == "poweredOn went from true to false after the key was written"
+
+
+def test_the_evidence():
+    server = Server()
+    assert server.run(run="")["evidence"] is None
+    server.objects[HOST]["status"]["poweredOn"] = False
+    evidence = server.run()["evidence"]
+
+    assert {key: evidence[key] for key in ("kind", "host", "namespace", "uid", "key", "node", "boot_id")} == {
+        "kind": "BareMetalHost",
+        "host": "h",
+        "namespace": "metal",
+        "uid": "host",
+        "key": "ours",
+        "node": "n",
+        "boot_id": "b",
+    }
+
+
+def test_a_host_that_was_off_proves_nothing():
+    server = Server(poweredOn=False, lastUpdated="2026-05-03T23:59:00Z")
+    assert server.run()["evidence"] is None
+    # metal3 saves the status for another reason.
+    server.objects[HOST]["status"]["lastUpdated"] = "2026-05-04T00:01:00Z"
+    assert server.run()["evidence"] is None
+
+
+def test_a_host_that_was_off_and_is_seen_on_can_be_seen_to_go_off(monkeypatch):
+    server = Server(poweredOn=False)
+    seen = iter([True, False])
+
+    def wait_for(_cluster, _path, _name, _until, _deadline):
+        power = next(seen)
+        server.objects[HOST]["status"]["poweredOn"] = power
+        server.annotate(HOST, {})
+        return server.find(HOST)
+
+    monkeypatch.setattr(annotation, "wait_for", wait_for)
+    done = server.run(wait=True, wait_timeout=60)
+    assert done["evidence"]["seen"] == "poweredOn went from true to false after the key was written"
+
+
+class TestOfAnEarlierBoot:
+    """A key of an earlier try; the node has booted by itself since, and hangs again."""
+
+    @pytest.fixture
+    def server(self):
+        found = Server()
+        found.run(mode="hard")
+        found.objects[NODE]["status"]["nodeInfo"]["bootID"] = "c"
+        return found
+
+    def test_the_record_is_written_again(self, server):
+        assert server.run(mode="hard")["changed"]
+        server.objects[HOST]["status"]["poweredOn"] = False
+        assert server.run(mode="hard")["evidence"]["boot_id"] == "c"
+
+    def test_the_gate_is_passed_again(self, server):
+        server.hold()
+        before = dict(server.annotations)
+        with pytest.raises(Held):
+            server.run(mode="hard")
+        assert server.annotations == before
+
+    def test_the_power_of_before_proves_nothing(self, server):
+        server.objects[HOST]["status"]["poweredOn"] = False
+        assert server.run(mode="hard")["evidence"] is None
+
+    def test_a_single_reboot(self):
+        server = Server()
+        server.annotate(HOST, {f"{BASE}/other": None})
+        server.run(key=None)
+        server.objects[NODE]["status"]["nodeInfo"]["bootID"] = "c"
+        server.run(key=None)
+        assert json.loads(server.annotations[RECORDS])[""]["boot_id"] == "c"
+
+
+class TestLastLook:
+    """What has to be so directly before the host is told to go off."""
+
+    def test_another_boot(self):
+        server = Server()
+        assert server.run(boot_id="b")["changed"]
+        server = Server()
+        with pytest.raises(Refused, match="was rebooted meanwhile") as refused:
+            server.run(boot_id="a")
+        assert refused.value.fields["why"] == "new_boot"
+        assert server.annotations == THEIRS
+
+    @pytest.mark.parametrize("back", ["ready", "booted"])
+    def test_a_node_that_is_back(self, back):
+        server = Server()
+        if back == "ready":
+            server.objects[NODE]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+        with pytest.raises(CameBack):
+            server.run(boot_id="b" if back == "ready" else "a", not_ready=True)
+        assert server.annotations == THEIRS
+
+    def test_a_look_that_is_too_old_is_taken_again(self, monkeypatch):
+        """The process was paused between the look and the act; meanwhile the node came back."""
+        server = Server()
+        clock = [0.0]
+        monkeypatch.setattr(last_look, "steady", lambda: clock[0])
+        look, looks = last_look.gate.look, []
+
+        def paused(*arguments, **options):
+            seen = look(*arguments, **options)
+            looks.append(seen)
+            if len(looks) == 1:
+                clock[0] += 60
+                server.objects[NODE]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+            return seen
+
+        monkeypatch.setattr(last_look.gate, "look", paused)
+        with pytest.raises(CameBack):
+            server.run(boot_id="b", not_ready=True)
+        assert (len(looks), server.annotations) == (2, THEIRS)
+
+    def test_a_key_that_did_not_get_through_is_looked_at_again(self):
+        """It is not sent again by itself: a hold came while the API server was away."""
+        server = Server()
+
+        def away():
+            server.hold()
+            raise Outdated("The API server was away.", patience=0)
+
+        server.before_write = away
+        with pytest.raises(Held):
+            server.run()
+        assert (server.sent_once, server.annotations) == ([True], THEIRS)
+
+    def test_looks_that_are_always_too_old(self, monkeypatch):
+        server = Server()
+        clock = iter(range(0, 10**6, 11))
+        monkeypatch.setattr(last_look, "steady", lambda: next(clock))
+        with pytest.raises(TimedOut, match="looks at the node"):
+            server.run()
+        assert server.annotations == THEIRS
+
+
+class TestGate:
+    def test_held(self):
+        server = Server()
+        server.hold()
+        with pytest.raises(Held):
+            server.run()
+        assert server.annotations == THEIRS
+
+        done = server.run(override_holds=True)
+        assert done["overridden_holds"] == ["shop/db"]
+        assert json.loads(server.annotations[RECORDS])["ours"]["overridden"] == ["shop/db"]
+
+    def test_held_in_the_last_moment(self):
+        server = Server()
+
+        def meddle():
+            server.hold()
+            server.annotate(HOST, {})
+
+        server.before_write = meddle
+        with pytest.raises(Held):
+            server.run()
+        assert server.annotations == THEIRS
+
+    @pytest.mark.parametrize("state", ["present", "absent"])
+    def test_claimed(self, state):
+        server = Server()
+        if state == "absent":
+            server.run()
+        server.claim("theirs")
+        before = dict(server.annotations)
+        with pytest.raises(Claimed):
+            server.run(state=state)
+        with pytest.raises(ClaimLost):
+            server.run(state=state, run="mine")
+        assert server.annotations == before
+        assert server.run(state=state, run="theirs")["changed"]
+
+    def test_a_host_that_may_be_any_node(self):
+        server = Server()
+        server.objects[NODE]["spec"] = {}
+        with pytest.raises(Refused, match="whether it is held"):
+            server.run(node=None, host="h", namespace="metal")
+        with pytest.raises(InvalidInput, match="Give node"):
+            server.run(node=None, host="h", namespace="metal", run="mine")
+        assert server.annotations == THEIRS
+        assert server.run(host="h", namespace="metal")["node"] == "n"
+        assert server.run(node=None, host="h", namespace="metal", key="b", override_holds=True)["node"] is None
+
+    def test_by_its_host_it_is_the_same_node(self):
+        server = Server()
+        server.hold()
+        with pytest.raises(Held):
+            server.run(node=None, host="h", namespace="metal")
+
+    def test_a_claim_that_was_lost_while_the_key_is_there(self):
+        server = Server()
+        server.run()
+        server.claim("theirs")
+        with pytest.raises(Claimed):
+            server.run()
+        with pytest.raises(ClaimLost):
+            server.run(run="mine")
+
+    def test_another_host(self):
+        server = Server()
+        wrong = HOST.replace("/h", "/g")
+        server.objects[wrong] = copy.deepcopy(server.objects[HOST])
+        server.objects[wrong]["metadata"].update(name="g", uid="another")
+        with pytest.raises(Refused, match="is BareMetalHost metal/h, not metal/g"):
+            server.run(host="g", namespace="metal")
+
+    def test_another_node(self):
+        with pytest.raises(Refused, match="is node n, not m"):
+            Server().run(node="m", host="h", namespace="metal")
+
+
+class TestOnce:
+    """A reboot without a key."""
+
+    def run(self, server, **options):
+        server.annotate(HOST, {f"{BASE}/other": None})
+        return server.run(key=None, **options)
+
+    def test_asked_for(self):
+        server = Server()
+        assert self.run(server)["changed"]
+        assert server.keys == {BASE: '{"mode": "soft"}'}
+        assert self.run(server)["changed"] is False
+        assert self.run(server, mode="hard")["changed"]
+        assert server.keys == {BASE: '{"mode": "hard"}'}
+
+    def test_of_one_that_is_held(self):
+        server = Server()
+        server.hold()
+        with pytest.raises(Held):
+            self.run(server)
+        assert server.keys == {}
+
+    def test_of_one_that_is_off(self):
+        server = Server(poweredOn=False)
+        with pytest.raises(Refused, match="without a reboot"):
+            self.run(server)
+        assert server.keys == {}
+
+    def test_of_one_that_somebody_keeps_off(self):
+        server = Server()
+        with pytest.raises(Refused, match=f"{BASE}/other"):
+            server.run(key=None)
+        assert server.annotations == THEIRS
+
+    @pytest.mark.parametrize(("theirs", "mode"), [("", "soft"), ("gibberish", "soft"), ('{"mode":"hard"}', "hard")])
+    def test_somebody_else_asked_already(self, theirs, mode):
+        server = Server()
+        server.annotate(HOST, {BASE: theirs})
+        assert self.run(server, mode=mode)["changed"] is False
+        done = self.run(server, state="absent")
+        assert done["changed"] is False
+        assert "theirs" in done["warnings"][0]
+        assert server.keys == {BASE: theirs}
+
+    def test_somebody_else_asked_for_less(self):
+        server = Server()
+        server.annotate(HOST, {BASE: ""})
+        with pytest.raises(Refused, match="soft reboot already"):
+            self.run(server, mode="hard")
+        assert server.keys == {BASE: ""}
+        server.objects[HOST]["status"]["errorCount"] = 1
+        assert self.run(server, mode="hard")["changed"] is False, "an error before makes it hard"
+
+    def test_a_run_that_was_killed_is_gone_on_with(self):
+        server = Server()
+        self.run(server)
+        server.annotate(HOST, {BASE: None})
+        assert self.run(server)["changed"] is False
+        server.objects[NODE]["status"]["nodeInfo"]["bootID"] = "c"
+        assert self.run(server)["changed"], "that one is over"
+
+    def test_taken_back(self):
+        server = Server()
+        self.run(server)
+        assert self.run(server, state="absent")["changed"]
+        assert BASE not in server.annotations
+        assert RECORDS not in server.annotations
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"annotations": {"baremetalhost.metal3.io/paused": ""}}, "paused"),
+        ({"annotations": {"baremetalhost.metal3.io/detached": ""}}, "detached"),
+        ({"spec": {"online": False}}, "online"),
+        ({"spec": {"disablePowerOff": True}}, "disablePowerOff"),
+        ({"status": {"provisioning": {"state": "available"}}}, "available"),
+    ],
+)
+@pytest.mark.parametrize("key", ["ours", None])
+def test_a_host_on_which_it_would_do_nothing(how, why, key):
+    server = Server(**how.get("status", {}))
+    server.annotate(HOST, {f"{BASE}/other": None, **how.get("annotations", {})})
+    server.objects[HOST]["spec"] |= how.get("spec", {})
+    before = server.find(HOST)
+    with pytest.raises(Refused, match=why) as refused:
+        server.run(key=key)
+    assert refused.value.fields["why"] == "inert"
+    assert server.find(HOST) == before
+
+
+@pytest.mark.parametrize("key", ["", "a/b", "x" * 64])
+def test_no_key(key):
+    with pytest.raises(InvalidInput):
+        Server().run(key=key)
+
+
+def test_neither_host_nor_node():
+    with pytest.raises(InvalidInput, match="host"):
+        Server().run(node=None)
+
+
+def test_an_annotation_of_our_name_that_is_not_ours():
+    server = Server()
+    server.annotate(HOST, {f"{BASE}/ours": ""})
+    for _again in range(2):
+        with pytest.raises(Refused, match="does not say that it is from us") as refused:
+            server.run(mode="hard")
+        assert refused.value.fields["why"] == "foreign"
+    assert server.annotations == {**THEIRS, f"{BASE}/ours": ""}
+    assert server.run(state="absent")["changed"], "its name was given"
+    assert server.run()["changed"]
+    # A record that somebody broke is none.
+    kept = json.loads(server.annotations[RECORDS])
+    kept["ours"]["powered_on"] = "false"
+    server.annotate(HOST, {RECORDS: json.dumps(kept)})
+    with pytest.raises(Refused, match="does not say"):
+        server.run()
+
+
+class TestLetGo:
+    """A key that is taken back from a host that is gone, or another node's by now."""
+
+    def run(self, server, **options):
+        return server.run(**{"state": "absent", "bare_metal_host": "h", "namespace": "metal", **options})
+
+    def serve(self, server, name):
+        server.objects[NODE]["metadata"]["name"] = name
+        server.objects[f"/api/v1/nodes/{name}"] = server.objects[NODE]
+
+    def test_gone(self):
+        server = Server()
+        server.run()
+        version = server.find(HOST)["metadata"]["resourceVersion"]
+        assert server.run()["resource_version"] == version
+        del server.objects[HOST]
+        for options in ({}, {"node": None}):
+            done = self.run(server, **options)
+            assert (done["changed"], done["host"], done["resource_version"]) == (False, "h", None)
+            assert "switched on" in done["warnings"][0]
+        assert self.run(server, key=None)["warnings"] == []
+        server.serves_hosts = False
+        with pytest.raises(NotFound, match="management"):
+            self.run(server)
+
+    def test_of_another_node_by_now(self):
+        server = Server()
+        server.run()
+        self.serve(server, "m")
+        assert self.run(server, node="k")["changed"] is False
+        assert f"{BASE}/ours" in server.keys
+        done = self.run(server)
+        assert (done["changed"], f"{BASE}/ours" in server.keys) == (True, False)
+        assert "node m by now" in done["warnings"][0]
+
+    @pytest.mark.parametrize("run", ["r", None], ids=["by a run", "for a node that was deleted"])
+    def test_not_written_by_us(self, run):
+        server = Server()
+        server.annotate(HOST, {f"{BASE}/ours": ""})
+        if run:
+            server.claim(run)
+        before = server.find(HOST)
+        done = self.run(server, run=run, wait=True)
+        assert (done["changed"], server.find(HOST)) == (False, before)
+        assert "does not say that it is from us" in done["warnings"][0]
+
+    def test_not_ours_of_another_node(self):
+        server = Server()
+        server.run()
+        kept = json.loads(server.annotations[RECORDS])
+        kept["ours"]["node"] = "m"
+        server.annotate(HOST, {RECORDS: json.dumps(kept)})
+        self.serve(server, "m")
+        before = server.find(HOST)
+        done = self.run(server, wait=True)
+        assert (done["changed"], server.find(HOST)) == (False, before)
+        assert "stays" in done["warnings"][0]
+        assert self.run(server, node="m")["changed"]
+
+
+@pytest.mark.parametrize("written_for", ["", "n", "m"])
+@pytest.mark.parametrize("serves", ["", "n", "m"])
+def test_whose_key_may_go(serves, written_for):
+    assert may_let_go("", serves, written_for)
+    wanted = "n" in (serves, written_for) or (serves, written_for) == ("", "")
+    assert may_let_go("n", serves, written_for) is wanted
+
+
+def test_no_host():
+    server = Server()
+    del server.objects[HOST]
+    with pytest.raises(NotFound, match="provider ID"):
+        server.run()
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from(["a", "b", ""]), st.sampled_from(["soft", "hard", "absent"])),
+            st.tuples(st.just("theirs"), st.tuples(st.sampled_from(["/x", "/y", "/a.b"]), st.text() | st.none())),
+        ),
+        max_size=10,
+    )
+)
+def test_what_others_write_stays_byte_for_byte(steps):
+    server = Server()
+    expected, ours = dict(THEIRS), {}
+    for who, what in steps:
+        if who == "theirs":
+            suffix, value = what
+            server.annotate(HOST, {BASE + suffix: value})
+            expected.pop(BASE + suffix, None)
+            if value is not None:
+                expected[BASE + suffix] = value
+            continue
+        try:
+            if what == "absent":
+                server.run(key=who or None, state="absent")
+                ours.pop(who, None)
+            else:
+                server.run(key=who or None, mode=what)
+                ours[who] = json.dumps({"mode": what})
+        except Refused:
+            assert who == "", "a single reboot of a host that is kept off"
+    found = {name: value for name, value in server.annotations.items() if name != RECORDS}
+    mine = {(f"{BASE}/{key}" if key else BASE): value for key, value in ours.items()}
+    assert found == {**expected, **mine}

@@ -1,0 +1,286 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When metal3 acts on a host, and when a host is believed to be off."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import host_rules as rules
+
+KEY = "reboot.metal3.io/holdfast"
+RECORDS = "holdfast.dev/reboot-keys"
+OLDER, BEFORE = "2026-05-04T09:00:00Z", "2026-05-04T09:59:00Z"
+SINCE, AFTER = "2026-05-04T10:00:00.700000Z", "2026-05-04T10:00:00Z"
+
+
+def host(*, powered_on=True, last_updated=BEFORE, annotations=None, spec=None, **status):
+    return {
+        "metadata": {"namespace": "metal", "name": "h", "annotations": dict(annotations or {})},
+        "spec": {"online": True, **(spec or {})},
+        "status": {
+            "poweredOn": powered_on,
+            "operationalStatus": "OK",
+            "errorType": "",
+            "errorCount": 0,
+            "lastUpdated": last_updated,
+            "provisioning": {"state": "provisioned"},
+            **status,
+        },
+    }
+
+
+def keyed(before, **now):
+    """The host, to which our key was written when it was as before, and which changed since."""
+    written = rules.write(before, since=SINCE, node="n", boot_id="b", run="r", overridden=())
+    found = copy.deepcopy(before)
+    found["metadata"]["annotations"] |= {KEY: "{}", RECORDS: None}
+    found["metadata"]["annotations"][RECORDS] = rules.records_with(found, "holdfast", written)
+    found["status"] |= now
+    return found
+
+
+def off(found):
+    return rules.off(found, "holdfast")
+
+
+class TestWhyNot:
+    def test_a_sound_host(self):
+        assert rules.why_not(host()) == ""
+        assert rules.why_not(host(provisioning={"state": "externally provisioned"})) == ""
+
+    @pytest.mark.parametrize(
+        ("found", "why"),
+        [
+            (host(annotations={"baremetalhost.metal3.io/paused": ""}), "paused"),
+            (host(annotations={"baremetalhost.metal3.io/detached": "true"}), "detached"),
+            (host(operationalStatus="detached"), "detached"),
+            (host(spec={"online": False}), "online"),
+            (host(spec={"online": None}), "online"),
+            (host(spec={"disablePowerOff": True}), "disablePowerOff"),
+            (host(provisioning={"state": "available"}), '"available"'),
+            (host(provisioning={"state": "deprovisioning"}), '"deprovisioning"'),
+            (host(provisioning={}), "not known"),
+            ({"metadata": {"namespace": "m", "name": "h"}, "spec": {"online": True}}, "not known"),
+        ],
+    )
+    def test_one_that_it_does_not_act_on(self, found, why):
+        assert why in rules.why_not(found)
+
+    def test_being_deleted(self):
+        found = host()
+        found["metadata"]["deletionTimestamp"] = AFTER
+        assert "deleted" in rules.why_not(found)
+
+    def test_all_reasons_are_named(self):
+        found = host(annotations={"baremetalhost.metal3.io/paused": ""}, spec={"online": False})
+        assert "paused" in rules.why_not(found)
+        assert "online" in rules.why_not(found)
+
+    def test_an_error_is_none(self):
+        found = host(operationalStatus="error", errorType="power management error", errorMessage="no answer")
+        assert rules.why_not(found) == ""
+        assert rules.trouble(found) == "power management error: no answer"
+
+
+class TestOff:
+    def test_went_from_true_to_false(self):
+        found = off(keyed(host(), poweredOn=False, lastUpdated=AFTER))
+        assert (found.believed, found.why) == (True, rules.FELL)
+
+    def test_still_on(self):
+        found = off(keyed(host()))
+        assert not found.believed
+        assert found.datable
+
+    @pytest.mark.parametrize("written", [BEFORE, AFTER, "2026-05-04T10:05:00Z", "", None, "yesterday"])
+    def test_off_before(self, written):
+        """metal3 saves a status without having read the power, so a newer one dates nothing."""
+        found = off(keyed(host(powered_on=False), lastUpdated=written))
+        assert not found.believed
+        assert not found.datable
+        assert "off before" in found.why
+
+    def test_off_before_and_an_error_that_is_gone_now(self):
+        sick = {"operationalStatus": "error", "errorType": "registration error"}
+        assert not off(keyed(host(powered_on=False, **sick), lastUpdated=AFTER)).datable
+        well = {"operationalStatus": "OK", "errorType": "", "lastUpdated": AFTER}
+        assert not off(keyed(host(powered_on=False, **sick), **well)).believed
+
+    def test_off_before_and_metal3_could_not_switch_it_on(self):
+        dead = {"errorType": "power management error", "errorMessage": "PowerOn operation failed"}
+        found = off(keyed(host(powered_on=False, **dead)))
+        assert not found.datable, "the wait would be in vain"
+        assert "off before" in found.why
+        assert "PowerOn operation failed" in found.why
+
+    @pytest.mark.parametrize("power", [None, "false", 0])
+    def test_power_not_told(self, power):
+        assert not off(keyed(host(), poweredOn=power)).believed
+
+    def test_without_our_key(self):
+        found = keyed(host(), poweredOn=False)
+        del found["metadata"]["annotations"][KEY]
+        assert "not on it" in off(found).why
+
+    def test_somebody_elses_key_is_none_of_ours(self):
+        found = keyed(host(), poweredOn=False)
+        found["metadata"]["annotations"]["reboot.metal3.io/other"] = found["metadata"]["annotations"].pop(KEY)
+        assert not off(found).believed
+        assert not rules.off(found, "other").believed
+
+    @pytest.mark.parametrize("record", [None, "", "no json", "[]", "{}", '{"holdfast": 7}', '{"holdfast": {"a": 1}}'])
+    def test_a_record_that_somebody_broke_proves_nothing(self, record):
+        found = keyed(host(), poweredOn=False)
+        found["metadata"]["annotations"][RECORDS] = record
+        assert not off(found).believed
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("powered_on", "false"),
+            ("powered_on", "true"),
+            ("powered_on", 1),
+            ("powered_on", None),
+            ("since", 5),
+            ("since", ""),
+            ("since", "yesterday"),
+            ("consumer", 5),
+            ("node", 5),
+            ("boot_id", []),
+            ("run", {}),
+            ("overridden", "ns/me"),
+            ("overridden", [5]),
+            ("overridden", None),
+            ("more", ""),
+        ],
+    )
+    def test_a_record_with_a_wrong_type_proves_nothing(self, name, value):
+        found = keyed(host(), poweredOn=False, lastUpdated=AFTER)
+        kept = json.loads(found["metadata"]["annotations"][RECORDS])
+        assert off(found).believed
+        kept["holdfast"][name] = value
+        found["metadata"]["annotations"][RECORDS] = json.dumps(kept)
+        assert rules.written_of(found, "holdfast") is None
+        assert not off(found).believed
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.just(SINCE),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(st.sampled_from(["since", "powered_on", "consumer", "node", "holdfast"]), inner)
+            ),
+            max_leaves=10,
+        )
+    )
+    def test_any_record_is_read(self, content):
+        found = keyed(host(powered_on=False), lastUpdated=AFTER)
+        for kept in (content, {"holdfast": content}):
+            found["metadata"]["annotations"][RECORDS] = json.dumps(kept)
+            written = rules.written_of(found, "holdfast")
+            assert written is None or isinstance(written.powered_on, bool)
+            assert written is not None or not off(found).believed
+
+    @pytest.mark.parametrize(
+        "how",
+        [
+            {"errorType": "power management error"},
+            {"operationalStatus": "error"},
+            {"operationalStatus": "delayed"},
+            {"provisioning": {"state": "deprovisioning"}},
+        ],
+    )
+    def test_a_status_that_may_be_old(self, how):
+        assert not off(keyed(host(), poweredOn=False, lastUpdated=AFTER, **how)).believed
+
+    @pytest.mark.parametrize("name", [rules.PAUSED, rules.DETACHED])
+    def test_one_that_metal3_does_not_look_at(self, name):
+        found = keyed(host(), poweredOn=False)
+        found["metadata"]["annotations"][name] = ""
+        assert not off(found).believed
+
+    def test_one_that_is_never_switched_off(self):
+        found = keyed(host(), poweredOn=False)
+        found["spec"]["disablePowerOff"] = True
+        assert not off(found).believed
+
+    def test_told_to_stay_off_meanwhile_is_off_all_the_same(self):
+        found = keyed(host(), poweredOn=False)
+        found["spec"]["online"] = False
+        assert off(found).believed
+
+    @pytest.mark.parametrize("signs", list(itertools.product([True, False], repeat=4)), ids=str)
+    @pytest.mark.parametrize("now", list(itertools.product([True, False], [BEFORE, None, OLDER, AFTER])), ids=str)
+    @pytest.mark.parametrize("before", list(itertools.product([True, False], [BEFORE, None])), ids=str)
+    def test_never_without_all_of_it(self, before, now, signs):
+        key, paused, error, provisioned = signs
+        found = keyed(host(powered_on=before[0], last_updated=before[1]), poweredOn=now[0], lastUpdated=now[1])
+        if not key:
+            del found["metadata"]["annotations"][KEY]
+        if paused:
+            found["metadata"]["annotations"][rules.PAUSED] = ""
+        if error:
+            found["status"]["errorType"] = "power management error"
+        if not provisioned:
+            found["status"]["provisioning"]["state"] = "available"
+        sure = key and not paused and not error and provisioned and now[0] is False
+        assert off(found).believed == (sure and before[0])
+
+
+class TestFormer:
+    """A key that outlived the life of the host for which it was written."""
+
+    WRITTEN = rules.Written(SINCE, powered_on=True, node="n", consumer="one")
+
+    @pytest.mark.parametrize(
+        ("found", "consumer", "former"),
+        [
+            (host(), "one", False),
+            (host(), "", False),
+            (host(), "other", True),
+            (host(provisioning={"state": "externally provisioned"}), "one", False),
+            (host(provisioning={"state": "deprovisioning"}), "one", True),
+            (host(provisioning={"state": "available"}), "", True),
+            (host(provisioning={"state": "provisioning"}), "other", True),
+            (host(provisioning={}), "one", False),
+        ],
+    )
+    def test_former(self, found, consumer, former):
+        assert bool(rules.former(found, self.WRITTEN, consumer)) is former
+
+    def test_of_a_consumer_that_was_not_known(self):
+        assert not rules.former(host(), rules.Written(SINCE, powered_on=True), "other")
+
+
+class TestReboot:
+    def test_of_one_that_is_on(self):
+        assert rules.why_no_reboot(host()) == ""
+
+    def test_of_one_that_is_off(self):
+        assert "without a reboot" in rules.why_no_reboot(host(powered_on=False))
+
+    def test_of_one_that_somebody_keeps_off(self):
+        assert "reboot.metal3.io/x" in rules.why_no_reboot(host(annotations={"reboot.metal3.io/x": ""}))
+
+
+def test_records_of_others_keys_stay_and_those_of_gone_ones_go():
+    found = host(annotations={"reboot.metal3.io/a": "", "reboot.metal3.io/b": ""})
+    first = rules.write(found, since=SINCE, node="n", boot_id="b", run="1", overridden=("ns/me",))
+    second = rules.write(found, since=SINCE, node="n", boot_id="b", run="2", overridden=())
+    for key, written in (("a", first), ("b", second), ("", second)):
+        found["metadata"]["annotations"][RECORDS] = rules.records_with(found, key, written)
+    assert [rules.written_of(found, key) for key in ("a", "b", "")] == [first, second, second]
+
+    del found["metadata"]["annotations"]["reboot.metal3.io/b"]
+    kept = json.loads(rules.records_with(found, "a", None))
+    assert set(kept) == {""}, "b is gone, and a single reboot may be under way"
+    found["metadata"]["annotations"][RECORDS] = json.dumps({"a": kept[""]})
+    assert rules.records_with(found, "a", None) is None

@@ -1,0 +1,482 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the autoscaler and MachineHealthChecks are told, and what is put back: a Node and a Machine live in memory."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound, Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.opt_outs import node_opt_outs
+
+NODE = "/api/v1/nodes/n"
+GROUP = "/apis/cluster.x-k8s.io"
+MACHINE = GROUP + "/{}/namespaces/metal/machines/m"
+EXCLUDED = "remediation.medik8s.io/exclude-from-remediation"
+DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+SKIP = "cluster.x-k8s.io/skip-remediation"
+RECORD = "holdfast.dev/opt-outs"
+IS_MACHINE = {"cluster.x-k8s.io/machine": "m", "cluster.x-k8s.io/cluster-namespace": "metal"}
+OTHERS = {"theirs": "kept"}
+
+
+class KilledError(BaseException):
+    """The process is gone, right after a write."""
+
+
+class Server:
+    """The part of an API server that opt-outs need."""
+
+    def __init__(self):
+        self.objects = {}
+        self.away = False
+        self.kill_after = None
+        self.before_write = None
+        self.writes = []
+
+    def now(self):
+        return datetime(2026, 5, 4, tzinfo=timezone.utc)
+
+    def find(self, path):
+        if self.away:
+            raise Unreachable("away")
+        return copy.deepcopy(self.objects.get(path))
+
+    def merge(self, path, patch):
+        if self.before_write:
+            self.before_write(path)
+        metadata = self.objects[path]["metadata"] if path in self.objects else None
+        if metadata is None:
+            raise NotFound(path)
+        if patch["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+            raise ApiFailure("somebody was faster", status=409)
+        assert set(patch) == {"metadata"}
+        assert set(patch["metadata"]) <= {"resourceVersion", "annotations", "labels"}
+        self.annotate(path, patch["metadata"].get("annotations", {}))
+        self.label(path, patch["metadata"].get("labels", {}))
+        self.writes.append(path)
+        if self.kill_after is not None and len(self.writes) >= self.kill_after:
+            raise KilledError
+        return copy.deepcopy(self.objects[path])
+
+    def annotate(self, path, changes):
+        self._change(path, "annotations", changes)
+
+    def label(self, path, changes):
+        self._change(path, "labels", changes)
+
+    def _change(self, path, kind, changes):
+        metadata = self.objects[path]["metadata"]
+        metadata["resourceVersion"] += "1"
+        values = metadata.setdefault(kind, {})
+        for key, value in changes.items():
+            values.pop(key, None)
+            if value is not None:
+                values[key] = value
+
+
+class World:
+    """One Node, and in the management cluster its Machine."""
+
+    def __init__(
+        self, on_node=None, on_machine=None, label=None, *, machine=True, version="v1beta2", served=None, marks=None
+    ):
+        self.server = Server()
+        self.path = MACHINE.format(version)
+        self.warnings = []
+        self._add(NODE, {"name": "n"}, {DISABLED: on_node, **(IS_MACHINE if marks is None else marks)})
+        self.server.label(NODE, {EXCLUDED: label})
+        if machine:
+            self._add(self.path, {"name": "m", "namespace": "metal"}, {SKIP: on_machine})
+        versions = [version] if served is None else served
+        if versions:
+            self.server.objects[GROUP] = {"versions": [{"version": name} for name in versions]}
+        self.start = self.state
+
+    def _add(self, path, metadata, annotations):
+        kept = {key: value for key, value in {**OTHERS, **annotations}.items() if value is not None}
+        self.server.objects[path] = {"metadata": {**metadata, "resourceVersion": "1", "annotations": kept}}
+
+    def run(self, state="present", *, check_mode=False, **options):
+        context = Context({}, check_mode, self.warnings.append)
+        context.__dict__.update(cluster=self.server, management=self.server)
+        params = {"name": "n", "state": state, "autoscaler": True, "run": None, **options}
+        params = {"machine_health_check": True, "node_health_check": True, **params}
+        return node_opt_outs(context, params)
+
+    def killed(self, state, after):
+        """The same, by a process that dies after so many writes, or has fewer to do."""
+        self.server.writes.clear()
+        self.server.kill_after = after
+        try:
+            if after:
+                self.run(state)
+        except KilledError:
+            pass
+        finally:
+            self.server.kill_after = None
+            self.server.writes.clear()
+
+    @property
+    def state(self):
+        """Annotations of the Node and of the Machine, and the labels of the Node."""
+        objects = (self.server.objects.get(path) for path in (NODE, self.path))
+        annotations = (dict(item["metadata"]["annotations"]) if item else None for item in objects)
+        return (*annotations, dict(self.server.objects[NODE]["metadata"]["labels"]))
+
+    @property
+    def values(self):
+        node, machine, _labels = self.state
+        return node.get(DISABLED), machine.get(SKIP) if machine else None
+
+    @property
+    def label(self):
+        return self.state[2].get(EXCLUDED)
+
+    @property
+    def record(self):
+        return json.loads(self.state[0].get(RECORD, "null"))
+
+
+def test_there_and_back_leaves_nothing():
+    world = World()
+    told = world.run(run="")
+
+    assert told["changed"]
+    assert told["opt_outs"] == {"autoscaler": True, "machine": "metal/m", "node_health_check": True}
+    assert told["why_not"] == ""
+    assert world.values == ("true", "")
+    assert world.label == "true"
+    assert world.record == {
+        "run": "",
+        "since": "2026-05-04T00:00:00.000000Z",
+        "autoscaler": {"before": None},
+        "machine": {"namespace": "metal", "name": "m", "before": None},
+        "node_health_check": {"before": None},
+    }
+    assert told["diff"]["before"] == {DISABLED: None, EXCLUDED: None, SKIP: None, RECORD: None}
+    assert told["diff"]["after"] == {DISABLED: "true", EXCLUDED: "true", SKIP: "", RECORD: world.record}
+    assert world.run()["changed"] is False
+
+    back = world.run("absent")
+    assert back["changed"]
+    assert back["opt_outs"] == {"autoscaler": False, "machine": None, "node_health_check": False}
+    assert world.state == world.start
+    assert world.run("absent")["changed"] is False
+    assert world.warnings == []
+
+
+def test_the_record_is_written_with_the_opt_out_and_before_the_machine():
+    world = World()
+    world.killed("present", 1)
+
+    assert world.values == ("true", None)
+    assert world.record["machine"] == {"namespace": "metal", "name": "m", "before": None}
+
+
+def test_the_machine_comes_first_on_the_way_back():
+    world = World()
+    world.run()
+    record = world.record
+    world.killed("absent", 1)
+
+    assert world.values == ("true", None)
+    assert world.record == record
+
+
+VALUES = {"node": [None, "true", "false", ""], "machine": [None, "", "by somebody"], "label": [None, "true", "false"]}
+STARTS = list(itertools.product(*VALUES.values()))
+
+
+@pytest.mark.parametrize(("on_node", "on_machine", "label"), STARTS)
+@pytest.mark.parametrize(("state", "writes"), [("present", 0), ("present", 1), ("present", 2), ("absent", 1)])
+def test_killed_after_any_write_the_next_ends_where_an_undisturbed_one_would(on_node, on_machine, label, state, writes):
+    undisturbed = World(on_node, on_machine, label)
+    undisturbed.run()
+    worlds = [World(on_node, on_machine, label) for _next in range(2)]
+    for world in worlds:
+        if state == "absent":
+            world.run()
+        world.killed(state, writes)
+
+    worlds[0].run("present")
+    worlds[1].run("absent")
+
+    assert worlds[0].state == undisturbed.state
+    assert worlds[1].state == worlds[1].start
+
+
+@given(
+    st.sampled_from(STARTS),
+    st.lists(st.tuples(st.sampled_from(["present", "absent"]), st.integers(0, 3)), max_size=8),
+)
+def test_killed_as_often_as_you_like_nothing_is_lost(start, killed):
+    world = World(*start)
+    for state, writes in killed:
+        world.killed(state, writes)
+    world.run("absent")
+
+    assert world.state == world.start
+
+
+@given(
+    st.sampled_from(STARTS),
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from(["present", "absent"]), st.integers(0, 3)),
+            st.tuples(st.just("node"), st.sampled_from(["false", "mine", ""])),
+            st.tuples(st.just("machine"), st.sampled_from(["other", "mine"])),
+            st.tuples(st.just("label"), st.sampled_from(["false", "mine", ""])),
+        ),
+        max_size=10,
+    ),
+)
+def test_what_somebody_changes_meanwhile_stays(start, steps):
+    world = World(*start)
+    expected = list(start)
+    for what, how in steps:
+        if what in ("present", "absent"):
+            world.killed(what, how)
+        elif what == "label":
+            world.server.label(NODE, {EXCLUDED: how})
+            expected[2] = how
+        else:
+            index, key = (0, DISABLED) if what == "node" else (1, SKIP)
+            world.server.annotate((NODE, world.path)[index], {key: how})
+            expected[index] = how
+    world.run("absent")
+
+    assert (*world.values, world.label) == tuple(expected)
+    assert world.record is None
+
+
+def test_present_again_does_not_undo_somebodys_change():
+    world = World()
+    world.run()
+    record = world.record
+    world.server.annotate(NODE, {DISABLED: "false"})
+    again = world.run()
+
+    assert again["changed"] is False
+    assert again["opt_outs"] == {"autoscaler": False, "machine": "metal/m", "node_health_check": True}
+    assert world.record == record
+    assert "'false'" in world.warnings[0]
+
+
+def test_taken_off_by_somebody_who_had_it_before_stays_off():
+    world = World(on_machine="since last week")
+    world.run()
+    world.server.annotate(world.path, {SKIP: None})
+    again = world.run()
+
+    assert again["opt_outs"]["machine"] is None
+    assert "metal/m" in world.warnings[0]
+    world.run("absent")
+    assert world.values == (None, None)
+
+
+def test_a_machine_that_was_left_alone_before_is_not_written():
+    world = World(on_machine="since last week")
+    world.run()
+    world.run("absent")
+
+    assert world.path not in world.server.writes
+    assert world.values[1] == "since last week"
+
+
+def test_what_is_asked_for_later_is_added_to_the_record():
+    world = World("false")
+    world.run(machine_health_check=False, node_health_check=False)
+    assert {"machine", "node_health_check"}.isdisjoint({key for key, value in world.record.items() if value})
+    assert world.values == ("true", None)
+    world.run(autoscaler=False, run="")
+
+    assert world.record["autoscaler"] == {"before": "false"}
+    assert world.record["machine"]["before"] is None
+    assert world.values == ("true", "")
+    world.run("absent")
+    assert world.state == world.start
+
+
+def test_nothing_asked_for_is_nothing_done():
+    world = World()
+
+    assert world.run(autoscaler=False, machine_health_check=False, node_health_check=False)["changed"] is False
+    assert world.state == world.start
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ({"marks": {}}, "Cluster API did not make it"),
+        ({"marks": {"cluster.x-k8s.io/machine": "m"}}, "Cluster API did not make it"),
+        ({"served": []}, "is not installed in the management cluster"),
+        ({"served": ["v1alpha4"]}, "is not installed in the management cluster"),
+        ({"machine": False}, "there is no Machine metal/m"),
+    ],
+)
+def test_without_a_machine_there_is_nothing_to_do_with_it(how, why):
+    world = World(**how)
+    told = world.run()
+
+    assert told["changed"]
+    assert told["opt_outs"] == {"autoscaler": True, "machine": None, "node_health_check": True}
+    assert why in told["why_not"]
+    assert world.record["machine"] is None
+    assert world.run("absent")["changed"]
+    assert world.state == world.start
+
+
+def test_the_older_version_of_the_api():
+    for served in (["v1beta1"], ["v1beta1", "v1beta2"]):
+        world = World(version="v1beta1", served=served)
+        world.run()
+        assert world.values == ("true", "")
+        world.run("absent")
+        assert world.state == world.start
+
+
+def test_a_machine_that_is_gone_meanwhile_is_fine():
+    world = World()
+    world.run()
+    del world.server.objects[world.path]
+    again = world.run()
+    assert again["changed"] is False
+    assert again["why_not"] == "Machine metal/m is gone"
+    back = world.run("absent")
+
+    assert back["why_not"] == "Machine metal/m is gone"
+    assert world.state[0] == world.start[0]
+
+
+def test_a_machine_that_goes_at_the_last_moment_is_fine_too():
+    world = World()
+    world.run()
+    world.server.before_write = lambda path: world.server.objects.pop(world.path, None)
+    world.run("absent")
+
+    assert world.state == (world.start[0], None, world.start[2])
+
+
+def test_a_cluster_without_machines_is_not_the_one_that_was_told():
+    world = World()
+    world.run()
+    before = world.state
+    del world.server.objects[GROUP]
+
+    with pytest.raises(NotFound, match="management"):
+        world.run("absent")
+    assert world.state == before
+
+
+def test_management_away_fails_and_the_record_stays():
+    world = World()
+    there, away = world.server, Server()
+    away.away = True
+    context = Context({})
+    context.__dict__.update(cluster=there, management=away)
+    params = {"name": "n", "autoscaler": True, "machine_health_check": True, "node_health_check": True, "run": ""}
+    with pytest.raises(Unreachable):
+        node_opt_outs(context, {**params, "state": "present"})
+    assert world.state == world.start, "nothing was begun"
+
+    world.run()
+    before = world.state
+    with pytest.raises(Unreachable):
+        node_opt_outs(context, {**params, "state": "absent"})
+    assert world.state == before
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+def test_somebody_was_faster(state):
+    world = World()
+    if state == "absent":
+        world.run()
+    seen = set()
+
+    def meddle(path):
+        if path not in seen:
+            seen.add(path)
+            world.server.annotate(path, {"news": "of somebody"})
+
+    world.server.before_write = meddle
+    assert world.run(state)["changed"]
+
+    assert seen == {NODE, world.path}
+    assert world.values == (("true", "") if state == "present" else (None, None))
+
+
+def test_a_run_that_lost_its_claim_stops():
+    world = World()
+    with pytest.raises(ClaimLost):
+        world.run(run="one")
+    world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({"run": "one"})})
+    world.run(run="one")
+    world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({"run": "two"})})
+    before = world.state
+    for state in ("present", "absent"):
+        with pytest.raises(ClaimLost):
+            world.run(state, run="one")
+
+    assert world.state == before
+
+
+def test_a_claim_lost_between_the_two_writes_leaves_the_machine_alone():
+    world = World()
+    world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({"run": "one"})})
+
+    def lose(path):
+        if path == world.path:
+            world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({"run": "two"})})
+            world.server.annotate(path, {})
+
+    world.server.before_write = lose
+    with pytest.raises(ClaimLost):
+        world.run(run="one")
+    assert world.values == ("true", None)
+
+
+@pytest.mark.parametrize("text", ["no json", "[]", '{"autoscaler": 7, "machine": "m"}'])
+def test_a_record_that_somebody_broke_breaks_nothing(text):
+    world = World()
+    world.server.annotate(NODE, {RECORD: text})
+    world.run()
+    world.run("absent")
+
+    assert world.state == world.start
+
+
+def test_medik8s_is_told_with_the_record_and_somebody_s_change_stays():
+    world = World(label="false")
+    world.killed("present", 1)
+    assert (world.label, world.record["node_health_check"]) == ("true", {"before": "false"})
+
+    world.server.label(NODE, {EXCLUDED: "by somebody"})
+    again = world.run()
+
+    assert again["opt_outs"]["node_health_check"] is False
+    assert "may fence" in world.warnings[0]
+    world.run("absent")
+    assert world.label == "by somebody"
+
+
+def test_a_record_of_an_older_version_knows_nothing_of_the_label():
+    world = World()
+    world.run(node_health_check=False)
+    record = {key: value for key, value in world.record.items() if key != "node_health_check"}
+    world.server.annotate(NODE, {RECORD: json.dumps(record)})
+    world.run()
+
+    assert world.record["node_health_check"] == {"before": None}
+    world.run("absent")
+    assert world.state == world.start

@@ -1,0 +1,172 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When a canary has stood its reboot, and when it has not."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary import (
+    _selectors,
+    reboot_canary,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary_rules import (
+    CanaryFailed,
+    check,
+    read_canary,
+    soaked_until,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.node_operation_rules import advance
+
+START = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+
+
+def at(seconds):
+    return (START + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def node(name="node-1", record=None, *, ready="True", boot_id="boot-2", **labels):
+    return {
+        "metadata": {
+            "name": name,
+            "labels": labels,
+            "annotations": {"holdfast.dev/operation": json.dumps(record)} if record else {},
+        },
+        "spec": {},
+        "status": {
+            "nodeInfo": {"bootID": boot_id},
+            "conditions": [{"type": "Ready", "status": ready, "reason": "KubeletNotReady", "message": "no network"}],
+        },
+    }
+
+
+def went_through(*steps):
+    """A record as node_operation writes it; each step is (seconds, phase, result)."""
+    record = None
+    for seconds, phase, result in steps:
+        params = {"operation": "kernel", "run": "4711", "phase": phase, "result": result, "detail": "so it is"}
+        record = advance(record, node(), params, at(seconds))
+    return record
+
+
+def canary(record=None, operation="kernel", **more):
+    return read_canary(node(record=record, **more), operation)
+
+
+REBOOTED = went_through((0, "drain", None), (60, "uncordon", "rebooted"))
+SKIPPED = went_through((30, None, "skipped"))
+FAILED = went_through((0, "drain", None), (60, None, "failed"))
+UNDER_WAY = went_through((0, "slot", None), (5, "drain", None))
+
+
+class TestDone:
+    @pytest.mark.parametrize(("record", "done"), [(REBOOTED, at(60)), (SKIPPED, at(30)), (FAILED, ""), (UNDER_WAY, "")])
+    def test_is_when_the_result_was_written(self, record, done):
+        assert canary(record).done == done
+
+    def test_stays_when_the_next_run_looks_at_it(self):
+        params = {"operation": "kernel", "run": "next", "phase": None, "result": "skipped", "detail": None}
+
+        assert canary(advance(SKIPPED, node(), params, at(999))).done == at(30)
+
+    def test_is_not_what_was_in_another_operation(self):
+        seen = canary(REBOOTED, operation="firmware")
+
+        assert (seen.done, seen.result, seen.phase) == ("", "", "")
+        assert seen.words() == "node-1 has not begun with it"
+        assert canary(FAILED, operation="firmware").result == ""
+
+    def test_what_it_is_waited_for(self):
+        assert canary(UNDER_WAY).words() == f"node-1 is in the phase drain since {at(5)}"
+
+    def test_as_data(self):
+        assert canary(REBOOTED).to_data() == {"name": "node-1", "result": "rebooted", "done": at(60), "ready": True}
+        assert canary(UNDER_WAY, ready="Unknown").to_data() == {
+            "name": "node-1",
+            "result": "",
+            "done": None,
+            "ready": False,
+        }
+
+
+class TestCheck:
+    @pytest.mark.parametrize("record", [None, UNDER_WAY, REBOOTED, SKIPPED])
+    def test_one_that_goes_its_way(self, record):
+        check(canary(record), "kernel")
+
+    @pytest.mark.parametrize("ready", ["False", "Unknown"])
+    def test_one_that_is_not_ready_before_it_is_done(self, ready):
+        check(canary(UNDER_WAY, ready=ready, boot_id="boot-1"), "kernel")
+
+    def test_one_that_failed(self):
+        with pytest.raises(CanaryFailed, match="Canary node-1 of operation kernel failed in the phase drain: so it is"):
+            check(canary(FAILED), "kernel")
+
+    @pytest.mark.parametrize("record", [REBOOTED, SKIPPED])
+    @pytest.mark.parametrize("ready", ["False", "Unknown"])
+    def test_one_that_is_not_ready_since(self, record, ready):
+        with pytest.raises(CanaryFailed, match=f"is not well since .* Ready is {ready} .*: no network") as caught:
+            check(canary(record, ready=ready), "kernel")
+
+        assert caught.value.kind == "canary_failed"
+        assert caught.value.fields["node"] == "node-1"
+
+    def test_one_that_has_booted_since(self):
+        with pytest.raises(CanaryFailed, match="has booted once more since it was done"):
+            check(canary(REBOOTED, boot_id="boot-3"), "kernel")
+
+    def test_one_that_was_skipped_may_boot(self):
+        check(canary(SKIPPED, boot_id="boot-3"), "kernel")
+
+    @pytest.mark.parametrize("record", [None, SKIPPED])
+    def test_one_that_is_excluded(self, record):
+        with pytest.raises(Refused, match="is labelled holdfast") as caught:
+            check(canary(record, **{"holdfast.dev/exclude": ""}), "kernel")
+
+        assert caught.value.kind == "refused"
+
+
+class TestSoak:
+    @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=5), st.integers(0, 10_000))
+    def test_begins_when_the_last_one_is_done(self, done, soak):
+        some = [canary(went_through((seconds, None, "skipped"))) for seconds in done]
+
+        assert soaked_until(some, soak) == START + timedelta(seconds=max(done) + soak)
+        assert soaked_until([*some, canary(UNDER_WAY)], soak) is None
+
+
+class TestWatch:
+    def test_of_one_is_by_its_name(self):
+        assert _selectors([node()]) == {"field_selector": "metadata.name=node-1"}
+
+    def test_of_some_is_by_a_label(self):
+        some = [node("a", **{"kubernetes.io/hostname": "host-a"}), node("b", **{"kubernetes.io/hostname": "host-b"})]
+
+        assert _selectors(some) == {"label_selector": "kubernetes.io/hostname in (host-a,host-b)"}
+
+    def test_of_those_without_the_label_is_of_all(self):
+        assert _selectors([node("a", **{"kubernetes.io/hostname": "host-a"}), node("b")]) == {}
+        assert _selectors([node(str(n), **{"kubernetes.io/hostname": str(n)}) for n in range(51)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"nodes": []}, "nodes must name the canaries, at least one"),
+        ({"nodes": ["node-1", " "]}, "nodes must name the canaries"),
+        ({"operation": " "}, "operation must not be empty"),
+        ({"soak": -1}, "soak must be a number of seconds, 0 or more, not -1"),
+    ],
+)
+def test_wrong_input_is_refused(params, message):
+    known = {"nodes": ["node-1"], "operation": "kernel", "soak": 0, "wait_timeout": 0}
+    with pytest.raises(InvalidInput, match=message):
+        reboot_canary(Context({}), {**known, **params})

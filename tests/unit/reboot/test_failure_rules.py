@@ -1,0 +1,113 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of a node whose reboot failed somewhere."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.failure_rules import Failure, judge
+
+NODE = {
+    "ready": True,
+    "claim": {"run": "me"},
+    "slot": {"run": "me"},
+    "boot_id": "old",
+    "operation": {"id": "kernel", "phase": "drain", "boot_id_before": "old"},
+}
+
+
+def after(node=None, **failure):
+    return judge({**NODE, **(node or {})}, Failure(**{"run": "me", "operation": "kernel", **failure}))
+
+
+def test_a_healthy_node_is_given_back_and_counted():
+    assert after() == {"state": "failed", "healthy": True, "give_back": True, "count": True, "release": False}
+
+
+@pytest.mark.parametrize(
+    ("node", "failure"),
+    [
+        ({"ready": False}, {}),
+        ({"operation": {"id": "kernel", "phase": "ready"}}, {}),
+        ({"boot_id": "new", "operation": {"id": "kernel", "phase": "reboot", "boot_id_before": "old"}}, {}),
+        ({}, {"switched_off": True}),
+    ],
+    ids=["not Ready", "failed its check", "never got to its check", "may be off"],
+)
+def test_one_that_is_not_healthy_stays_cordoned_and_counts(node, failure):
+    found = after(node, **failure)
+    assert (found["state"], found["give_back"], found["count"]) == ("failed", False, True)
+
+
+def test_a_check_that_failed_in_an_earlier_operation_says_nothing():
+    assert after({"operation": {"id": "other", "phase": "ready"}})["healthy"]
+
+
+def test_a_failure_counts_though_the_api_did_not_say_what_it_left():
+    known = {"run": "me", "operation": "kernel"}
+    assert judge(None, Failure(**known, unseen=True)) == {
+        "state": "failed",
+        "healthy": False,
+        "give_back": False,
+        "count": True,
+        "release": False,
+    }
+    assert judge(None, Failure(**known, unseen=True, untouched=True))["release"]
+    assert not judge(None, Failure(**known))["count"], "there is no such node"
+
+
+def test_a_node_that_was_not_touched_does_not_count_and_gives_its_slot_back():
+    found = after(untouched=True)
+    assert found == {"state": "stopped", "healthy": True, "give_back": False, "count": False, "release": True}
+
+
+@pytest.mark.parametrize("marks", [{"claim": {"run": "another"}}, {"claim": None, "slot": {"run": "another"}}])
+def test_one_that_another_run_works_on_is_left_to_it(marks):
+    found = after(marks)
+    assert (found["state"], found["give_back"], found["count"]) == ("stopped", False, False)
+
+
+def test_a_slot_that_passed_on_does_not_keep_who_has_the_claim_from_putting_the_node_back():
+    found = after({"slot": {"run": "another"}})
+    assert (found["state"], found["give_back"], found["count"]) == ("failed", True, True)
+
+
+def test_a_run_that_lost_its_claim_does_nothing_more():
+    found = after(error="claim_lost")
+    assert found["state"] == "lost"
+    assert not any(found[what] for what in ("give_back", "count", "release"))
+
+
+def test_a_task_after_the_node_was_done_changes_nothing_of_it():
+    found = after(done=True)
+    assert found["state"] == "failed"
+    assert not any(found[what] for what in ("give_back", "count", "release"))
+
+
+@pytest.mark.parametrize("node", [None, NODE])
+def test_before_there_is_an_operation_nothing_can_be_done(node):
+    found = judge(node, Failure(run="", operation=""))
+    assert not any(found[what] for what in ("give_back", "count", "release"))
+
+
+@given(
+    ready=st.booleans(),
+    owner=st.sampled_from(["me", "another"]),
+    phase=st.sampled_from(["slot", "cordon", "drain", "reboot", "ready", "uncordon"]),
+    flags=st.fixed_dictionaries({name: st.booleans() for name in ("done", "untouched", "switched_off")}),
+    error=st.sampled_from(["", "claim_lost", "timed_out"]),
+)
+def test_only_a_healthy_node_of_ours_is_uncordoned_and_only_ours_counts(ready, owner, phase, flags, error):
+    node = {"ready": ready, "claim": {"run": owner}, "operation": {"id": "kernel", "phase": phase}}
+    found = after(node, error=error, **flags)
+    if found["give_back"]:
+        assert ready
+        assert owner == "me"
+        assert found["count"]
+    if found["count"]:
+        assert found["state"] == "failed"
+        assert owner == "me"
