@@ -164,7 +164,7 @@ MUTANTS = [
         "agent-drops-the-old-lock-first",
         2,
         "The agent lets a lock go although it could not take another one for a hold that stands.",
-        Code("_let_go", "not wanted <= facts.locks", "False"),
+        Code("_release", "not wanted <= facts.locks", "False"),
         "tests/unit/agent/test_agent_plan.py::test_an_old_lock_stays_while_the_new_one_can_not_be_taken",
     ),
     Mutant(
@@ -196,7 +196,7 @@ MUTANTS = [
         "agent-removed-from-a-held-node",
         2,
         "The role removes the agent, and with it the locks, from a node that is held.",
-        Task("node_agent", "Refuse to let go what protects somebody", ("ansible.builtin.assert", "that"), "true"),
+        Task("node_agent", "Refuse to remove the agent of a held node", ("ansible.builtin.assert", "that"), "true"),
         "tests/integration/test_node_agent_role.py::test_not_removed_while_the_node_is_held",
     ),
     Mutant(

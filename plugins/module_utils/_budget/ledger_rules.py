@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .._api.bounds import cut, some
 from .._api.names import CLAIM, CORDON
+from .._shared.bounds import cut, some
 from .policy_rules import Policy, amount
 
 # How many operations are remembered, and how many at most where runs of more than these have not ended.

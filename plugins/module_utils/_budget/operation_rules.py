@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from .._api.bounds import moment
 from .._api.times import from_text, seconds_between
+from .._shared.bounds import moment
 from .ledger_rules import ACTIVE, FAILED, Ledger, operation_entry, with_entry
 from .run_rules import Run
 

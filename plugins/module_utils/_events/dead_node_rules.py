@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any
 
 from .._api import node_rules
-from .._api.bounds import moment, seconds_since
 from .._api.names import FAILOVER
 from .._api.objects import Object
 from .._api.times import to_text
@@ -22,6 +21,7 @@ from .._budget.claim_rules import claim_of
 from .._capi import machine_rules
 from .._failover import rules as failover_rules
 from .._failover.taint_rules import taint_of
+from .._shared.bounds import moment, seconds_since
 from .log_rules import Condition
 
 # Of the condition Ready: what the node controller writes about a node that is silent, and a kubelet about itself.

@@ -9,11 +9,11 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 
 from .._api import paths
-from .._api.bounds import cut, moment
 from .._api.cluster import Cluster
 from .._api.objects import Object
 from .._api.runner import Context, Params
 from .._holds.rules import FIELD_SELECTOR, describe, holds
+from .._shared.bounds import cut, moment
 from .log_rules import Condition
 from .source import Event, Later
 

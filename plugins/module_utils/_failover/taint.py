@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.bounds import bounded
 from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, Refused, TimedOut
 from .._api.names import EVIDENCE
@@ -26,6 +25,7 @@ from .._budget import ledger_store as store
 from .._drain.volumes import persistent_volumes
 from .._fencing import check_evidence, evidence_rules, last_look
 from .._fencing.redfish_rules import BmcFailure
+from .._shared.bounds import bounded
 from . import taint_rules as rules
 from .taint_rules import GONE, LEFT, STAYS, Attachment, Occupant
 

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast_agent import alerts, metrics
-from holdfast_agent.bounds import cut, forms
+from holdfast_agent.bounds import cut
 from holdfast_agent.clock import ServerClock
 from holdfast_agent.condition import ALLOWED, Condition, condition_for, of_node, patch_for
+from holdfast_agent.hold_rules import forms
 from holdfast_agent.holds import Hold, hold_of, key_of, ordered
 from holdfast_agent.plan import Facts, wanted_condition
 

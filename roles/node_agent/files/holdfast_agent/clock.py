@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The API server's clock, which every time that we write or compare follows: a node's own may be wrong."""
+"""The API server's clock, for all times that the agent writes or compares: the node's clock may be wrong."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Callable
 
-# Where an answer differs by more, one of the clocks was set.
+# Seconds. If an answer differs by more, one of the clocks was set.
 _TOLERANCE = 2.0
 
 
 class ServerClock:
-    """Learns from the ``Date`` headers of answers; good to about a second."""
+    """Follows the ``Date`` headers of answers, to about a second."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic, local: Callable[[], float] = time.time) -> None:
         self._monotonic = monotonic
@@ -23,7 +23,7 @@ class ServerClock:
         self._offset: float | None = None
 
     def observe(self, date_header: str | None) -> None:
-        """Learn from one answer. A header that can't be read teaches nothing."""
+        """Use the header of an answer. An invalid header changes nothing."""
         try:
             seen = parsedate_to_datetime(date_header or "").timestamp()
         except (TypeError, ValueError):
@@ -32,14 +32,14 @@ class ServerClock:
         if self._offset is None or abs(offset - self._offset) > _TOLERANCE:
             self._offset = offset
         else:
-            # The header drops fractions, so the truth is never before it: the largest offset is the closest.
+            # The header has no fractions of a second, so the largest offset is the most precise.
             self._offset = max(self._offset, offset)
 
     def now(self) -> datetime:
-        """The server's time in UTC; the node's own before the server has ever answered."""
+        """The server's time in UTC; before its first answer, the node's time."""
         seconds = self._local() if self._offset is None else self._monotonic() + self._offset
         return datetime.fromtimestamp(seconds, timezone.utc)
 
     def text(self) -> str:
-        """As a Kubernetes Time."""
+        """The time as a Kubernetes Time."""
         return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
