@@ -38,8 +38,8 @@ class Slot:
     state: str = ACTIVE
     reason: str = ""
     boot_id: str = ""
-    # A run has the claim on the node, and works under this slot.
-    claimed: bool = False
+    # How often a run has claimed the node under this slot. A count, so that every claim changes the ledger.
+    claims: int = 0
 
 
 @dataclass(frozen=True)
@@ -276,27 +276,31 @@ def fail(
 
 
 def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
-    """A run that has got the claim on a node says so on its slot; a slot that is not its own any more stays as it is.
+    """A run that has got the claim on a node counts it on its slot; a slot that is not its own any more stays as it is.
 
-    A run that takes this one for dead, and read the Node before it was claimed, must read the ledger again.
+    Each claim changes the ledger, also a second one under the same slot. A run that takes this one for dead, and read
+    the Node before it was claimed, then can't store what it decided, and must read the ledger and the Node again.
     """
     slot = ledger.slots.get(node)
-    if slot is None or slot.claimed or (slot.run, slot.operation, slot.state) != (run, operation, ACTIVE):
+    if slot is None or (slot.run, slot.operation, slot.state) != (run, operation, ACTIVE):
         return ledger
-    return replace(ledger, slots={**ledger.slots, node: replace(slot, claimed=True)})
+    return replace(ledger, slots={**ledger.slots, node: replace(slot, claims=slot.claims + 1)})
 
 
 def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:
     """Drop slots that stand for nothing any more.
 
     They are the failed ones of nodes that are Ready again with a new boot ID, and, where ``live`` says which runs live,
-    those of dead runs on nodes without marks of this collection: their runs had not begun, or another run finished. One
-    under which a node was claimed stays: the Nodes may have been read before that.
+    those of dead runs on nodes without marks of this collection: their runs had not begun, or all was put back but the
+    slot. One under which a node was claimed stays until the node is Ready.
+
+    The Nodes must be read after the ledger, and the result stored by compare-and-swap. A run whose claim is younger than
+    what was read of the Node has then changed the ledger (see :func:`claim`) or finds its slot gone before its first act.
     """
     known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]
     for slot, node in known:
         back = node.ready and bool(slot.boot_id) and node.boot_id not in ("", slot.boot_id)
-        idle = _left_behind(slot, live) and not node.marked and not slot.claimed
+        idle = _left_behind(slot, live) and not node.marked and (node.ready or not slot.claims)
         if back if slot.state == FAILED else idle:
             ledger = release(ledger, slot.node)
     return ledger
@@ -343,7 +347,7 @@ def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -
         since=since,
         domain=node.domain,
         boot_id=known.boot_id if known else node.boot_id,
-        claimed=known is not None and known.claimed,
+        claims=known.claims if known else 0,
     )
     changed = replace(ledger, slots={**ledger.slots, node.name: slot})
     return replace(outcome, outcome=GRANTED, ledger=changed)

@@ -448,6 +448,19 @@ class TestHeal:
 
         assert ("alfa" not in ledger.slots) is healed
 
+    @pytest.mark.parametrize(
+        ("now", "healed"),
+        [
+            (node("alfa", marked=False), True),
+            (node("alfa", marked=False, ready=False), False),
+            (node("alfa"), False),
+        ],
+    )
+    def test_under_which_a_dead_run_had_claimed_its_node(self, now, healed):
+        ledger = heal(ledger_of(slot("alfa", claims=1)), {"alfa": now}, frozenset())
+
+        assert ("alfa" not in ledger.slots) is healed
+
     def test_of_a_slot_without_a_run_nobody_can_tell(self):
         assert "alfa" in heal(ledger_of(slot("alfa", run="")), {"alfa": node("alfa", marked=False)}, frozenset()).slots
 
@@ -586,19 +599,13 @@ class TestClaim:
 
     BEFORE = (node("alfa", marked=False), node("bravo", marked=False))
 
-    def test_a_slot_under_which_a_node_was_claimed_stays(self):
-        claimed = claim(ledger_of(slot("alfa")), "alfa", "run-1", "kernel")
+    @pytest.mark.parametrize("claims", [0, 1, 2])
+    def test_each_claim_changes_the_ledger(self, claims):
+        ledger = ledger_of(slot("alfa", claims=claims))
+        decided = decide(ledger, Policy(), self.BEFORE, ask("bravo", run="run-2", live=frozenset({"run-2"})))
 
-        assert claimed.slots["alfa"].claimed
-        decision = decide(claimed, Policy(), self.BEFORE, ask("bravo", run="run-2", live=frozenset({"run-2"})))
-        assert decision.outcome == REFUSED
-        assert "alfa" in decision.ledger.slots
-
-    def test_one_that_was_not_claimed_goes(self):
-        ledger = ledger_of(slot("alfa"))
-        decision = decide(ledger, Policy(), self.BEFORE, ask("bravo", run="run-2", live=frozenset({"run-2"})))
-
-        assert set(decision.ledger.slots) == {"bravo"}
+        assert set(decided.ledger.slots) == {"bravo"}, "by what was read before the claim"
+        assert claim(ledger, "alfa", "run-1", "kernel").to_data() != ledger.to_data()
 
     @pytest.mark.parametrize(
         "other", [slot("alfa", run="run-2"), slot("alfa", "firmware"), slot("alfa", state=FAILED), slot("bravo")]
@@ -608,12 +615,13 @@ class TestClaim:
 
         assert claim(ledger, "alfa", "run-1", "kernel") is ledger
 
-    def test_it_stays_claimed_when_it_passes_on(self):
+    def test_claims_count_on_when_it_passes_on(self):
         claimed = claim(ledger_of(slot("alfa")), "alfa", "run-1", "kernel")
         passed = decide(claimed, Policy(), nodes(), ask("alfa", run="run-2", live=frozenset({"run-2"})))
 
         assert passed.outcome == GRANTED
-        assert (passed.ledger.slots["alfa"].run, passed.ledger.slots["alfa"].claimed) == ("run-2", True)
+        assert (passed.ledger.slots["alfa"].run, passed.ledger.slots["alfa"].claims) == ("run-2", 1)
+        assert claim(passed.ledger, "alfa", "run-2", "kernel").slots["alfa"].claims == 2
 
 
 class TestAtAGlance:
