@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ._bounds import cut, some
 from ._budget import Policy, amount
-from ._names import CLAIM, CORDON
+from ._names import CLAIM, CORDON, VERSION
 
 # How many operations are remembered, and how many at most where runs of more than these have not ended.
 KEPT_OPERATIONS, KEPT_OPEN = 10, 30
@@ -42,6 +42,14 @@ class Slot:
     claims: int = 0
 
 
+class UnknownFields(ValueError):
+    """A ledger says something that this version does not know.
+
+    Such a ledger is refused. A field may carry a rule that keeps the budget, as ``claims`` does. A version that kept
+    the value, and did not know the rule, would break it for the versions that rely on it.
+    """
+
+
 @dataclass(frozen=True)
 class Ledger:
     """Policy, slots and the last operations of a group."""
@@ -57,12 +65,20 @@ class Ledger:
             "policy": _text(self.policy.to_data() if self.policy else {}),
             "slots": _text(slots),
             "operations": _text(list(self.operations)),
+            "version": _text(VERSION),
         }
 
     @staticmethod
     def from_data(data: Mapping[str, str]) -> Ledger:
+        """Read the data of the ConfigMap.
+
+        Raises:
+            UnknownFields: A version that knows more than this one wrote it.
+            ValueError, TypeError, KeyError, AttributeError: It is no ledger.
+        """
         policy = json.loads(data.get("policy") or "{}")
         slots = json.loads(data.get("slots") or "{}")
+        _check_fields(policy, slots, json.loads(data.get("version") or '""'))
         return Ledger(
             policy=Policy.from_data(policy) if policy else None,
             slots={name: Slot(**slot) for name, slot in slots.items()},
@@ -294,8 +310,9 @@ def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | 
     those of dead runs on nodes without marks of this collection: their runs had not begun, or all was put back but the
     slot. One under which a node was claimed stays until the node is Ready.
 
-    The Nodes must be read after the ledger, and the result stored by compare-and-swap. A run whose claim is younger than
-    what was read of the Node has then changed the ledger (see :func:`claim`) or finds its slot gone before its first act.
+    The Nodes must be read after the ledger, and the result stored by compare-and-swap. A run whose claim is younger
+    than what was read of the Node has then changed the ledger (see :func:`claim`), or finds its slot gone before its
+    first act.
     """
     known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]
     for slot, node in known:
@@ -304,6 +321,18 @@ def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | 
         if back if slot.state == FAILED else idle:
             ledger = release(ledger, slot.node)
     return ledger
+
+
+def _check_fields(policy: Mapping[str, Any], slots: Mapping[str, Any], version: str) -> None:
+    known = {item.name for item in fields(Slot)}
+    unknown = {f"slots.{name}" for slot in slots.values() for name in set(slot) - known}
+    unknown |= {f"policy.{name}" for name in set(policy) - {item.name for item in fields(Policy)}}
+    if unknown:
+        wanted = f"version {cut(version)} or later" if version not in ("", VERSION) else "the version that wrote it"
+        raise UnknownFields(
+            f"says {some(sorted(unknown))}, which version {VERSION} of holdfast.kubernetes does not know. Nothing was "
+            f"changed. Use {wanted} on every controller of this group."
+        )
 
 
 def _left_behind(slot: Slot, live: Collection[str] | None) -> bool:

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+# Of this collection, as in galaxy.yml.
+VERSION = "0.1.0"
 NAMESPACE = "holdfast"
 FORBIDDEN_HOLD_NAMESPACES = ("kube-node-lease", NAMESPACE)
 

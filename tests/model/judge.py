@@ -62,10 +62,10 @@ class Judge:
         assert many is None or len(domains) <= many, f"promise 1: {domains}, {many} domains allowed"
 
     def _works(self, node: dict[str, Any], name: str, act: Act | None) -> None:
-        claim, slot = node["claim"] or {}, node["slot"] or {}
-        if act is not None and act.name == "mark" and act.node == name and slot.get("run") == claim.get("run"):
-            self.working[name] = claim["run"]
-        elif claim.get("run") != self.working.get(name):
+        runs = {mark["run"] for mark in (node["claim"], node["slot"]) if mark}
+        if act is not None and act.name == "mark" and act.node == name and runs == {act.options["run"]}:
+            self.working[name] = act.options["run"]
+        elif not node["claim"] or node["claim"]["run"] != self.working.get(name):
             self.working.pop(name, None)
 
     def _slot_gone(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _ledger_store as store
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import Policy
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._errors import Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import (
     ACTIVE,
     FAILED,
@@ -28,6 +31,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._ledger import
     Member,
     Request,
     Slot,
+    UnknownFields,
     at_a_glance,
     claim,
     decide,
@@ -42,6 +46,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import 
     CORDON,
     KEEP_CORDONED,
     OPERATION,
+    VERSION,
 )
 
 NODES = ["alfa", "bravo", "charlie", "delta", "echo", "foxtrot"]
@@ -592,6 +597,29 @@ class TestBounds:
         assert decision.outcome == REFUSED
         assert "and 490 more" in decision.why
         assert len(decision.fills) == 500
+
+
+class TestFieldsOfANewerVersion:
+    def test_are_refused_with_the_version_to_use(self):
+        slots = json.dumps({"alfa": {**vars(slot("alfa")), "pledge": 2}})
+        newer = {**ledger_of().to_data(), "slots": slots, "version": '"7.0.0"'}
+
+        with pytest.raises(
+            Refused, match=r"ConfigMap group.web.* slots.pledge, .*Use version 7.0.0 or later"
+        ) as refused:
+            store.ledger_of({"metadata": {"name": "group.web"}, "data": newer})
+
+        assert "delete" not in refused.value.message
+
+    def test_of_the_policy_too(self):
+        data = ledger_of().to_data()
+        data["policy"] = data["policy"].replace("{", '{"max_rooms": 1, ', 1)
+
+        with pytest.raises(UnknownFields, match=r"policy.max_rooms.*Use the version that wrote it"):
+            Ledger.from_data(data)
+
+    def test_a_ledger_says_by_which_version_it_was_written(self):
+        assert json.loads(Ledger().to_data()["version"]) == VERSION
 
 
 class TestClaim:
