@@ -105,6 +105,7 @@ class Api:
         url = path + (f"?{urlencode(query)}" if query else "")
         for again in (True, False):
             pool = self._ready()
+            sent = self.clock.monotonic()
             try:
                 answer = pool.urlopen(
                     method,
@@ -123,7 +124,7 @@ class Api:
                 raise Away(_in_words(error)) from error
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 raise Away(_in_words(error)) from error
-            self.clock.observe(answer.headers.get("Date"))
+            self.clock.observe(answer.headers.get("Date"), sent)
             if answer.status == 401:
                 # Whoever we were when the connection was made is nobody now.
                 self._drop()
