@@ -217,8 +217,9 @@ def _second_look_at(context: Context, node: Object, evidence: Mapping[str, Any])
     """What is seen now, and since when that counts."""
     began = _last_look.steady()
     found = _second_look.look(context.management, node, evidence)
-    # A command may run for longer than a look is good for, and says at its end what is so.
-    return found, _last_look.steady() if evidence["kind"] == _evidence.COMMAND else began
+    # A slow BMC or command may take longer than a look is good for, and says at its end what is so. Past the time that
+    # it may take, this process was paused meanwhile.
+    return found, min(_last_look.steady(), began + _second_look.longest(evidence))
 
 
 def _live_slot(cluster: Cluster, name: str, run: str) -> Any:

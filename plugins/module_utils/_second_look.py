@@ -35,6 +35,17 @@ def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict
     return {}
 
 
+def longest(evidence: Mapping[str, Any]) -> float:
+    """Seconds that one answer may take: the time-out of the BMC, or of the command. None are granted to the API."""
+    if evidence["kind"] == _evidence.COMMAND:
+        return _command_timeout(evidence)
+    return sum(_redfish.TIMEOUT) if evidence["kind"] == _evidence.REDFISH else 0.0
+
+
+def _command_timeout(evidence: Mapping[str, Any]) -> float:
+    return evidence.get("timeout") or _COMMAND_TIMEOUT
+
+
 def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
     name = str(node["metadata"]["name"])
     host = _metal3.find(management, evidence["host"], evidence["namespace"])
@@ -99,7 +110,7 @@ def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
 
 def _by_command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
     argv = list(evidence.get("argv") or ()) or _command.split(str(evidence["command"]), "evidence.command")
-    seconds = evidence.get("timeout") or _COMMAND_TIMEOUT
+    seconds = _command_timeout(evidence)
     ended = _command.run(argv, {"HOLDFAST_NODE": name}, seconds)
     if ended.status is None:
         raise _evidence.not_true(name, f"the verify command {argv[0]} did not end within {seconds} s")

@@ -9,13 +9,14 @@ from datetime import datetime, timezone
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _last_look
+from ansible_collections.holdfast.kubernetes.plugins.module_utils import _last_look, _redfish
 from ansible_collections.holdfast.kubernetes.plugins.module_utils import _out_of_service as operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._face import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._gate import Pass
 
 NODE = {"metadata": {"name": "n", "resourceVersion": "1"}, "spec": {}, "status": {}}
 SLOW = _last_look.GOOD_FOR * 2
+BMC = sum(_redfish.TIMEOUT)
 
 
 class Api:
@@ -31,14 +32,17 @@ class Api:
 
 @pytest.fixture
 def declare(monkeypatch):
-    """Declares a node out of service by a second look that takes long."""
+    """Declares a node out of service by a second look that takes so many seconds, so many seconds after it."""
     clock = [0.0]
 
-    def slow(*_arguments):
-        clock[0] += SLOW
-        return {}
+    def passes(seconds):
+        def happens(*_arguments, **_options):
+            clock[0] += seconds
+            return {}
 
-    def act(kind):
+        return happens
+
+    def act(kind, took=SLOW, later=0.0):
         monkeypatch.setattr(_last_look, "steady", lambda: clock[0])
         monkeypatch.setattr(operation, "read_node", lambda *_arguments: NODE)
         monkeypatch.setattr(operation._gate, "look", lambda *_arguments, **_options: Pass("b"))
@@ -46,8 +50,8 @@ def declare(monkeypatch):
         monkeypatch.setattr(operation, "_live_slot", lambda *_arguments: None)
         monkeypatch.setattr(operation, "_check_silence", lambda *_arguments: False)
         monkeypatch.setattr(operation._evidence, "check", lambda *_arguments, **_options: None)
-        monkeypatch.setattr(operation._evidence, "record", lambda *_arguments, **_options: {})
-        monkeypatch.setattr(operation._second_look, "look", slow)
+        monkeypatch.setattr(operation._evidence, "record", passes(later))
+        monkeypatch.setattr(operation._second_look, "look", passes(took))
         params = {"name": "n", "value": "nodeshutdown", "evidence": {"kind": kind}, "override_holds": False}
         context = Context(params)
         context.__dict__.update(cluster=Api(), management=Api())
@@ -63,3 +67,24 @@ def test_a_second_look_that_took_too_long_is_too_old(declare):
 
 def test_a_command_says_at_its_end_what_is_so(declare):
     assert declare(operation._evidence.COMMAND).changed
+
+
+@pytest.mark.parametrize("took", [SLOW, BMC])
+def test_a_bmc_may_take_as_long_as_its_time_out(declare, took):
+    assert declare(operation._evidence.REDFISH, took).changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "took", "later"),
+    [
+        (operation._evidence.REDFISH, 0.0, SLOW),
+        (operation._evidence.REDFISH, BMC, SLOW),
+        (operation._evidence.REDFISH, 3600.0, 0.0),
+        (operation._evidence.COMMAND, 0.0, SLOW),
+        # It ended long ago, and this process was paused.
+        (operation._evidence.COMMAND, 3600.0, 0.0),
+    ],
+)
+def test_a_pause_makes_the_look_too_old_whenever_it_comes(declare, kind, took, later):
+    with pytest.raises(_last_look.Stale):
+        declare(kind, took, later)
