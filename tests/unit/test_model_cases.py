@@ -29,17 +29,43 @@ def test_a_slot_that_was_taken_over_by_a_fresh_start_goes_back_to_who_has_the_cl
     model.teardown()
 
 
-def test_a_slot_stays_on_a_node_that_a_killed_run_left_cordoned():
+def a_cordoned_node_without_a_claim():
+    """A run has got the slot of a node that a dead run left cordoned, and could not claim it; it gives the slot back."""
     model = Machine()
     model.begin(policy=0, max_failed=0, others=False)
-    model.start_with_another_policy(max_failed=0, policy={"max_unavailable": "2"})
-    model.all_goes_well(number=1, run=0, times=6)
-    model.sleeps_long_and_another_takes_over(number=0, run=0, times=0)
-    model.sleeps_long_and_another_takes_over(number=1, run=1, times=1)
+    model.goes_on(run=0, number=0, times=1)
+    model.start(operation="", restart=False)
+    model.goes_on(run=1, number=0, times=1)
+    model.all_goes_well(run=0, number=0, times=10)
+    # It has cordoned its node. It is taken for dead, and the other gets the slot.
+    model.is_paused_or_wakes(run=0)
+    model.time_passes(100)
+    model.goes_on(run=1, number=0, times=3)
+    # It lives, so the other does not get the claim. Then it dies, and its claim is cleared.
+    model.is_paused_or_wakes(run=0)
+    model.works(run=1, number=0, times=1, fate="well", patient=False)
     model.is_killed(run=0)
+    model.time_passes(100)
     model.the_doctor_comes(release=[])
-    model.all_goes_well(number=0, run=0, times=9)
+    model.goes_on(run=0, number=0, times=2)
+    return model
+
+
+def test_a_slot_stays_on_a_node_that_a_killed_run_left_cordoned():
+    model = a_cordoned_node_without_a_claim()
+    node = model.fleet.judge.last["nodes"]["alfa"]
+
+    assert "run-2: release(alfa" in model.fleet.history[-1]
+    assert (node["claim"], bool(node["cordon"]), node["slot"]["run"]) == (None, True, "run-2")
     model.teardown()
+
+
+def test_given_back_it_would_leave_a_cordoned_node_without_a_slot(monkeypatch):
+    give_back = _ledger.give_back
+    monkeypatch.setattr(_ledger, "give_back", lambda *given, cordoned: give_back(*given, cordoned=False))
+
+    with pytest.raises(AssertionError, match="promise 1: alfa is cordoned by us without a slot"):
+        a_cordoned_node_without_a_claim()
 
 
 def two_runs_in_one_moment():
