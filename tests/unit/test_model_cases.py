@@ -30,7 +30,7 @@ def test_a_slot_that_was_taken_over_by_a_fresh_start_goes_back_to_who_has_the_cl
 
 
 def a_cordoned_node_without_a_claim():
-    """A run has got the slot of a node that a dead run left cordoned, and could not claim it; it gives the slot back."""
+    """A run has the slot of a node that a dead run left cordoned, could not claim it, and gives the slot back."""
     model = Machine()
     model.begin(policy=0, max_failed=0, others=False)
     model.goes_on(run=0, number=0, times=1)
