@@ -77,8 +77,8 @@ def copy(collections: Path, *, repository: bool = False, links: bool = True, kee
         relative = Path(directory).relative_to(root)
         if str(relative).startswith((".git/", *keep)) or str(relative) == ".git":
             continue
-        links = [name for name in below if (Path(directory) / name).is_symlink()]
-        for name in [*names, *links]:
+        linked = [name for name in below if (Path(directory) / name).is_symlink()]
+        for name in [*names, *linked]:
             if str(relative / name) not in known:
                 (Path(directory) / name).unlink()
         if relative != Path() and not any(Path(directory).iterdir()):

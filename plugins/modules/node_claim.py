@@ -22,8 +22,8 @@ options:
     required: true
   group:
     description:
-      - Group in whose ledger the node has its slot. The slot then says that the node is claimed, so that no other run takes
-        it away, whatever it has seen of the Node before.
+      - Group in whose ledger the node has its slot. The slot then counts the claim, so that no other run takes it away by
+        what it has seen of the Node before.
     type: str
   purpose:
     description:

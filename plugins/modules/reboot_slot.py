@@ -173,10 +173,10 @@ slot:
       description: Boot ID of the node when it got the slot.
       type: str
       sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
-    claimed:
-      description: Whether a run has claimed the node under this slot.
-      type: bool
-      sample: true
+    claims:
+      description: How often a run has claimed the node under this slot.
+      type: int
+      sample: 1
 waited:
   description: Seconds waited.
   type: float

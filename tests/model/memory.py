@@ -82,7 +82,7 @@ class Memory:
     def __init__(self, zones: Mapping[str, str], *, peeks: bool = True) -> None:
         self.now = START
         self.nodes = {name: node(name, zone) for name, zone in zones.items()}
-        self.ledger = Ledger()
+        self._ledger = Ledger()
         self.signs: dict[str, Run] = {}
         self.held: set[str] = set()
         # Whether what is read before a slot is taken may be old when it is; and what each run has read last.
@@ -90,6 +90,16 @@ class Memory:
         self._read: dict[tuple[str, str], _Read] = {}
         # What was seen of Nodes that did not change since.
         self._seen: dict[str, dict[str, Any]] = {}
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._ledger
+
+    @ledger.setter
+    def ledger(self, ledger: Ledger) -> None:
+        """What is stored again unchanged has no new version, as on the API server."""
+        if ledger != self._ledger:
+            self._ledger = ledger
 
     def perform(self, act: Act) -> Outcome:
         self._seen.pop(act.node, None)

@@ -84,8 +84,19 @@ MUTANTS = [
         "budget-forgets-a-cordoned-node",
         1,
         "The slot of a dead run is dropped, although its node is claimed or cordoned.",
-        Code("heal", "_left_behind(slot, live) and not node.marked and not slot.claimed", "_left_behind(slot, live)"),
+        Code(
+            "heal",
+            "_left_behind(slot, live) and not node.marked and (node.ready or not slot.claims)",
+            "_left_behind(slot, live)",
+        ),
         "tests/unit/test_model.py::test_no_promise_is_broken",
+    ),
+    Mutant(
+        "budget-second-claim-unseen",
+        1,
+        "A second claim under a slot does not change the ledger, so a run that read the Node before it drops the slot.",
+        Code("claim", "slot.claims + 1", "1"),
+        "tests/unit/test_model_cases.py::test_a_slot_that_passed_on_stays_under_which_a_node_was_claimed_a_moment_ago",
     ),
     Mutant(
         "budget-slot-given-back-too-early",

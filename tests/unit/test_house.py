@@ -13,6 +13,8 @@ import pytest
 import yaml
 from unit.house import House
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import VERSION
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGINS = CHECKOUT / "plugins"
 # These work on the node, over D-Bus: no API, no action plugin, not in the group.
@@ -90,6 +92,7 @@ def test_changelog_names_the_module(module):
 
 def test_changelog_is_that_of_this_version():
     assert read_yaml("galaxy.yml")["version"] in read_yaml("changelogs/changelog.yaml")["releases"]
+    assert read_yaml("galaxy.yml")["version"] == VERSION
 
 
 HOUSE = House(PLUGINS / "module_utils", "ansible_collections.holdfast.kubernetes.plugins.module_utils")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from .._shared import hold_rules
 
+# Of this collection, as in galaxy.yml.
+VERSION = "0.1.0"
 NAMESPACE = hold_rules.NAMESPACE
 
 CORDON = "holdfast.dev/cordon"

@@ -245,7 +245,7 @@ class _SlotRequest:
 
 
 def claim(cluster: Cluster, group: str, node: str, *, run: str, operation: str) -> None:
-    """Have the slot under which a node was claimed say so."""
+    """Count a claim on the slot under which the node was claimed."""
 
     def attempt() -> None:
         config_map = store.load(cluster, group)

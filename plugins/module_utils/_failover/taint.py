@@ -221,8 +221,9 @@ def _evidence_now(context: Context, node: Object, evidence: Mapping[str, Any]) -
     """What is seen now, and since when that counts."""
     began = last_look.steady()
     found = check_evidence.look(context.management, node, evidence)
-    # A command may run for longer than a look is good for, and says at its end what is so.
-    return found, last_look.steady() if evidence["kind"] == evidence_rules.COMMAND else began
+    # A slow BMC or command may take longer than a look is good for, and says at its end what is so. Past the time that
+    # it may take, this process was paused meanwhile.
+    return found, min(last_look.steady(), began + check_evidence.longest(evidence))
 
 
 def _live_slot(cluster: Cluster, name: str, run: str) -> Any:

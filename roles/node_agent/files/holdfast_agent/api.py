@@ -107,6 +107,7 @@ class Api:
         url = path + (f"?{urlencode(query)}" if query else "")
         for again in (True, False):
             pool = self._ready()
+            sent = self.clock.monotonic()
             try:
                 answer = pool.urlopen(
                     method,
@@ -125,7 +126,7 @@ class Api:
                 raise Away(_describe(error)) from error
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 raise Away(_describe(error)) from error
-            self.clock.observe(answer.headers.get("Date"))
+            self.clock.observe(answer.headers.get("Date"), sent)
             if answer.status == 401:
                 # The certificate of this connection is not valid any more.
                 self._drop()

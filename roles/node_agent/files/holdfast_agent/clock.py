@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Callable
 
-# Seconds. If an answer differs by more, one of the clocks was set.
+# Seconds by which the clocks of several API servers behind one address may differ.
 _TOLERANCE = 2.0
 
 
@@ -22,18 +22,24 @@ class ServerClock:
         self._local = local
         self._offset: float | None = None
 
-    def observe(self, date_header: str | None) -> None:
-        """Use the header of an answer. An invalid header changes nothing."""
+    def monotonic(self) -> float:
+        """Seconds, to be taken before a request is sent."""
+        return self._monotonic()
+
+    def observe(self, date_header: str | None, sent: float) -> None:
+        """Learn from one answer. A header that can't be read teaches nothing.
+
+        The server wrote the header after ``sent``, and drops fractions: of a clock that is right, the largest offset is
+        the closest. An answer that was delayed says less. Only one with a time from before ``sent`` shows a clock that
+        was set back.
+        """
         try:
             seen = parsedate_to_datetime(date_header or "").timestamp()
         except (TypeError, ValueError):
             return
-        offset = seen - self._monotonic()
-        if self._offset is None or abs(offset - self._offset) > _TOLERANCE:
-            self._offset = offset
-        else:
-            # The header has no fractions of a second, so the largest offset is the most precise.
-            self._offset = max(self._offset, offset)
+        least, most = seen - self._monotonic(), seen + 1 - sent
+        if self._offset is None or least > self._offset or most < self._offset - _TOLERANCE:
+            self._offset = least
 
     def now(self) -> datetime:
         """The server's time in UTC; before its first answer, the node's time."""
