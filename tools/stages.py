@@ -211,6 +211,8 @@ def lint(_options: argparse.Namespace) -> Result:
     env = environment(
         ANSIBLE_HOME=str(BUILD / "cache/ansible"),
         ANSIBLE_COLLECTIONS_PATH=str(BUILD / "lint"),
+        # The virtual environment has a link to the checkout.
+        ANSIBLE_COLLECTIONS_SCAN_SYS_PATH="False",
         XDG_CACHE_HOME=str(BUILD / "cache"),
     )
 

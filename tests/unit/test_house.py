@@ -13,7 +13,7 @@ import pytest
 import yaml
 from unit.house import House
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._names import VERSION
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import VERSION
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGINS = CHECKOUT / "plugins"

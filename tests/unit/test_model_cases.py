@@ -9,7 +9,7 @@ import pytest
 from model.machine import Machine
 from model.memory import Memory
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils import _ledger
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_rules
 
 
 def test_a_slot_that_was_taken_over_by_a_fresh_start_goes_back_to_who_has_the_claim():
@@ -61,8 +61,8 @@ def test_a_slot_stays_on_a_node_that_a_killed_run_left_cordoned():
 
 
 def test_given_back_it_would_leave_a_cordoned_node_without_a_slot(monkeypatch):
-    give_back = _ledger.give_back
-    monkeypatch.setattr(_ledger, "give_back", lambda *given, cordoned: give_back(*given, cordoned=False))
+    give_back = ledger_rules.give_back
+    monkeypatch.setattr(ledger_rules, "give_back", lambda *given, cordoned: give_back(*given, cordoned=False))
 
     with pytest.raises(AssertionError, match="promise 1: alfa is cordoned by us without a slot"):
         a_cordoned_node_without_a_claim()
@@ -151,13 +151,13 @@ def test_a_slot_that_passed_on_stays_under_which_a_node_was_claimed_a_moment_ago
 
 def test_with_a_second_claim_that_changes_nothing_it_would_be_given_away(monkeypatch):
     """A slot that says only whether it was ever claimed."""
-    count = _ledger.claim
+    count = ledger_rules.claim
 
     def once(ledger, node, *whose):
         slot = ledger.slots.get(node)
         return ledger if slot and slot.claims else count(ledger, node, *whose)
 
-    monkeypatch.setattr(_ledger, "claim", once)
+    monkeypatch.setattr(ledger_rules, "claim", once)
     with pytest.raises(AssertionError, match="promise 1"):
         a_second_claim_in_one_moment()
 
