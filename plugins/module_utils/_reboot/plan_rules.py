@@ -13,6 +13,8 @@ from .._holds.rules import sentence
 from .._shared.bounds import some
 
 NOT_NEEDED = "not needed"
+EXCLUDED = "it is labelled holdfast.dev/exclude"
+NOT_REQUIRED = "no reboot is required"
 
 
 def judge(
@@ -38,12 +40,26 @@ def judge(
         ``verdict`` (now, later, never or not needed), ``why``, and whether the node is ``held`` by an application or
         ``blocked`` by a pod or an alert.
     """
-    whys = [f"blocked by {item['kind']} {_full_name(item)}: {item['reason']}" for item in blockers]
-    if node is not None and not override_holds:
-        whys = [*_held(node), *whys]
-    verdict, why = _verdict(node, needed=needed, done_in=done_in, drain=drain, later=whys)
-    held = node is not None and not override_holds and bool(_held(node))
-    return {"verdict": verdict, "why": why, "held": held, "blocked": bool(blockers)}
+    held = [] if node is None or override_holds else _held(node)
+    verdict, why = _verdict(node, needed=needed, done_in=done_in, drain=drain, later=[*held, *why_blocked(blockers)])
+    return {"verdict": verdict, "why": why, "held": bool(held), "blocked": bool(blockers)}
+
+
+def why_held(holds: Sequence[Mapping[str, Any]], inhibited_by: Sequence[str], *, inhibited: bool) -> list[str]:
+    """Why the holds on a node forbid its reboot: the Leases, or the node's own condition where it names others."""
+    if holds:
+        return [f"held by {sentence(list(holds))}"]
+    return [f"the node refuses a shutdown for {some(inhibited_by)}"] if inhibited else []
+
+
+def why_blocked(blockers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Why pods and alerts forbid the reboot of a node."""
+    return [f"blocked by {item['kind']} {_full_name(item)}: {item['reason']}" for item in blockers]
+
+
+def done_words(operation: str) -> str:
+    """Why a node is not rebooted again."""
+    return f"it was rebooted in operation {operation} already"
 
 
 def _verdict(
@@ -52,12 +68,12 @@ def _verdict(
     if node is None:
         return NEVER, "there is no Node of this name (rolling_reboot_node_name)"
     if node["excluded"]:
-        return NEVER, "it is labelled holdfast.dev/exclude"
+        return NEVER, EXCLUDED
     record = node["operation"] or {}
     if done_in and record.get("id") == done_in and record.get("result") == "rebooted":
-        return NOT_NEEDED, f"it was rebooted in operation {done_in} already"
+        return NOT_NEEDED, done_words(done_in)
     if not needed:
-        return NOT_NEEDED, "no reboot is required"
+        return NOT_NEEDED, NOT_REQUIRED
     if later:
         return LATER, "; ".join(later)
     if drain and node["drain"]["verdict"] != NOW:
@@ -69,10 +85,7 @@ def _verdict(
 
 
 def _held(node: Mapping[str, Any]) -> list[str]:
-    whys = [f"held by {sentence(node['holds'])}"] if node["holds"] else []
-    if node["shutdown_inhibited"] and not node["holds"]:
-        whys.append(f"the node refuses a shutdown for {some(node['inhibited_by'])}")
-    return whys
+    return why_held(node["holds"], node.get("inhibited_by") or [], inhibited=bool(node["shutdown_inhibited"]))
 
 
 def _full_name(blocker: Mapping[str, Any]) -> str:
