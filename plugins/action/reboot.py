@@ -30,6 +30,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import unexpected
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import record_phase
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import phase_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import inhibitor_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
@@ -141,6 +143,8 @@ class ActionModule(BuiltinReboot):
         """Look a last time, and act directly after it, until the node has heard it or will not have it."""
         given = "reboot_command" in self._task.args
         programs = self._programs(task_vars, distribution)
+        if self._params.get("node"):
+            record_phase(self._cluster(), self._params["node"], phase_of(self._params, "reboot"))
         wait, late = Deadline(_TRY_FOR), 0
         while True:
             state = self._look(first=False)

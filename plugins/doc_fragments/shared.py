@@ -34,6 +34,14 @@ options:
     type: str
 """
 
+    PHASE = r"""
+options:
+  operation:
+    description:
+      - Id of the rolling reboot that this is a part of. With it the Node's record says in which phase it is, before anything is done. Needs O(run).
+    type: str
+"""
+
     WAITING_RUN = r"""
 options:
   run:

@@ -90,6 +90,7 @@ author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.claimant
+  - holdfast.kubernetes.shared.phase
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -180,7 +181,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT, PHASE
 
 SPEC: dict[str, Any] = {
     "argument_spec": {
@@ -189,6 +190,7 @@ SPEC: dict[str, Any] = {
         "ready_timeout": {"type": "int", "default": 900},
         "override_holds": {"type": "bool", "default": False},
         **CLAIMANT,
+        **PHASE,
         "pre_reboot_delay": {"type": "int", "default": 0},
         "post_reboot_delay": {"type": "int", "default": 0},
         "reboot_timeout": {"type": "int", "default": 600},

@@ -11,6 +11,8 @@ Options = dict[str, dict[str, Any]]
 
 NODE: Options = {"name": {"type": "str", "required": True}}
 RUN: Options = {"run": {"type": "str", "required": True}}
+# An act that is a part of a rolling reboot, and records its phase.
+PHASE: Options = {"operation": {"type": "str"}}
 CLAIMANT: Options = {"run": {"type": "str"}}
 WAITING_RUN: Options = {"run": {"type": "str"}}
 HOLDER: Options = {"holder": {"type": "str"}}

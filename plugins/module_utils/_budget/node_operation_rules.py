@@ -6,13 +6,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .._api import node_rules
+from .._api.errors import InvalidInput
 from .._api.names import CORDON
 from .._api.objects import Object
 from .._api.times import from_text
 from .._shared.bounds import cut, seconds_since
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The phase of an operation that an act begins, in the name of a run that has the claim."""
+
+    operation: str
+    run: str
+    name: str
+
+
+def phase_of(params: Mapping[str, Any], name: str) -> Phase | None:
+    """The phase that an act records by its options ``operation`` and ``run``; ``None`` without an operation.
+
+    Raises:
+        InvalidInput: There is an operation, and no run.
+    """
+    operation, run = str(params.get("operation") or ""), str(params.get("run") or "")
+    if operation and not run:
+        raise InvalidInput(
+            f"operation {operation} needs run, the run that has the claim on the node. Give both, or neither."
+        )
+    return Phase(operation, run, name) if operation else None
 
 
 def _whole(record: dict[str, Any]) -> bool:

@@ -17,8 +17,8 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
-from .._budget import claim_rules
-from .node_operation_rules import advance
+from . import claim_rules
+from .node_operation_rules import Phase, advance
 
 
 def node_operation(context: Context, params: Params) -> Result:
@@ -28,6 +28,27 @@ def node_operation(context: Context, params: Params) -> Result:
     before, after = retry_conflicts(lambda: _attempt(context.cluster, params))
     old, new = node_rules.record(before, OPERATION), node_rules.record(after, OPERATION)
     return {"changed": before is not after, "operation": new, "diff": {"before": old or {}, "after": new or {}}}
+
+
+def record_phase(cluster: Cluster, name: str, phase: Phase | None) -> None:
+    """Record the phase of an act before it begins; nothing for an act that is part of no operation.
+
+    Raises:
+        ClaimLost: The run of the phase has no claim on the node any more.
+    """
+    if phase is not None:
+        params = {"name": name, "operation": phase.operation, "run": phase.run, "phase": phase.name, "claimed": True}
+        retry_conflicts(lambda: _attempt(cluster, params))
+
+
+def marks_of(cluster: Cluster, node: Object, phase: Phase | None) -> dict[str, Any]:
+    """The annotation that records a phase, for an act that writes the Node anyway; none where it has it already."""
+    if phase is None:
+        return {}
+    record = node_rules.record(node, OPERATION)
+    params = {"operation": phase.operation, "run": phase.run, "phase": phase.name}
+    wanted = advance(record, node, params, to_text(cluster.now()))
+    return {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
 
 
 def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:

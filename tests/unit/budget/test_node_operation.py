@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.node_operation import node_operation
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.node_operation_rules import advance
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import advance
 
 START = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 
