@@ -17,28 +17,6 @@ description:
   - A time of day is the first moment at which the clock on the wall has reached it. One that the clock jumps over when
     daylight saving begins is the moment of the jump. One that comes twice when it ends is the first of the two.
 options:
-  windows:
-    description:
-      - The windows of a week. Without any, one is always open.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      days:
-        description:
-          - Days on which it starts, as C(mon) or C(Monday), in any case. By default every day.
-        type: list
-        elements: str
-      start:
-        description:
-          - Time of day at which it starts, such as C("22:00"). Always needed.
-          - Write it in quotes. YAML takes C(22:00) without them for a number, which is refused.
-        type: str
-      end:
-        description:
-          - Time of day at which it ends, at most C("24:00"). Always needed.
-          - One that is not after O(windows[].start) is on the next day.
-        type: str
   time_zone:
     description:
       - Name of the IANA time zone of O(windows), such as V(Europe/Berlin).
@@ -62,6 +40,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.windows
   - holdfast.kubernetes.shared.waiting_run
   - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
@@ -136,23 +115,17 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, WAITING_RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import (
+    HOLDER,
+    WAITING_RUN,
+    WINDOWS,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.window import maintenance_window
 
 OPERATION = maintenance_window
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "windows": {
-            "type": "list",
-            "elements": "dict",
-            "default": [],
-            "options": {
-                "days": {"type": "list", "elements": "str"},
-                # Not required here, but looked at by number, so that the message says which one lacks it.
-                "start": {"type": "str"},
-                "end": {"type": "str"},
-            },
-        },
+        **WINDOWS,
         "time_zone": {"type": "str", "default": "UTC"},
         "margin": {"type": "int", "default": 0},
         "wait_timeout": {"type": "int", "default": 0},

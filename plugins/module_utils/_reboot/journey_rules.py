@@ -10,8 +10,9 @@ answer. ``docs/decisions/0017-one-journey.md`` has the same as a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from .._drain.rules import LATER, NEVER, NOW
 from .plan_rules import EXCLUDED, NOT_NEEDED, NOT_REQUIRED, done_words
@@ -381,6 +382,14 @@ def plan_of(step: Step, facts: Facts) -> Verdict:
     if facts.why_later:
         return Verdict(LATER, facts.why_later)
     return Verdict(LATER, step.why) if step.name in (POSTPONED, PUT_OFF, WAIT) else Verdict(NOW, facts.needed)
+
+
+def plan_with_drain(plan: Verdict, verdict: str, blockers: Sequence[Mapping[str, Any]]) -> Verdict:
+    """The plan of a node that could go at once, after what its drain would meet."""
+    if verdict == NOW:
+        return plan
+    worst = [item for item in blockers if item["verdict"] == verdict][:5]
+    return Verdict(verdict, "; ".join(f"{item['namespace']}/{item['name']}: {item['reason']}" for item in worst))
 
 
 def warning(facts: Facts) -> str:
