@@ -25,12 +25,13 @@ from .blockers import node_blockers
 from .canary import reboot_canary
 from .canary_rules import CanaryFailed
 from .end_rules import result_of
-from .journey_rules import AGAIN, ANSWERS, Answer, Facts, Settings, SlotWait, Step, Window
+from .facts_rules import Answer, Facts, Settings, SlotWait, Window
+from .journey_rules import AGAIN, ANSWERS, Step
 from .quorum import etcd_quorum
 from .quorum_rules import CONTROL_PLANE
 from .refusal_rules import Canaries, Etcd, canaries_of_run, read_shutdown
 from .seen_rules import Seen, read_seen
-from .turn_rules import Budget, budget_of, dropped_out
+from .turn_rules import Budget, budget_of, dropped_out, hold_patience, slot_patience
 from .window import maintenance_window
 from .work import Work
 
@@ -242,7 +243,7 @@ class _Admission:
         params, facts = self._params, self._facts
         if not facts.midway:
             self._work.record(phase="hold")
-        seconds, window_closes = rules.hold_patience(facts, params["hold_timeout"])
+        seconds, window_closes = hold_patience(facts, params["hold_timeout"])
         patience = int(seconds)
         # Where the window closes first, that is the end of the wait, and no failure.
         with suppress(*([TimedOut] if window_closes else [])):
@@ -257,7 +258,7 @@ class _Admission:
         params, facts = self._params, self._facts
         if not facts.midway:
             self._work.record(phase="slot")
-        patience, budget = int(rules.slot_patience(facts)), self._budget
+        patience, budget = int(slot_patience(facts)), self._budget
         try:
             self._work.slot(
                 budget.group,

@@ -18,8 +18,9 @@ from .._budget.claim_rules import PURPOSE
 from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
 from .end_rules import after_hold, detail_of, detail_of_failure, result_of
+from .facts_rules import WAITING
 from .failure_rules import Failure, judge
-from .journey_rules import STOP, WAITING
+from .journey_rules import STOP
 from .work import Work
 
 UNREACHABLE = "unreachable"

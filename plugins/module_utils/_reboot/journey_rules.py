@@ -11,24 +11,22 @@ answer. ``docs/decisions/0017-one-journey.md`` has the same as a table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from .._drain.rules import LATER, NEVER, NOW
+from .facts_rules import Facts
 from .plan_rules import EXCLUDED, NOT_NEEDED, NOT_REQUIRED, done_words
 from .refusal_rules import (
-    IGNORE,
     REQUIRE,
     WARN,
-    Canaries,
     Etcd,
-    Shutdown,
     shutdown_trouble,
     shutdown_warning,
     why_no_quorum_known,
     why_not_alone,
 )
-from .seen_rules import Seen
+from .turn_rules import time_left
 
 # Steps that the admission carries out. After each it has other facts, and asks again.
 LOOK = "look"
@@ -83,215 +81,6 @@ USER_STEPS = ("before_slot", *(step for step in ROLE_STEPS if step.startswith("b
 # The answers after which the role asks for the node's turn again.
 AGAIN = (ASK, BEFORE_SLOT, WAIT)
 
-# Who says that a reboot is needed.
-REQUIRED, ALWAYS, COMMAND = "required", "always", "command"
-# How far a run has come with a node. While it waits, nothing of the node is touched.
-LOOKING, WAITING, WORKING = "looking", "waiting", "working"
-BEGUN_ELSEWHERE = "another run had begun with it"
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the user asked for one node.
-
-    Attributes:
-        when: Who says that a reboot is needed: the distribution (``required``), ``always``, or the user's command.
-        put_off: A node that is held is left for a later pass, and not waited for.
-        again: The node had its turn in an earlier pass of this run, and was warned of then.
-        waits_for_canaries: Other nodes go first.
-        canary: This node is one of those, and other slices of the job read its record.
-        windows: There are maintenance windows.
-        user_steps: Those of the user's steps for which there are files.
-        in_turns: The wait for a slot is cut into turns, so that hosts that dropped out are noticed.
-        slot_timeout: Seconds to wait for a slot while nothing happens in the group.
-    """
-
-    node: str
-    operation: str
-    run: str
-    host: str = ""
-    when: str = REQUIRED
-    method: str = "systemd"
-    put_off: bool = False
-    again: bool = False
-    waits_for_canaries: bool = False
-    canary: bool = False
-    windows: bool = False
-    hold_attempts: int = 5
-    single_node: bool = False
-    quorum_command: bool = False
-    etcd_selector: str = ""
-    graceful_shutdown: str = WARN
-    user_steps: frozenset[str] = frozenset()
-    in_turns: bool = False
-    slot_timeout: int = 3600
-    unhealthy_grace: int = 300
-
-    @property
-    def asks_shutdown(self) -> bool:
-        """Whether the node is asked for its graceful shutdown. A warning is given once."""
-        if self.method != "systemd" or self.graceful_shutdown == IGNORE:
-            return False
-        return self.graceful_shutdown == REQUIRE or not self.again
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What the node said to the question whether it needs a reboot.
-
-    Attributes:
-        needed: Why it does; empty where it does not.
-        trouble: Why it did not say.
-        boot_id: The boot in which it said so. In another one it has to be asked again.
-    """
-
-    needed: str = ""
-    trouble: str = ""
-    boot_id: str = ""
-
-
-@dataclass(frozen=True)
-class Window:
-    """What the maintenance windows say. ``seconds_left`` is ``None`` where none closes."""
-
-    open: bool = True
-    opens: str = ""
-    seconds_left: int | None = None
-
-
-@dataclass(frozen=True)
-class SlotWait:
-    """The wait for a slot, over all its turns.
-
-    Attributes:
-        waited: Seconds.
-        idle: Seconds in which nothing happened in the group.
-        timed_out: What the last turn said when it was over; empty where none is over.
-        counted: Failures of other hosts were counted since, so that the group is not idle.
-    """
-
-    waited: float = 0.0
-    idle: float = 0.0
-    timed_out: str = ""
-    counted: bool = False
-
-    def after(self, waited: float, idle: float, message: str) -> SlotWait:
-        """After a turn that took so long, and in the last part of which nothing happened."""
-        still = idle if idle < waited else self.idle + waited
-        # A turn of no time at all is none, and would be repeated for ever.
-        return replace(self, waited=self.waited + waited + 1, idle=still + 1, timed_out=message)
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known of a node and its turn. What is ``None`` was not looked at, or is too old.
-
-    Attributes:
-        has_slot: The group gave this run a slot for the node.
-        claimed: This run has the claim. Nothing of the node is touched before.
-        holders_waited: The holders were waited for in this attempt.
-        slot_tasks_run: The user's tasks before the slot were run in this attempt.
-        back_waited: A node that an earlier run sent into its reboot was waited for.
-        quorum_kept: The other members of etcd were waited for.
-        attempts: How often the node's turn had come and nothing could be begun.
-        left: Why the last of them ended.
-    """
-
-    settings: Settings
-    seen: Seen | None = None
-    answer: Answer | None = None
-    shutdown: Shutdown | None = None
-    etcd: Etcd | None = None
-    canaries: Canaries | None = None
-    window: Window | None = None
-    slot_wait: SlotWait = SlotWait()
-    has_slot: bool = False
-    claimed: bool = False
-    holders_waited: bool = False
-    slot_tasks_run: bool = False
-    back_waited: bool = False
-    quorum_kept: bool = False
-    attempts: int = 0
-    left: str = ""
-
-    @property
-    def node(self) -> Seen:
-        """The last look at the node."""
-        return self.seen or Seen(self.settings.node, exists=False)
-
-    @property
-    def midway(self) -> bool:
-        """Another run of the operation left the node in the middle of its reboot."""
-        return self.node.midway(self.settings.operation)
-
-    @property
-    def rebooted(self) -> bool:
-        """The node is midway and has its new boot: nothing goes down any more."""
-        return self.node.rebooted(self.settings.operation)
-
-    @property
-    def why_later(self) -> str:
-        """Why holders, pods or alerts forbid the reboot; empty where it is over already."""
-        return "" if self.rebooted else self.node.why_later
-
-    @property
-    def needed(self) -> str:
-        """Why the reboot is needed; empty where it is not."""
-        if self.settings.when == ALWAYS:
-            return "rolling_reboot_when is always"
-        if self.midway:
-            return BEGUN_ELSEWHERE
-        return self.answer.needed if self.answer else ""
-
-    @property
-    def stage(self) -> str:
-        """How far this run has come: ``looking``, ``waiting`` (the node is wanted, and untouched) or ``working``."""
-        if self.claimed:
-            return WORKING
-        if self.attempts or self.has_slot or self.holders_waited:
-            return WAITING
-        return WAITING if self.seen and self.seen.exists and (self.midway or _is_needed(self)) else LOOKING
-
-    # What the steps of the admission change.
-
-    def looked(self, seen: Seen) -> Facts:
-        return replace(self, seen=seen)
-
-    def stale(self) -> Facts:
-        """After a wait: the node has to be looked at again."""
-        return replace(self, seen=None, window=None)
-
-    def after_holders(self) -> Facts:
-        return replace(self.stale(), holders_waited=True)
-
-    def after_turn(self, waited: float, idle: float, message: str) -> Facts:
-        """A turn of the wait for a slot is over, without a slot."""
-        return replace(self, slot_wait=self.slot_wait.after(waited, idle, message), window=None)
-
-    def after_back(self) -> Facts:
-        return replace(self.stale(), back_waited=True)
-
-    def after_quorum(self) -> Facts:
-        return replace(self.stale(), quorum_kept=True)
-
-    def after_claim(self) -> Facts:
-        return replace(self.stale(), claimed=True)
-
-    def after_attempt(self, why: str) -> Facts:
-        """Slot and claim are given back; the next attempt begins from the start."""
-        return replace(
-            self.stale(),
-            has_slot=False,
-            claimed=False,
-            holders_waited=False,
-            slot_tasks_run=False,
-            back_waited=False,
-            quorum_kept=False,
-            slot_wait=SlotWait(),
-            attempts=self.attempts + 1,
-            left=why,
-        )
-
 
 @dataclass(frozen=True)
 class Step:
@@ -332,34 +121,6 @@ def steps_left(facts: Facts) -> tuple[str, ...]:
     elif facts.node.sent(facts.settings.operation):
         left = left[left.index("before_reboot") :]
     return tuple(step for step in left if _applies(step, facts))
-
-
-def slot_patience(facts: Facts) -> float:
-    """Seconds for one turn of the wait for a slot.
-
-    A turn is long, because each costs every waiting host some tasks, and grows, because each is an include within the
-    last one, of which Ansible bears some hundred. One turn is long enough to see that what fills the budget stays.
-    """
-    settings, wait = facts.settings, facts.slot_wait
-    limits = [time_left(facts)]
-    if settings.in_turns:
-        limits.append(max(300.0, settings.unhealthy_grace + 60.0, wait.waited / 4))
-    if not facts.midway and facts.window is not None and facts.window.seconds_left is not None:
-        limits.append(float(facts.window.seconds_left))
-    return min(limits)
-
-
-def time_left(facts: Facts) -> float:
-    """Seconds that are left of the wait for a slot while nothing happens in the group."""
-    return max(0.0, facts.settings.slot_timeout - facts.slot_wait.idle)
-
-
-def hold_patience(facts: Facts, hold_timeout: int) -> tuple[float, bool]:
-    """Seconds to wait for the holders, and whether the window closes first: then that is no failure."""
-    left = facts.window.seconds_left if facts.window is not None else None
-    if facts.midway or left is None or hold_timeout <= left:
-        return float(hold_timeout), False
-    return float(left), True
 
 
 @dataclass(frozen=True)
@@ -439,8 +200,8 @@ def _not_wanted(facts: Facts) -> Step | None:
 
 def _question(facts: Facts) -> Step | None:
     """The node is asked before anything is waited for, and again where it has booted since."""
-    if not _asks(facts):
-        if facts.answer is not None and facts.answer.trouble and not _needs_no_answer(facts):
+    if not facts.asks:
+        if facts.answer is not None and facts.answer.trouble and not facts.needs_no_answer:
             return Step(STOP, facts.answer.trouble, error="unknown")
         return None
     if facts.claimed:
@@ -579,37 +340,15 @@ _RULES: tuple[Rule, ...] = (
 )
 
 
-def _needs_no_answer(facts: Facts) -> bool:
-    # A node in the middle of its reboot can't be asked, and its sign may be gone already.
-    return facts.settings.when == ALWAYS or facts.midway
-
-
-def _asks(facts: Facts) -> bool:
-    """Whether the node has to be asked, or asked again."""
-    if _needs_no_answer(facts) or facts.node.excluded or _done(facts):
-        return False
-    answer = facts.answer
-    return answer is None or answer.boot_id not in ("", facts.node.boot_id)
-
-
-def _done(facts: Facts) -> bool:
-    record = facts.node.record
-    return record.id == facts.settings.operation and record.result == "rebooted"
-
-
-def _is_needed(facts: Facts) -> bool:
-    return not (facts.node.excluded or _done(facts) or _asks(facts)) and bool(facts.needed)
-
-
 def _why_skipped(facts: Facts) -> str | None:
     """Why the node is left alone; ``None`` where it is not, or where the node has to be asked first."""
     if facts.midway:
         return None
     if facts.node.excluded:
         return EXCLUDED
-    if _done(facts):
+    if facts.done:
         return done_words(facts.settings.operation)
-    if _asks(facts) or (facts.answer is not None and facts.answer.trouble):
+    if facts.asks or (facts.answer is not None and facts.answer.trouble):
         return None
     return None if facts.needed else NOT_REQUIRED
 

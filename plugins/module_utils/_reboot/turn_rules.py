@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose turn it is: the group in whose budget a node counts, and which failures of other hosts are counted first."""
+"""Whose turn it is: in whose budget a node counts, how long it waits, and which failures are counted first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .facts_rules import Facts
 from .quorum_rules import CONTROL_PLANE
 
 DROPPED_OUT = "its host could not be reached in one of the user's own tasks, and dropped out"
@@ -66,3 +67,31 @@ def dropped_out(hosts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         hosts: Of each host that left the play: ``node``, ``group``, ``claimed``, and its ``result``.
     """
     return [host for host in hosts if host.get("claimed") and not host.get("result")]
+
+
+def slot_patience(facts: Facts) -> float:
+    """Seconds for one turn of the wait for a slot.
+
+    A turn is long, because each costs every waiting host some tasks, and grows, because each is an include within the
+    last one, of which Ansible bears some hundred. One turn is long enough to see that what fills the budget stays.
+    """
+    settings, wait = facts.settings, facts.slot_wait
+    limits = [time_left(facts)]
+    if settings.in_turns:
+        limits.append(max(300.0, settings.unhealthy_grace + 60.0, wait.waited / 4))
+    if not facts.midway and facts.window is not None and facts.window.seconds_left is not None:
+        limits.append(float(facts.window.seconds_left))
+    return min(limits)
+
+
+def time_left(facts: Facts) -> float:
+    """Seconds that are left of the wait for a slot while nothing happens in the group."""
+    return max(0.0, facts.settings.slot_timeout - facts.slot_wait.idle)
+
+
+def hold_patience(facts: Facts, hold_timeout: int) -> tuple[float, bool]:
+    """Seconds to wait for the holders, and whether the window closes first: then that is no failure."""
+    left = facts.window.seconds_left if facts.window is not None else None
+    if facts.midway or left is None or hold_timeout <= left:
+        return float(hold_timeout), False
+    return float(left), True

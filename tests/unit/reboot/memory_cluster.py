@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A small API server in memory: objects by their paths, changed by compare-and-swap. Nothing happens in it by itself."""
+"""A small API server in memory: objects by their paths, changed by compare-and-swap."""
 
 from __future__ import annotations
 

@@ -276,7 +276,10 @@ def test_control_plane_nodes_have_a_budget_of_their_own(cluster):
     cluster.node(labels={CONTROL_PLANE: ""})
     cluster.node("node-2", labels={CONTROL_PLANE: ""})
     found = turn(cluster, quorum_command=True, max_unavailable="50%", topology_key="zone")
-    assert (found["group"], found["steps"]) == ("control-plane", ["cordon", "drain", "quorum", "reboot", "ready", "finish"])
+    assert (found["group"], found["steps"]) == (
+        "control-plane",
+        ["cordon", "drain", "quorum", "reboot", "ready", "finish"],
+    )
     assert cluster.ledger("control-plane").policy.selector == CONTROL_PLANE
     assert cluster.ledger().slots == {}
 

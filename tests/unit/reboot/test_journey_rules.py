@@ -12,22 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import journey_rules as rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.journey_rules import (
-    ANSWERS,
-    GO,
-    ROLE_STEPS,
-    STOP,
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import (
     Answer,
     Facts,
     Settings,
     SlotWait,
     Window,
-    hold_patience,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.journey_rules import (
+    ANSWERS,
+    GO,
+    ROLE_STEPS,
+    STOP,
     next_step,
     plan_of,
-    slot_patience,
     steps_left,
-    time_left,
     warning,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.refusal_rules import Canaries, Etcd, Shutdown
@@ -37,6 +36,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_r
     Record,
     Seen,
     SlotSeen,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn_rules import (
+    hold_patience,
+    slot_patience,
+    time_left,
 )
 
 SETTINGS = Settings(node="node-1", operation="kernel", run="me", when="always", method="metal3")
