@@ -33,6 +33,17 @@ options:
       - Group in whose ledger the failures of the operation are counted.
     type: str
     default: default
+  steps:
+    description:
+      - The steps that were left for the node, from M(holdfast.kubernetes.reboot_turn).
+    type: list
+    elements: str
+    default: []
+  attempts:
+    description:
+      - How often the node's turn had come before, from M(holdfast.kubernetes.reboot_turn).
+    type: int
+    default: 0
   needed:
     description:
       - Why the reboot was needed.
@@ -125,6 +136,39 @@ steps:
   elements: str
   returned: success
   sample: [again]
+stage:
+  description: How far this run has come with the node. While it is V(waiting), nothing of the node is touched.
+  type: str
+  returned: always
+  sample: waiting
+claimed:
+  description: Whether this run has the claim.
+  type: bool
+  returned: always
+node:
+  description: Name of the Node.
+  type: str
+  returned: always
+operation:
+  description: Id of the operation.
+  type: str
+  returned: always
+run:
+  description: Id of the run.
+  type: str
+  returned: always
+group:
+  description: The group whose ledger has the node's slot.
+  type: str
+  returned: always
+attempts:
+  description: How often the node's turn had come, and nothing could be begun.
+  type: int
+  returned: always
+left:
+  description: Why the last attempt ended.
+  type: str
+  returned: where a hold refused the reboot
 result:
   description: The node's entry in the report, where its journey ends here.
   type: dict
@@ -161,6 +205,8 @@ SPEC: dict[str, Any] = {
         "operation": {"type": "str", "required": True},
         "group": {"type": "str", "default": "default"},
         "operation_group": {"type": "str", "default": "default"},
+        "steps": {"type": "list", "elements": "str", "default": []},
+        "attempts": {"type": "int", "default": 0},
         "needed": {"type": "str"},
         "overridden_holds": {"type": "list", "elements": "raw", "default": []},
         "held": {"type": "str"},

@@ -29,6 +29,11 @@ def after_hold(name: str, why: str, *, ready: bool) -> Step:
     )
 
 
+def steps_after(steps: Sequence[str], done: str) -> list[str]:
+    """The steps of the role that are left after one of them."""
+    return list(steps[steps.index(done) + 1 :]) if done in steps else []
+
+
 def detail_of(needed: str, overridden: Sequence[Mapping[str, Any] | str]) -> str:
     """Why a node was rebooted, and which holds did not count."""
     names = [item if isinstance(item, str) else f"{item['namespace']}/{item['holder']}" for item in overridden]

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Callable
 
 from .._api import node_rules, paths
@@ -17,8 +18,8 @@ from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE
 from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
-from .end_rules import after_hold, detail_of, detail_of_failure, result_of
-from .facts_rules import WAITING
+from .end_rules import after_hold, detail_of, detail_of_failure, result_of, steps_after
+from .facts_rules import WAITING, WORKING
 from .failure_rules import Failure, judge
 from .journey_rules import STOP
 from .work import Work
@@ -31,10 +32,15 @@ _SIGN_OF_LIFE_WITHIN = 45
 def reboot_finish(context: Context, params: Params) -> Result:
     """End the work on a node, whatever became of it; see the module of the same name."""
     work = Work(context, params["name"], params["operation"], params["run"], params["opt_outs"])
+    end = _failed if params.get("failed") is not None else _held if params.get("held") else _rebooted
+    progress = {name: params[name] for name in ("operation", "run", "group", "attempts")}
     with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
-        if params.get("failed") is not None:
-            return _Failed(work, params).run()
-        return _held(work, params) if params.get("held") else _rebooted(work, params)
+        try:
+            return {"node": work.node, **progress, **end(work, params)}
+        except HoldfastError as error:
+            # What fails here fails while the run works on the node.
+            error.fields.update(node=work.node, **progress, stage=WORKING, claimed=True)
+            raise
 
 
 def _rebooted(work: Work, params: Params) -> Result:
@@ -58,7 +64,9 @@ def _rebooted(work: Work, params: Params) -> Result:
         "changed": work.changed or left["changed"],
         "step": "done",
         "why": detail,
-        "steps": [],
+        "steps": steps_after(params["steps"], "finish"),
+        "stage": WORKING,
+        "claimed": False,
         "result": {**result, "leftovers": left["pods"]},
         "uncounted": [],
     }
@@ -76,9 +84,17 @@ def _held(work: Work, params: Params) -> Result:
         "step": step.name,
         "why": why,
         "steps": ["again"],
+        "stage": WAITING,
+        "claimed": False,
+        "attempts": params["attempts"] + 1,
+        "left": step.why,
         "result": None,
         "uncounted": [],
     }
+
+
+def _failed(work: Work, params: Params) -> Result:
+    return _Failed(work, params).run()
 
 
 class _Failed:
@@ -132,6 +148,8 @@ class _Failed:
             "step": "failed",
             "why": self._why,
             "steps": [],
+            "stage": params.get("stage") or "",
+            "claimed": False,
             "result": result_of(work.node, found["state"], detail, record=record, before=before, after=after),
             "uncounted": uncounted,
         }
@@ -184,10 +202,9 @@ class _Failed:
         work, uncounted = self._work, []
         # A control-plane node has its slot in a group of its own, and its failure stops all others of the operation.
         for group in dict.fromkeys((self._params["group"], self._params["operation_group"])):
-            failure = {"name": work.node, "group": group, "reason": self._why, "healthy": healthy, "run": work.run}
-            options = {"reason": self._why, "healthy": healthy}
-            if not self._try(lambda group=group, options=options: work.slot(group, "failed", **options)):
-                uncounted.append(failure)
+            if not self._try(partial(work.slot, group, "failed", reason=self._why, healthy=healthy)):
+                known = {"reason": self._why, "healthy": healthy, "run": work.run}
+                uncounted.append({"name": work.node, "group": group, **known})
         return uncounted
 
     def _record(self) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def next_step(facts: Facts) -> Step:
 
 def steps_left(facts: Facts) -> tuple[str, ...]:
     """The steps of the role that are left for a node that this run has claimed."""
-    left = ROLE_STEPS
+    left: tuple[str, ...] = ROLE_STEPS
     if facts.rebooted:
         left = left[left.index("before_ready") :]
     elif facts.node.sent(facts.settings.operation):

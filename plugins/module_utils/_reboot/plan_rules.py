@@ -48,7 +48,7 @@ def judge(
 def why_held(holds: Sequence[Mapping[str, Any]], inhibited_by: Sequence[str], *, inhibited: bool) -> list[str]:
     """Why the holds on a node forbid its reboot: the Leases, or the node's own condition where it names others."""
     if holds:
-        return [f"held by {sentence(list(holds))}"]
+        return [f"held by {sentence([dict(hold) for hold in holds])}"]
     return [f"the node refuses a shutdown for {some(inhibited_by)}"] if inhibited else []
 
 

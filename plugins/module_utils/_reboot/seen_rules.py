@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._api import node_rules
-from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION
+from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
 from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE
 from .._budget.ledger_rules import ACTIVE
@@ -134,7 +134,7 @@ def read_seen(
         return Seen(name, exists=False)
     record = node_rules.record(node, OPERATION) or {}
     phases = record.get("phases")
-    inhibited = (node_rules.condition(node, node_rules.SHUTDOWN_INHIBITED) or {}).get("status") == "True"
+    inhibited = (node_rules.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True"
     return Seen(
         name=name,
         ready=node_rules.ready(node),

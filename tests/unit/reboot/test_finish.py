@@ -66,8 +66,9 @@ def finish(cluster, **options):
 def test_a_healthy_node_is_given_back(cluster):
     at_work(cluster, "ready", boot_id="boot-2")
     holds = [{"namespace": "shop", "holder": "app"}]
-    found = finish(cluster, needed="a kernel", overridden_holds=holds)
+    found = finish(cluster, needed="a kernel", overridden_holds=holds, steps=["check", "finish", "after"])
     assert (found["step"], found["changed"], found["uncounted"]) == ("done", True, [])
+    assert found["steps"] == ["after"]
     result = found["result"]
     assert {**result, "phases": set(result["phases"])} == {
         "name": "node-1",
@@ -86,14 +87,16 @@ def test_a_healthy_node_is_given_back(cluster):
 
 def test_a_run_that_lost_its_claim_gives_nothing_back(cluster):
     at_work(cluster, "ready", boot_id="boot-2", claim={**CLAIM, "run": "another"})
-    with pytest.raises(ClaimLost):
+    with pytest.raises(ClaimLost) as caught:
         finish(cluster)
+    assert (caught.value.fields["stage"], caught.value.fields["group"]) == ("working", "default")
     assert cluster.cordoned()
     assert "node-1" in cluster.ledger().slots
 
 
 def test_a_node_that_a_hold_refused_is_put_back(cluster):
-    found = finish(cluster, held="held by shop/app")
+    found = finish(cluster, held="held by shop/app", attempts=1)
+    assert (found["stage"], found["attempts"], found["left"]) == ("waiting", 2, "held by shop/app")
     assert (found["step"], found["steps"], found["result"]) == ("put_back", ["again"], None)
     assert found["why"] == "Node node-1 is put back, uncordoned: held by shop/app"
     assert not cluster.cordoned()
