@@ -62,12 +62,12 @@ class _Admission:
         self._warned = False
         # What was seen last. Facts that are to be looked at again are forgotten; the group and the boot ID are not.
         self._last = Seen(params["name"], exists=False)
-        counted = False if context.check_mode else self._count_failures()
+        self._counted = False
         self._facts = Facts(
             self._settings,
             answer=_answer(params),
             shutdown=read_shutdown(params["shutdown"]) if params.get("shutdown") else None,
-            slot_wait=SlotWait(params["waited"], params["idle"], counted=counted),
+            slot_wait=SlotWait(params["waited"], params["idle"]),
             slot_tasks_run=params["slot_tasks_run"],
             attempts=params["attempts"],
             left=params.get("left") or "",
@@ -168,7 +168,10 @@ class _Admission:
         return budget_of(self._params, control_plane=self._last.control_plane)
 
     def _count_failures(self) -> bool:
-        """Count failures of other hosts of this run, which nobody else would; whether one was counted."""
+        """Count failures of other hosts of this run, which nobody else would; whether one was counted.
+
+        What does not count does not stop anyone, so where it can't be counted no slot is asked for.
+        """
         counted = False
         lost = [
             {"name": host["node"], "reason": host["reason"], "healthy": False, "group": host["group"]}
@@ -256,6 +259,9 @@ class _Admission:
 
     def _take_slot(self, _step: Step) -> Facts:
         params, facts = self._params, self._facts
+        if not self._counted:
+            self._counted = True
+            facts = replace(facts, slot_wait=replace(facts.slot_wait, counted=self._count_failures()))
         if not facts.midway:
             self._work.record(phase="slot")
         patience, budget = int(slot_patience(facts)), self._budget

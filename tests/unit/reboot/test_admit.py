@@ -261,6 +261,15 @@ def test_failures_that_could_not_be_counted_are_counted_first(cluster):
         turn(cluster, uncounted=[late])
 
 
+def test_where_a_failure_can_t_be_counted_no_node_is_begun(cluster):
+    late = {"name": "node-2", "group": "other", "reason": "it broke", "healthy": True, "run": "me"}
+    cluster.broken.append("group.other")
+    with pytest.raises(ApiFailure) as caught:
+        turn(cluster, uncounted=[late])
+    assert caught.value.fields["stage"] == "waiting"
+    assert cluster.ledger().slots == {}
+
+
 def test_a_failure_after_the_claim_says_how_far_it_came(cluster):
     cluster.node(labels={CONTROL_PLANE: ""})
     cluster.node("node-2", labels={CONTROL_PLANE: ""})
