@@ -105,8 +105,11 @@ def give_back(
             if record is None and not present and not marks:
                 return node, node
             return node, _write(cluster, node, unschedulable=False, record=None, marks=marks)
+        if marks and (record or {}).get("owner") != owner:
+            # Only the phase is written.
+            return node, _write(cluster, node, unschedulable=present, record=record, marks=marks)
         if record is None or record.get("owner") != owner:
-            return node, _write(cluster, node, unschedulable=present, record=record, marks=marks) if marks else node
+            return node, node
         keep = bool(record.get("unschedulable_before")) or KEEP_CORDONED in node_rules.annotations_of(node)
         return node, _write(cluster, node, unschedulable=keep and present, record=None, marks=marks)
 
