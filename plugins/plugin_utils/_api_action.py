@@ -17,14 +17,11 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _lease_renewer
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
-
-display = Display()
 
 _CONSTRAINTS = ("mutually_exclusive", "required_together", "required_one_of", "required_if", "required_by")
 
@@ -60,7 +57,9 @@ class ActionModule(ActionBase):
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))
         params = validation.validated_parameters
-        outcome = run_operation(self.module.OPERATION, params, check_mode=self._task.check_mode, warn=display.warning)
+        outcome = run_operation(
+            self.module.OPERATION, params, check_mode=self._task.check_mode, warn=self._display.warning
+        )
         if not outcome.get("failed") and not self._task.check_mode:
             self._keep_run(params, outcome)
         outcome.setdefault("invocation", {"module_args": params})
