@@ -135,7 +135,7 @@ def install(modules: Sequence[Module], cache: Path, destination: Path) -> None:
 
 def executable(package: str) -> str:
     """The name that Go gives a program: the last part of its import path that is no major version."""
-    *_, parent, last = package.split("/")
+    parent, last = package.split("/")[-2:]
     return parent if re.fullmatch(r"v\d+", last) else last
 
 
