@@ -26,8 +26,11 @@ ETCD_PORT = 2379
 SERVICES = "10.96.0.0/16"
 SERVICE_API = "10.96.0.1"
 
-# Seconds without a sign of life until a node counts as unreachable; 50 by default, too long for a test.
-NODE_GRACE = 20
+# Seconds without a sign of life until a node counts as unreachable; 50 by default, too long for a test. On a busy machine
+# a sign of life can be late by more than ten seconds.
+NODE_GRACE = 35
+# Seconds between two signs of life of a simulated node.
+RENEWED_EVERY = 5
 
 
 class ControlPlane:
@@ -195,8 +198,8 @@ class ControlPlane:
             *(f"--config={path}" for path in sorted((PACKAGE / "stages").iterdir())),
             "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
             f"--manage-nodes-with-label-selector={kwok.POWER} notin ({kwok.OFF},{kwok.HUNG})",
-            # Renewed each quarter of this time, which must stay well below the grace period.
-            f"--node-lease-duration-seconds={NODE_GRACE}",
+            # kwok renews each quarter of this time.
+            f"--node-lease-duration-seconds={4 * RENEWED_EVERY}",
             "--cidr=10.215.0.0/16",
             f"--server-address={self.network.loopback}:10247",
         ]
