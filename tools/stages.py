@@ -176,8 +176,9 @@ def show_log(log: Path) -> None:
 
 def lint_commands() -> dict[str, tuple[list[str], Path]]:
     """Each check with its command and the directory to run it in."""
-    # antsibull-docs copies what it looks at, and ansible-lint walks through it: both get a tree without build/.
-    tree = workingtree.copy(BUILD / "lint", repository=True)
+    # antsibull-docs copies what it looks at, and ansible-lint walks through it: both get a tree without build/. It has
+    # no links: antsibull-docs takes a linked action plugin for a redirect of the module.
+    tree = workingtree.copy(BUILD / "lint", repository=True, links=False)
     return {
         "ruff check": (["ruff", "check", "--output-format=concise", "."], CHECKOUT),
         "ruff format": (["ruff", "format", "--check", "."], CHECKOUT),
@@ -210,6 +211,8 @@ def lint(_options: argparse.Namespace) -> Result:
     env = environment(
         ANSIBLE_HOME=str(BUILD / "cache/ansible"),
         ANSIBLE_COLLECTIONS_PATH=str(BUILD / "lint"),
+        # The virtual environment has a link to the checkout.
+        ANSIBLE_COLLECTIONS_SCAN_SYS_PATH="False",
         XDG_CACHE_HOME=str(BUILD / "cache"),
     )
 

@@ -39,9 +39,9 @@ def files() -> list[str]:
     return sorted(found)
 
 
-def _same(source: Path, target: Path) -> bool:
-    if source.is_symlink() or target.is_symlink():
-        return source.is_symlink() and target.is_symlink() and source.readlink() == target.readlink()
+def _same(source: Path, target: Path, *, links: bool) -> bool:
+    if target.is_symlink() or (links and source.is_symlink()):
+        return links and source.is_symlink() and target.is_symlink() and source.readlink() == target.readlink()
     return (
         target.is_file()
         and source.stat().st_mode == target.stat().st_mode
@@ -49,8 +49,10 @@ def _same(source: Path, target: Path) -> bool:
     )
 
 
-def copy(collections: Path, *, repository: bool = False, keep: tuple[str, ...] = ()) -> Path:
+def copy(collections: Path, *, repository: bool = False, links: bool = True, keep: tuple[str, ...] = ()) -> Path:
     """Bring the copy below ``collections`` up to date; what lies in ``keep`` is not removed from it.
+
+    Without ``links`` it has files where the working tree has links to files.
 
     With ``repository`` it is a Git repository (without a commit): below build/, tools that look for one would find
     ours, in which the copy is ignored.
@@ -62,21 +64,21 @@ def copy(collections: Path, *, repository: bool = False, keep: tuple[str, ...] =
     wanted = files()
     for name in wanted:
         source, target = CHECKOUT / name, root / name
-        if _same(source, target):
+        if _same(source, target, links=links):
             continue
         if target.is_dir() and not target.is_symlink():
             shutil.rmtree(target)
         elif os.path.lexists(target):
             target.unlink()
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(source, target, follow_symlinks=False)
+        shutil.copy2(source, target, follow_symlinks=not links)
     known = set(wanted)
     for directory, below, names in os.walk(root, topdown=False):
         relative = Path(directory).relative_to(root)
         if str(relative).startswith((".git/", *keep)) or str(relative) == ".git":
             continue
-        links = [name for name in below if (Path(directory) / name).is_symlink()]
-        for name in [*names, *links]:
+        linked = [name for name in below if (Path(directory) / name).is_symlink()]
+        for name in [*names, *linked]:
             if str(relative / name) not in known:
                 (Path(directory) / name).unlink()
         if relative != Path() and not any(Path(directory).iterdir()):

@@ -35,7 +35,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready i
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
 _MINUTE = 60
 _LOOK_EVERY = 2.0

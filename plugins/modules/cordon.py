@@ -14,11 +14,6 @@ description:
   - Undoing restores what was before. A node that somebody else had cordoned stays cordoned, and so does one that was
     annotated C(holdfast.dev/keep-cordoned) meanwhile.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   state:
     description:
       - Whether the node is to be cordoned in O(owner)'s name or given back.
@@ -49,6 +44,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -97,12 +93,13 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon import cordon
 
 OPERATION = cordon
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "state": {"type": "str", "choices": ["cordoned", "uncordoned"], "default": "cordoned"},
         "owner": {"type": "str"},
         "reason": {"type": "str"},

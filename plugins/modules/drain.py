@@ -18,11 +18,6 @@ description:
   - When the deadline passes the task fails and names every pod that is left, and why.
   - Pods of DaemonSets and mirror pods are left.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   timeout:
     description:
       - Seconds for the whole drain, volumes included.
@@ -80,6 +75,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -204,12 +200,13 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.drain import drain
 
 OPERATION = drain
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "timeout": {"type": "int", "default": 600},
         "grace_period": {"type": "int"},
         "delete_emptydir": {"type": "bool", "default": False},

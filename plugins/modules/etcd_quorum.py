@@ -36,19 +36,13 @@ options:
       - With V(0) it only says how things are, and never fails because of it. So does check mode.
     type: int
     default: 0
-  run:
-    description:
-      - Id of the run that waits. Its sign of life is kept up meanwhile.
-    type: str
-  holder:
-    description:
-      - Who it is, for people.
-    type: str
 seealso:
   - module: holdfast.kubernetes.reboot_slot
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.waiting_run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -132,6 +126,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, WAITING_RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.quorum import etcd_quorum
 
 OPERATION = etcd_quorum
@@ -141,8 +136,8 @@ SPEC: dict[str, Any] = {
         "namespace": {"type": "str", "default": "kube-system"},
         "selector": {"type": "str", "default": "component=etcd"},
         "wait_timeout": {"type": "int", "default": 0},
-        "run": {"type": "str"},
-        "holder": {"type": "str"},
+        **WAITING_RUN,
+        **HOLDER,
         **auth_options(),
     },
     "supports_check_mode": True,

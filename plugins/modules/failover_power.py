@@ -18,11 +18,6 @@ description:
   - Over Redfish it reads the system at O(bmc.uri), verifies that it is the machine of the node, sends the reset to the target that
     this system names, and reads the same system until it says that it is off. A path prefix of a gateway is kept.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   power:
     description:
       - What the power is to be.
@@ -109,6 +104,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -162,6 +158,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.power import failover_power
 
 OPERATION = failover_power
@@ -176,7 +173,7 @@ _BMC: dict[str, dict[str, Any]] = {
 }
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "power": {"type": "str", "choices": ["off", "on"], "required": True},
         "method": {"type": "str", "choices": ["redfish", "command"], "required": True},
         "operation": {"type": "str"},

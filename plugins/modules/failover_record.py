@@ -16,19 +16,9 @@ description:
   - The run has to have the claim on the node; see M(holdfast.kubernetes.failover_step), which begins the record.
   - With O(look) it is the look at the node directly before a step that can't be undone.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   operation:
     description:
       - Id of the failover.
-    type: str
-    required: true
-  run:
-    description:
-      - Id of the run.
     type: str
     required: true
   phase:
@@ -89,6 +79,8 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.run
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -177,14 +169,15 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.record import failover_record
 
 OPERATION = failover_record
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "operation": {"type": "str", "required": True},
-        "run": {"type": "str", "required": True},
+        **RUN,
         "phase": {"type": "str"},
         "result": {"type": "str", "choices": ["moved", "failed", "stopped", "recovered"]},
         "detail": {"type": "str"},

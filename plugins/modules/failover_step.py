@@ -23,26 +23,12 @@ description:
     node that somebody else has declared out of service, and that was not failed over.
   - A record that somebody broke is refused, in both directions.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   direction:
     description:
       - Whether the node is failed over or brought back.
     type: str
     choices: [failover, recover]
     default: failover
-  run:
-    description:
-      - Id of the run that works on the node.
-    type: str
-    required: true
-  holder:
-    description:
-      - Who it is, for people.
-    type: str
   reason:
     description:
       - Why, for people.
@@ -92,6 +78,9 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -179,15 +168,16 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, NODE, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.steps import failover_step
 
 OPERATION = failover_step
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "direction": {"type": "str", "choices": ["failover", "recover"], "default": "failover"},
-        "run": {"type": "str", "required": True},
-        "holder": {"type": "str"},
+        **RUN,
+        **HOLDER,
         "reason": {"type": "str"},
         "fence": {"type": "str"},
         "confirm_seconds": {"type": "int", "default": 30},

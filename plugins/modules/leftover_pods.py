@@ -16,11 +16,6 @@ description:
     owner, because nothing but the object says what became of them. RV(pods) names them, too.
   - Pods that the kubelet runs from files of the node (static pods) are left out. It starts them again itself.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   state:
     description:
       - V(absent) removes them, V(reported) only looks.
@@ -35,6 +30,7 @@ options:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -102,12 +98,13 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.leftovers import leftover_pods
 
 OPERATION = leftover_pods
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "state": {"type": "str", "choices": ["absent", "reported"], "default": "absent"},
         "force": {"type": "bool", "default": False},
         **auth_options(),

@@ -28,11 +28,6 @@ options:
       - Whose hooks they are. Those of the same name with another owner are left alone.
     type: str
     required: true
-  run:
-    description:
-      - Id of the run.
-    type: str
-    required: true
   worker:
     description:
       - What tells this work from others of the same run, with no slash in it. It must not be used twice.
@@ -40,10 +35,6 @@ options:
         other. What is left of its works before, such as signs of life that could not be taken away, is ended.
     type: str
     required: true
-  holder:
-    description:
-      - Who it is, for people.
-    type: str
   namespace:
     description:
       - Namespace of the Machines. By default all.
@@ -114,6 +105,8 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -224,6 +217,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import POINTS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.rules import DEADLINE, IDLE, NEVER
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.steps import machine_guard_step
@@ -234,9 +228,9 @@ SPEC: dict[str, Any] = {
     "argument_spec": {
         "hook": {"type": "str", "required": True},
         "owner": {"type": "str", "required": True},
-        "run": {"type": "str", "required": True},
+        **RUN,
         "worker": {"type": "str", "required": True},
-        "holder": {"type": "str"},
+        **HOLDER,
         "namespace": {"type": "str"},
         "machines": {"type": "list", "elements": "str", "default": []},
         "selector": {"type": "str", "default": ""},

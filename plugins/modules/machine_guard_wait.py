@@ -40,10 +40,6 @@ options:
     description:
       - Its Node, for O(wait_for=volumes). Without one there are none.
     type: str
-  run:
-    description:
-      - Id of the run that waits, to give a sign of life meanwhile.
-    type: str
   wait_timeout:
     description:
       - Seconds to wait; then the task fails. V(0) looks once.
@@ -54,6 +50,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.waiting_run
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -110,6 +107,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import WAITING_RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.wait import machine_guard_wait
 
 OPERATION = machine_guard_wait
@@ -119,7 +117,7 @@ SPEC: dict[str, Any] = {
         "machine": {"type": "str", "required": True, "aliases": ["name"]},
         "namespace": {"type": "str", "required": True},
         "node": {"type": "str"},
-        "run": {"type": "str"},
+        **WAITING_RUN,
         "wait_timeout": {"type": "int", "default": 600},
         **auth_options(),
         **management_option(),

@@ -55,14 +55,6 @@ options:
       - In check mode nothing is waited for.
     type: int
     default: 0
-  run:
-    description:
-      - Id of a run that is to count as alive while it waits here; see M(holdfast.kubernetes.reboot_operation).
-    type: str
-  holder:
-    description:
-      - Who that is, for people.
-    type: str
 requirements:
   - For time zones other than UTC a time zone database, that of the system or the Python package tzdata.
 seealso:
@@ -70,6 +62,8 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.waiting_run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -142,6 +136,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, WAITING_RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.window import maintenance_window
 
 OPERATION = maintenance_window
@@ -161,8 +156,8 @@ SPEC: dict[str, Any] = {
         "time_zone": {"type": "str", "default": "UTC"},
         "margin": {"type": "int", "default": 0},
         "wait_timeout": {"type": "int", "default": 0},
-        "run": {"type": "str"},
-        "holder": {"type": "str"},
+        **WAITING_RUN,
+        **HOLDER,
         **auth_options(),
     },
     "supports_check_mode": True,

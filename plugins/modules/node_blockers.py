@@ -17,11 +17,6 @@ description:
   - A Prometheus that can't be asked, or answers with something else than its alerts, is a blocker itself. So is one that has
     just started and has not evaluated its rules yet, because it knows of no alert until then.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   pods:
     description:
       - Pods that block while they are on the node and have not ended. One whose phase is C(Succeeded) or C(Failed) has ended.
@@ -108,20 +103,15 @@ options:
       - Seconds between two questions to the Prometheus while alerts are waited for. Pods are watched instead.
     type: int
     default: 15
-  run:
-    description:
-      - Id of the run that waits. Its sign of life is kept up meanwhile.
-    type: str
-  holder:
-    description:
-      - Who that run is, for people.
-    type: str
 seealso:
   - module: holdfast.kubernetes.node_info
   - module: holdfast.kubernetes.lease_hold
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.waiting_run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -214,6 +204,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, NODE, WAITING_RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.blockers import node_blockers
 
 OPERATION = node_blockers
@@ -237,7 +228,7 @@ ALERTS: dict[str, Any] = {
 }
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "pods": {"type": "list", "elements": "dict", "options": PODS},
         "alerts": {
             "type": "dict",
@@ -247,8 +238,8 @@ SPEC: dict[str, Any] = {
         },
         "wait_timeout": {"type": "int", "default": 0},
         "interval": {"type": "int", "default": 15},
-        "run": {"type": "str"},
-        "holder": {"type": "str"},
+        **WAITING_RUN,
+        **HOLDER,
         **auth_options(),
     },
     "supports_check_mode": True,

@@ -15,20 +15,6 @@ description:
     a failover can't cut into a planned reboot.
   - The claim of a run that is dead passes to a run of the same operation. One that lives keeps it, and is waited for.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
-  run:
-    description:
-      - Id of the run that claims the node.
-    type: str
-    required: true
-  holder:
-    description:
-      - Who it is, for people.
-    type: str
   operation:
     description:
       - Id of the operation that the run works for.
@@ -36,8 +22,8 @@ options:
     required: true
   group:
     description:
-      - Group in whose ledger the node has its slot. The slot then says that the node is claimed, so that no other run takes
-        it away, whatever it has seen of the Node before.
+      - Group in whose ledger the node has its slot. The slot then counts the claim, so that no other run takes it away by
+        what it has seen of the Node before.
     type: str
   purpose:
     description:
@@ -71,6 +57,9 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -133,14 +122,15 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, NODE, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_claim import node_claim
 
 OPERATION = node_claim
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
-        "run": {"type": "str", "required": True},
-        "holder": {"type": "str"},
+        **NODE,
+        **RUN,
+        **HOLDER,
         "operation": {"type": "str", "required": True},
         "group": {"type": "str"},
         "purpose": {"type": "str", "default": "rolling_reboot"},

@@ -14,11 +14,6 @@ description:
     C(status.conditions).
   - Needs the right to patch C(nodes/status), but only where the condition is there.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   condition:
     description:
       - Type of the condition. Those of the kubelet itself, such as C(Ready), are refused.
@@ -35,6 +30,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -65,12 +61,13 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.condition import node_condition
 
 OPERATION = node_condition
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "condition": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["absent"], "default": "absent"},
         **auth_options(),

@@ -13,11 +13,6 @@ description:
   - Reads one entry of C(status.conditions) of a Node, such as C(Ready) or the node agent's C(ShutdownInhibited).
   - Can wait, by a watch, until the Node has such a condition, whatever its status, or has it no more.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   condition:
     description:
       - Type of the condition.
@@ -41,6 +36,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -87,12 +83,13 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.condition import node_condition_info
 
 OPERATION = node_condition_info
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "condition": {"type": "str", "required": True},
         "wait_for": {"type": "str", "choices": ["none", "present", "absent"], "default": "none"},
         "wait_timeout": {"type": "int", "default": 60},

@@ -14,11 +14,6 @@ description:
   - Keeps the annotation C(holdfast.dev/operation) of a Node, so that a run that dies can be gone on with and people see what
     happens. With the first phase of an operation, the boot ID and the schedulability of before are recorded.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   operation:
     description:
       - Id of the operation. Another one than recorded starts a new record.
@@ -51,6 +46,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -123,12 +119,13 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.node_operation import node_operation
 
 OPERATION = node_operation
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "operation": {"type": "str", "required": True},
         "run": {"type": "str"},
         "phase": {"type": "str"},

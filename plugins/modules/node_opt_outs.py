@@ -18,11 +18,6 @@ description:
     Machine is touched, so that whoever comes after a killed run can put it back.
   - O(state=absent) puts back exactly what was before, on the Machine first. A value that somebody changed meanwhile stays.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   state:
     description:
       - Whether they are told to leave the node, or what was before is put back. The latter puts back whatever is on record.
@@ -59,6 +54,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -118,12 +114,13 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.opt_outs import node_opt_outs
 
 OPERATION = node_opt_outs
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "autoscaler": {"type": "bool", "default": True},
         "machine_health_check": {"type": "bool", "default": True},

@@ -12,11 +12,6 @@ version_added: 0.1.0
 description:
   - Waits, by a watch, until a node is Ready, has another boot ID than before, and has all its DaemonSet pods Ready.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   boot_id_before:
     description:
       - The boot ID before the reboot. With it, only a node with another one is back.
@@ -43,6 +38,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -89,12 +85,13 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import node_ready
 
 OPERATION = node_ready
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "boot_id_before": {"type": "str"},
         "daemonset_pods": {"type": "bool", "default": True},
         "sign_of_life": {"type": "bool", "default": False},

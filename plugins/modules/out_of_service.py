@@ -19,11 +19,6 @@ description:
   - O(state=absent) takes the taint off a node that is Ready with a new boot ID, and whose old pods and VolumeAttachments are
     gone.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   state:
     description:
       - Whether the taint is there.
@@ -189,11 +184,6 @@ options:
       - Declares a node out of service although somebody holds it. The holds stay on record.
     type: bool
     default: false
-  run:
-    description:
-      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody; see
-        M(holdfast.kubernetes.node_claim).
-    type: str
 seealso:
   - module: holdfast.kubernetes.reboot_annotation
   - name: Non-graceful node shutdown
@@ -202,6 +192,8 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.claimant
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -439,6 +431,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT, NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.taint import out_of_service
 
 OPERATION = out_of_service
@@ -468,7 +461,7 @@ _EVIDENCE: dict[str, dict[str, Any]] = {
 }
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "value": {"type": "str", "choices": ["nodeshutdown", "hardwarefailure"], "default": "nodeshutdown"},
         "proof_timeout": {"type": "int", "default": 0},
@@ -477,7 +470,7 @@ SPEC: dict[str, Any] = {
         "wait_timeout": {"type": "int", "default": 600},
         "force": {"type": "bool", "default": False},
         "override_holds": {"type": "bool", "default": False},
-        "run": {"type": "str"},
+        **CLAIMANT,
         **auth_options(),
         **management_option(),
     },

@@ -41,11 +41,6 @@ options:
         through; O(reboot_command) says otherwise.
     type: bool
     default: false
-  run:
-    description:
-      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody;
-        see M(holdfast.kubernetes.node_claim).
-    type: str
   pre_reboot_delay:
     description:
       - Seconds to wait before the reboot, rounded down to minutes.
@@ -94,6 +89,7 @@ options:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.claimant
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -184,6 +180,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT
 
 SPEC: dict[str, Any] = {
     "argument_spec": {
@@ -191,7 +188,7 @@ SPEC: dict[str, Any] = {
         "inhibitor_timeout": {"type": "int", "default": 0},
         "ready_timeout": {"type": "int", "default": 900},
         "override_holds": {"type": "bool", "default": False},
-        "run": {"type": "str"},
+        **CLAIMANT,
         "pre_reboot_delay": {"type": "int", "default": 0},
         "post_reboot_delay": {"type": "int", "default": 0},
         "reboot_timeout": {"type": "int", "default": 600},

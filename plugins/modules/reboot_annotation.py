@@ -101,17 +101,13 @@ options:
       - Refuses a Node that is Ready, directly before the annotation is written, and one whose boot ID is not O(boot_id).
     type: bool
     default: false
-  run:
-    description:
-      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody; see
-        M(holdfast.kubernetes.node_claim).
-    type: str
 seealso:
   - module: holdfast.kubernetes.bare_metal_host_info
   - module: holdfast.kubernetes.out_of_service
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.claimant
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -314,6 +310,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
 
 OPERATION = reboot_annotation
@@ -330,7 +327,7 @@ SPEC: dict[str, Any] = {
         "override_holds": {"type": "bool", "default": False},
         "boot_id": {"type": "str"},
         "not_ready": {"type": "bool", "default": False},
-        "run": {"type": "str"},
+        **CLAIMANT,
         **auth_options(),
         **management_option(),
     },

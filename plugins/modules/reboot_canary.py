@@ -41,20 +41,14 @@ options:
       - In check mode nothing is waited for.
     type: int
     default: 14400
-  run:
-    description:
-      - Id of a run that is to count as alive while it waits here; see M(holdfast.kubernetes.reboot_operation).
-    type: str
-  holder:
-    description:
-      - Who that is, for people.
-    type: str
 seealso:
   - module: holdfast.kubernetes.node_operation
   - module: holdfast.kubernetes.reboot_operation
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.waiting_run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -129,6 +123,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, WAITING_RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary import reboot_canary
 
 OPERATION = reboot_canary
@@ -138,8 +133,8 @@ SPEC: dict[str, Any] = {
         "operation": {"type": "str", "required": True},
         "soak": {"type": "int", "default": 0},
         "wait_timeout": {"type": "int", "default": 14400},
-        "run": {"type": "str"},
-        "holder": {"type": "str"},
+        **WAITING_RUN,
+        **HOLDER,
         **auth_options(),
     },
     "supports_check_mode": True,

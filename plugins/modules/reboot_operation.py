@@ -32,15 +32,6 @@ options:
     description:
       - Id of the new operation, where one begins.
     type: str
-  run:
-    description:
-      - Id of the run.
-    type: str
-    required: true
-  holder:
-    description:
-      - Who it is, for people, for example V(alice@bastion) or the number of the AWX job.
-    type: str
   nodes:
     description:
       - Names of the Nodes that the run will work on.
@@ -79,6 +70,8 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.run
+  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -131,6 +124,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import ADOPT_WITHIN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operations import reboot_operation
 
@@ -140,8 +134,8 @@ SPEC: dict[str, Any] = {
         "group": {"type": "str", "default": "default"},
         "operation": {"type": "str"},
         "fresh": {"type": "str"},
-        "run": {"type": "str", "required": True},
-        "holder": {"type": "str"},
+        **RUN,
+        **HOLDER,
         "nodes": {"type": "list", "elements": "str", "default": []},
         "restart": {"type": "bool", "default": False},
         "adopt_within": {"type": "int", "default": ADOPT_WITHIN},

@@ -18,11 +18,6 @@ description:
   - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. A different one is refused while slots
     are taken, and replaces the old one otherwise.
 options:
-  name:
-    description:
-      - Name of the Node.
-    type: str
-    required: true
   group:
     description:
       - Name of the group of nodes that share the budget.
@@ -108,6 +103,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -177,10 +173,10 @@ slot:
       description: Boot ID of the node when it got the slot.
       type: str
       sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
-    claimed:
-      description: Whether a run has claimed the node under this slot.
-      type: bool
-      sample: true
+    claims:
+      description: How often a run has claimed the node under this slot.
+      type: int
+      sample: 1
 waited:
   description: Seconds waited.
   type: float
@@ -220,12 +216,13 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.slots import reboot_slot
 
 OPERATION = reboot_slot
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "name": {"type": "str", "required": True},
+        **NODE,
         "group": {"type": "str", "default": "default"},
         "selector": {"type": "str"},
         "max_unavailable": {"type": "str", "default": "1"},

@@ -20,9 +20,9 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _keeper, _kubeconfig
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan import end_with_parent
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _lease_renewer
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
 display = Display()
 
@@ -60,7 +60,7 @@ class ActionModule(ActionBase):
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))
         params = validation.validated_parameters
-        outcome = execute(self.module.OPERATION, params, check_mode=self._task.check_mode, warn=display.warning)
+        outcome = run_operation(self.module.OPERATION, params, check_mode=self._task.check_mode, warn=display.warning)
         if not outcome.get("failed") and not self._task.check_mode:
             self._keep_run(params, outcome)
         outcome.setdefault("invocation", {"module_args": params})
@@ -71,9 +71,9 @@ class ActionModule(ActionBase):
         """Have the Lease of a run that lives on renewed until the controller ends, in each cluster where it works."""
         run = self.module.kept_run(params, outcome) if hasattr(self.module, "kept_run") else ""
         if run:
-            _keeper.start({name: params.get(name) for name in NAMES}, run)
+            _lease_renewer.start({name: params.get(name) for name in NAMES}, run)
             if params.get("management"):
-                _keeper.start(dict(params["management"]), run)
+                _lease_renewer.start(dict(params["management"]), run)
 
     def _run_there(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         arguments = {**self._from_environment(), **self._with_kubeconfig(_kubeconfig.whole)}

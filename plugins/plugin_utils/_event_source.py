@@ -17,8 +17,8 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context, Params
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.log_rules import Book
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.source import Event, Source, Teller
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.log_rules import EventLog
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.source import Event, EventSource, Subject
 
 # ansible-rulebook's own, where a rulebook asks for answers to events.
 _FEEDBACK = "eda_feedback_queue"
@@ -34,7 +34,7 @@ async def serve(
     queue: Queue,
     args: Mapping[str, Any],
     spec: Mapping[str, Any],
-    make: Callable[[Context, Params], Source],
+    make: Callable[[Context, Params], Subject],
 ) -> None:
     """Put events into the queue until somebody cancels it.
 
@@ -43,18 +43,18 @@ async def serve(
             and ends.
     """
     params = _validated(args, spec)
-    source = make(Context(params), params)
+    subject = make(Context(params), params)
     loop = asyncio.get_running_loop()
 
-    def tell(event: Event) -> None:
+    def send(event: Event) -> None:
         # The next one is not looked for before there is room for this.
         asyncio.run_coroutine_threadsafe(queue.put(event), loop).result()
 
-    teller = Teller(source, Book(after=params.get("after") or 0, repeat=params["repeat"]), tell)
+    source = EventSource(subject, EventLog(after=params.get("after") or 0, repeat=params["repeat"]), send)
     try:
-        await asyncio.wrap_future(_start(teller))
+        await asyncio.wrap_future(_start(source))
     finally:
-        teller.stop()
+        source.stop()
 
 
 def _validated(args: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,19 +71,19 @@ def _validated(args: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, An
     return params
 
 
-def _start(teller: Teller) -> concurrent.futures.Future[None]:
+def _start(source: EventSource) -> concurrent.futures.Future[None]:
     """In a thread that ansible-rulebook need not wait for when it ends."""
     ended: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     def work() -> None:
         try:
-            teller.run()
+            source.run()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where it is waited for
             _settle(ended, error)
         else:
             _settle(ended, None)
 
-    threading.Thread(target=work, name="holdfast-teller", daemon=True).start()
+    threading.Thread(target=work, name="holdfast-source", daemon=True).start()
     return ended
 
 

@@ -12,7 +12,7 @@ import pytest
 from integration.support.agent import NODES, UNITS, until
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.bounds import hold_entry
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import entry_of
 
 LONG_AGO = "2026-01-02T03:04:05.000000Z"
 
@@ -323,7 +323,7 @@ def test_what_one_tenant_writes_does_not_keep_another_s_hold_from_being_confirme
 
     until(lambda: f"{third}/mine" in agent.condition()["reason"].split(","), agent.condition)
 
-    entry = hold_entry(first, "x" * 220_000)
+    entry = entry_of(first, "x" * 220_000)
     assert set(agent.condition()["reason"].split(",")) == {entry, f"{second}/y", f"{third}/mine"}
     assert agent.locks() == sorted([entry, f"{second}/y", f"{third}/mine"])
     until(lambda: agent.metrics()["holdfast_agent_holds"] == 3)

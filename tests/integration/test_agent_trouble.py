@@ -105,7 +105,7 @@ def test_the_api_server_is_stopped_and_its_history_is_gone(agent, spaces):
         # The server's memory begins after what the agent saw last.
         assert agent.locks() == [f"{first}/me"]
     agent.until(f"{second}/me,{third}/me", "True")
-    assert "The watch is begun anew" in agent.journal() or "410" in agent.journal()
+    assert "The watch starts again" in agent.journal() or "410" in agent.journal()
     until(lambda: agent.locks() == sorted([f"{second}/me", f"{third}/me"]), agent.locks)
 
 

@@ -443,7 +443,7 @@ class TestIdentity:
             "delete_emptydir": False,
             "disable_eviction": disable_eviction,
         }
-        work = drain_module._Work(Context(params), params, Deadline(PATIENCE), Plan())
+        work = drain_module._DrainRun(Context(params), params, Deadline(PATIENCE), Plan())
         work.state.saw(old, 0.0)
         assert work.state.options == Options(force=True)
 

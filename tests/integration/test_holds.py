@@ -11,9 +11,9 @@ import threading
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.bounds import short_entry
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import short_entry
 from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, lease_hold_info, node_info
 from lab.patience import PATIENCE
 

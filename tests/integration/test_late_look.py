@@ -20,15 +20,15 @@ def group(lab):
 
 def test_a_node_that_went_down_under_its_slot_meanwhile_is_waited_for(group, monkeypatch):
     down, waiting = group.nodes
-    look = slots._Taking._members
+    look = slots._SlotRequest._members
 
     def late(taking):
-        monkeypatch.setattr(slots._Taking, "_members", look)
+        monkeypatch.setattr(slots._SlotRequest, "_members", look)
         group.taken(down)
         group.report(down, ready=False)
         return look(taking)
 
-    monkeypatch.setattr(slots._Taking, "_members", late)
+    monkeypatch.setattr(slots._SlotRequest, "_members", late)
 
     asked = group.slot(waiting)
 

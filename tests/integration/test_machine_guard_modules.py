@@ -240,7 +240,7 @@ def test_the_answer_is_lost(work, fleet, name, monkeypatch):
 
 
 def test_what_the_turn_before_left(work, name, world):
-    """Its keeper keeps it alive, and nobody else comes to the Machine."""
+    """Its renewer keeps it alive, and nobody else comes to the Machine."""
     first = work.step(worker="w.1")
     work.claim()
     taken = work.step(worker="w.2", wait_timeout=0)

@@ -30,6 +30,8 @@ class Judge:
     # on it for one operation, the last.
     reboots: Counter[tuple[str, str]] = field(default_factory=Counter)
     last: dict[str, Any] = field(default_factory=dict)
+    # The runs that work on nodes: each has the claim, and has counted it on its slot.
+    working: dict[str, str] = field(default_factory=dict)
     # How many pictures were judged.
     instants: int = 0
 
@@ -42,6 +44,7 @@ class Judge:
         self.instants += 1
         self._budget(picture["ledger"])
         for name, node in picture["nodes"].items():
+            self._works(node, name, act)
             self._slot_gone(before["nodes"][name], node, name, cleared=cleared, act=act)
             self._node(name, node)
             self._record(before["nodes"][name]["record"], node["record"], name)
@@ -58,6 +61,13 @@ class Judge:
         assert each is None or max(domains.values()) <= each, f"promise 1: {domains}, {each} allowed in each"
         assert many is None or len(domains) <= many, f"promise 1: {domains}, {many} domains allowed"
 
+    def _works(self, node: dict[str, Any], name: str, act: Act | None) -> None:
+        runs = {mark["run"] for mark in (node["claim"], node["slot"]) if mark}
+        if act is not None and act.name == "mark" and act.node == name and runs == {act.options["run"]}:
+            self.working[name] = act.options["run"]
+        elif not node["claim"] or node["claim"]["run"] != self.working.get(name):
+            self.working.pop(name, None)
+
     def _slot_gone(
         self, before: dict[str, Any], node: dict[str, Any], name: str, *, cleared: bool, act: Act | None
     ) -> None:
@@ -68,9 +78,8 @@ class Judge:
             return
         healed = slot["state"] == "failed" and node["ready"] and node["boot_id"] != slot["boot_id"]
         mine = act is not None and act.name in _GIVES_BACK and act.node == name
-        # Under a slot that does not say that its node is claimed nothing has begun.
-        claimed = slot["claimed"] and (node["claim"] or before["claim"])
-        idle = not claimed and not node["cordon"] and not before["cordon"]
+        # Under a slot on which its run has not counted its claim nothing has begun.
+        idle = name not in self.working and not node["cordon"] and not before["cordon"]
         assert healed or cleared or mine or idle, f"promise 1: the slot of {name} is gone after {act}"
         if healed or cleared or (mine and act is not None and act.name == "fail"):
             self.excused.add(name)

@@ -38,7 +38,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
     Ledger,
     Request,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import Wish
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import StartRequest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import (
     DEAD_AFTER,
@@ -82,7 +82,7 @@ class Memory:
     def __init__(self, zones: Mapping[str, str], *, peeks: bool = True) -> None:
         self.now = START
         self.nodes = {name: node(name, zone) for name, zone in zones.items()}
-        self.ledger = Ledger()
+        self._ledger = Ledger()
         self.signs: dict[str, Run] = {}
         self.held: set[str] = set()
         # Whether what is read before a slot is taken may be old when it is; and what each run has read last.
@@ -90,6 +90,16 @@ class Memory:
         self._read: dict[tuple[str, str], _Read] = {}
         # What was seen of Nodes that did not change since.
         self._seen: dict[str, dict[str, Any]] = {}
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._ledger
+
+    @ledger.setter
+    def ledger(self, ledger: Ledger) -> None:
+        """What is stored again unchanged has no new version, as on the API server."""
+        if ledger != self._ledger:
+            self._ledger = ledger
 
     def perform(self, act: Act) -> Outcome:
         self._seen.pop(act.node, None)
@@ -123,7 +133,7 @@ class Memory:
         self.now += timedelta(seconds=seconds)
 
     def beat(self, run: str) -> None:
-        """The keeper renews the Lease of a run that has begun and not ended."""
+        """The renewer renews the Lease of a run that has begun and not ended."""
         if run in self.signs:
             self.renew(run)
 
@@ -206,9 +216,9 @@ class Memory:
         self, _node_name: str, *, run: str, operation: str, fresh: str, nodes: list[str], restart: bool
     ) -> dict[str, Any]:
         self.renew(run)
-        wish = Wish(run=run, fresh=fresh, operation=operation, nodes=frozenset(nodes), restart=restart)
+        request = StartRequest(run=run, new_id=fresh, operation=operation, nodes=frozenset(nodes), restart=restart)
         before = self.ledger
-        made = operation_rules.begin(self._healed(self._live()), wish, self.signs, self.now)
+        made = operation_rules.begin(self._healed(self._live()), request, self.signs, self.now)
         self.ledger = made.ledger
         self._bury(before, made.operation)
         return {"operation": made.operation, "adopted": made.adopted, "takes_over": list(made.takes_over)}

@@ -43,7 +43,7 @@ def slot_seen(slot: Slot | None) -> dict[str, Any] | None:
     return {
         key: value
         for key, value in vars(slot).items()
-        if key in ("operation", "run", "state", "boot_id", "domain", "claimed")
+        if key in ("operation", "run", "state", "boot_id", "domain", "claims")
     }
 
 

@@ -155,12 +155,12 @@ class Server:
 
     def _do(self, module: str, **options: Any) -> dict[str, Any]:
         """A task's work, with its options validated; on one connection, because each of its own would take long."""
-        face = importlib.import_module(f"{_MODULES}.{module}")
-        checked = ModuleArgumentSpecValidator(face.SPEC["argument_spec"]).validate(options)
+        found = importlib.import_module(f"{_MODULES}.{module}")
+        checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(options)
         assert not checked.error_messages, checked.error_messages
         context = Context(checked.validated_parameters)
         context.__dict__["cluster"] = self.cluster
-        done: dict[str, Any] = face.OPERATION(context, checked.validated_parameters)
+        done: dict[str, Any] = found.OPERATION(context, checked.validated_parameters)
         return done
 
     def do_begin(self, _node_name: str, **options: Any) -> dict[str, Any]:

@@ -84,8 +84,19 @@ MUTANTS = [
         "budget-forgets-a-cordoned-node",
         1,
         "The slot of a dead run is dropped, although its node is claimed or cordoned.",
-        Code("heal", "_left_behind(slot, live) and not node.marked and not slot.claimed", "_left_behind(slot, live)"),
+        Code(
+            "heal",
+            "_left_behind(slot, live) and not node.marked and (node.ready or not slot.claims)",
+            "_left_behind(slot, live)",
+        ),
         "tests/unit/test_model.py::test_no_promise_is_broken",
+    ),
+    Mutant(
+        "budget-second-claim-unseen",
+        1,
+        "A second claim under a slot does not change the ledger, so a run that read the Node before it drops the slot.",
+        Code("claim", "slot.claims + 1", "1"),
+        "tests/unit/test_model_cases.py::test_a_slot_that_passed_on_stays_under_which_a_node_was_claimed_a_moment_ago",
     ),
     Mutant(
         "budget-slot-given-back-too-early",
@@ -99,7 +110,7 @@ MUTANTS = [
         1,
         "Two groups give one node a slot at the same instant.",
         Code(
-            "_Taking.run",
+            "_SlotRequest.run",
             "(before is None or before.run == (self._params.get('run') or '')) and not self._check_mode",
             "False",
         ),
@@ -164,7 +175,7 @@ MUTANTS = [
         "agent-drops-the-old-lock-first",
         2,
         "The agent lets a lock go although it could not take another one for a hold that stands.",
-        Code("_let_go", "not wanted <= facts.locks", "False"),
+        Code("_release", "not wanted <= facts.locks", "False"),
         "tests/unit/agent/test_agent_plan.py::test_an_old_lock_stays_while_the_new_one_can_not_be_taken",
     ),
     Mutant(
@@ -196,7 +207,7 @@ MUTANTS = [
         "agent-removed-from-a-held-node",
         2,
         "The role removes the agent, and with it the locks, from a node that is held.",
-        Task("node_agent", "Refuse to let go what protects somebody", ("ansible.builtin.assert", "that"), "true"),
+        Task("node_agent", "Refuse to remove the agent of a held node", ("ansible.builtin.assert", "that"), "true"),
         "tests/integration/test_node_agent_role.py::test_not_removed_while_the_node_is_held",
     ),
     Mutant(
@@ -275,14 +286,14 @@ MUTANTS = [
         "drain-deletes-pods",
         4,
         "Pods are deleted, past the eviction API.",
-        Code("_Work._send", "self._params['disable_eviction']", "True"),
+        Code("_DrainRun._send", "self._params['disable_eviction']", "True"),
         "tests/integration/test_drain.py::TestHow::test_needs_no_right_to_delete",
     ),
     Mutant(
         "drain-evicts-without-the-uid",
         4,
         "The next pod of the same name is evicted in place of the last one.",
-        Code("_Work._send", "{'preconditions': {'uid': pod.uid}}", "{}"),
+        Code("_DrainRun._send", "{'preconditions': {'uid': pod.uid}}", "{}"),
         "tests/integration/test_drain.py::TestIdentity"
         "::test_the_next_pod_of_a_name_is_not_evicted_in_the_last_one_s_place",
     ),
@@ -403,7 +414,7 @@ MUTANTS = [
         6,
         "A worker whose controller was killed before its task began works on.",
         Code("controller", "maker.pid if maker and maker.pid else os.getppid()", "os.getppid()"),
-        "tests/unit/test_keeper.py::test_a_worker_whose_controller_went_before_its_task_began",
+        "tests/unit/test_lease_renewer.py::test_a_worker_whose_controller_went_before_its_task_began",
     ),
     Mutant(
         "doctor-clears-what-a-live-run-has",
@@ -447,11 +458,11 @@ MUTANTS = [
         6,
         "An event source forgets what it has seen, and sends it again.",
         Code(
-            "Book.see",
-            "before.get(matter.key) or _Entry(_begun(matter, now, bool(before)) + self._after)",
-            "_Entry(_begun(matter, now, bool(before)) + self._after)",
+            "EventLog.see",
+            "before.get(condition.key) or _Entry(_begun(condition, now, bool(before)) + self._after)",
+            "_Entry(_begun(condition, now, bool(before)) + self._after)",
         ),
-        "tests/unit/events/test_source.py::test_tells_once_whatever_the_watch_repeats",
+        "tests/unit/events/test_source.py::test_sends_once_whatever_the_watch_repeats",
     ),
     # -- 7: evidence and the taint
     Mutant(
@@ -541,7 +552,7 @@ MUTANTS = [
         8,
         "The reboot keys of others go with ours.",
         Code(
-            "_Work._write",
+            "_Annotation._write",
             "{key_rules.annotation(self._key): value, REBOOT_KEYS: rules.records_with(host, self._key, written)}",
             "{**{found.annotation: None for found in rules.requests_of(host)},"
             " key_rules.annotation(self._key): value, REBOOT_KEYS: rules.records_with(host, self._key, written)}",

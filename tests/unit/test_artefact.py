@@ -123,6 +123,16 @@ def test_holds_no_tests_caches_or_hidden_files(contents):
     assert not [name for name in contents if unwanted & set(name.split("/")) or "/." in f"/{name}"]
 
 
+def test_the_agent_has_the_rules_of_the_collection(installed):
+    """Links may become files on the way."""
+    shared = installed.collection / "plugins/module_utils/_shared"
+    rules = {path.name: path.read_bytes() for path in shared.glob("[!_]*.py")}
+    agent = installed.collection / "roles/node_agent/files/holdfast_agent"
+
+    assert "hold_rules.py" in rules
+    assert {name: (agent / name).read_bytes() for name in rules} == rules
+
+
 def test_is_small(artefact):
     assert artefact.stat().st_size < 2 * 1024 * 1024
 

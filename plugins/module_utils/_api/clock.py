@@ -13,35 +13,37 @@ import time
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 
-# Seconds by which the time of an answer may differ.
+# Seconds by which the clocks of several API servers behind one address may differ.
 _TOLERANCE = 5.0
 
 
 class ServerClock:
-    """Follows the server's clock from the ``Date`` headers seen, also where it is set; good to about a second."""
+    """Follows the server's clock from the ``Date`` headers seen, also where it is set; good to about a second.
+
+    The server wrote the header between request and answer, and drops fractions. So its clock is at least that far ahead
+    of ours when the answer is here, and less than a second further when the request was sent. The estimate is the
+    largest of the first. An answer that was delayed, on its way or by a pause of this process, says less, and nothing
+    that is too old looks fresh then. Only an answer whose second bound lies below the estimate shows a clock set back.
+    """
 
     def __init__(self) -> None:
         self._offset: float | None = None
-        self._lower: float | None = None
 
-    def observe(self, date_header: str | None) -> None:
-        """Learn from one answer. A header that can't be read teaches nothing."""
+    def observe(self, date_header: str | None, sent: float) -> None:
+        """Learn from one answer. A header that can't be read teaches nothing.
+
+        Args:
+            sent: Monotonic time before the request was sent, in seconds.
+        """
         if not date_header:
             return
         try:
             seen = parsedate_to_datetime(date_header).timestamp()
         except (TypeError, ValueError):
             return
-        offset = seen - time.monotonic()
-        if self._offset is None or offset > self._offset - _TOLERANCE:
-            # The header drops fractions, so the truth is never before it: the largest offset is the closest.
-            self._offset, self._lower = max(offset, self._offset or offset), None
-        elif self._lower is not None and abs(offset - self._lower) <= _TOLERANCE:
-            self._offset, self._lower = offset, None
-        else:
-            # The server's clock was set back; or this process was paused while the answer waited for it, and nothing
-            # that is too old must look fresh then. The next answer tells one from the other.
-            self._lower = offset
+        least, most = seen - time.monotonic(), seen + 1 - sent
+        if self._offset is None or least > self._offset or most < self._offset - _TOLERANCE:
+            self._offset = least
 
     @property
     def known(self) -> bool:

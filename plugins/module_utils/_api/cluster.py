@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -231,6 +232,7 @@ class Cluster:
                 sent_headers.add("Impersonate-Group", group)
         connecting, reading = timeout
         self.requests += 1
+        sent = time.monotonic()
         try:
             answer = self._client.rest_client.pool_manager.request(
                 verb,
@@ -245,7 +247,7 @@ class Cluster:
             raise self._unreachable(method, path, error.reason or error) from error
         except (HTTPError, OSError) as error:
             raise self._unreachable(method, path, error) from error
-        self.clock.observe(answer.headers.get("Date"))
+        self.clock.observe(answer.headers.get("Date"), sent)
         return answer
 
     def _unreachable(self, method: str, path: str, error: BaseException) -> Unreachable:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Errors that operations raise and faces report.
+"""Errors that operations raise and runners report.
 
 Every message names the object, the cause and the way out. ``kind`` and ``fields`` carry the same for machines.
 """

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
-NAMESPACE = "holdfast"
-FORBIDDEN_HOLD_NAMESPACES = ("kube-node-lease", NAMESPACE)
+from .._shared import hold_rules
+
+# Of this collection, as in galaxy.yml.
+VERSION = "0.1.0"
+NAMESPACE = hold_rules.NAMESPACE
 
 CORDON = "holdfast.dev/cordon"
 KEEP_CORDONED = "holdfast.dev/keep-cordoned"
@@ -27,7 +30,7 @@ FAILOVER = "holdfast.dev/failover"
 MACHINE_GUARD = "holdfast.dev/machine-guard"
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-SHUTDOWN_INHIBITED = "ShutdownInhibited"
+SHUTDOWN_INHIBITED = hold_rules.CONDITION
 
 # Of the cluster autoscaler and of Cluster API: what they are asked to leave alone, and which Machine a Node is.
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .bounds import forms
+from .._shared.hold_rules import forms
 from .names import SHUTDOWN_INHIBITED
 from .objects import Object
 

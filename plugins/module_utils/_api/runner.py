@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the faces of an operation share: from options to a result.
+"""Run an operation: from options to a result, as a module or in the controller's process.
 
 An operation is a function ``(Context, params) -> result``. It knows the network but not Ansible; here is where
 its errors become results.
@@ -60,7 +60,7 @@ class Context:
 Operation = Callable[[Context, Params], Result]
 
 
-def execute(operation: Operation, params: Params, *, check_mode: bool, warn: Callable[[str], None]) -> Result:
+def run_operation(operation: Operation, params: Params, *, check_mode: bool, warn: Callable[[str], None]) -> Result:
     """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields."""
     try:
         return operation(Context(params, check_mode, warn), params)
@@ -80,7 +80,7 @@ def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
         spec: Keyword arguments of ``AnsibleModule``.
     """
     module = AnsibleModule(**spec)
-    result = execute(operation, module.params, check_mode=module.check_mode, warn=module.warn)
+    result = run_operation(operation, module.params, check_mode=module.check_mode, warn=module.warn)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._api import node_rules
-from .._api.bounds import forms, some
 from .._api.cluster import Cluster
 from .._api.errors import Held
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._holds.leases import holds_on
 from .._holds.rules import entry, sentence
+from .._shared.bounds import some
+from .._shared.hold_rules import forms
 from . import claim_rules
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from .._api.bounds import cut, some
-from .._api.names import CLAIM, CORDON
+from .._api.names import CLAIM, CORDON, VERSION
+from .._shared.bounds import cut, some
 from .policy_rules import Policy, amount
 
 # How many operations are remembered, and how many at most where runs of more than these have not ended.
@@ -38,8 +38,16 @@ class Slot:
     state: str = ACTIVE
     reason: str = ""
     boot_id: str = ""
-    # A run has the claim on the node, and works under this slot.
-    claimed: bool = False
+    # How often a run has claimed the node under this slot. A count, so that every claim changes the ledger.
+    claims: int = 0
+
+
+class UnknownFields(ValueError):
+    """A ledger says something that this version does not know.
+
+    Such a ledger is refused. A field may carry a rule that keeps the budget, as ``claims`` does. A version that kept
+    the value, and did not know the rule, would break it for the versions that rely on it.
+    """
 
 
 @dataclass(frozen=True)
@@ -57,12 +65,20 @@ class Ledger:
             "policy": _text(self.policy.to_data() if self.policy else {}),
             "slots": _text(slots),
             "operations": _text(list(self.operations)),
+            "version": _text(VERSION),
         }
 
     @staticmethod
     def from_data(data: Mapping[str, str]) -> Ledger:
+        """Read the data of the ConfigMap.
+
+        Raises:
+            UnknownFields: A version that knows more than this one wrote it.
+            ValueError, TypeError, KeyError, AttributeError: It is no ledger.
+        """
         policy = json.loads(data.get("policy") or "{}")
         slots = json.loads(data.get("slots") or "{}")
+        _check_fields(policy, slots, json.loads(data.get("version") or '""'))
         return Ledger(
             policy=Policy.from_data(policy) if policy else None,
             slots={name: Slot(**slot) for name, slot in slots.items()},
@@ -276,30 +292,47 @@ def fail(
 
 
 def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
-    """A run that has got the claim on a node says so on its slot; a slot that is not its own any more stays as it is.
+    """A run that has got the claim on a node counts it on its slot; a slot that is not its own any more stays as it is.
 
-    A run that takes this one for dead, and read the Node before it was claimed, must read the ledger again.
+    Each claim changes the ledger, also a second one under the same slot. A run that takes this one for dead, and read
+    the Node before it was claimed, then can't store what it decided, and must read the ledger and the Node again.
     """
     slot = ledger.slots.get(node)
-    if slot is None or slot.claimed or (slot.run, slot.operation, slot.state) != (run, operation, ACTIVE):
+    if slot is None or (slot.run, slot.operation, slot.state) != (run, operation, ACTIVE):
         return ledger
-    return replace(ledger, slots={**ledger.slots, node: replace(slot, claimed=True)})
+    return replace(ledger, slots={**ledger.slots, node: replace(slot, claims=slot.claims + 1)})
 
 
 def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:
     """Drop slots that stand for nothing any more.
 
     They are the failed ones of nodes that are Ready again with a new boot ID, and, where ``live`` says which runs live,
-    those of dead runs on nodes without marks of this collection: their runs had not begun, or another run finished. One
-    under which a node was claimed stays: the Nodes may have been read before that.
+    those of dead runs on nodes without marks of this collection: their runs had not begun, or all was put back but the
+    slot. One under which a node was claimed stays until the node is Ready.
+
+    The Nodes must be read after the ledger, and the result stored by compare-and-swap. A run whose claim is younger
+    than what was read of the Node has then changed the ledger (see :func:`claim`), or finds its slot gone before its
+    first act.
     """
     known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]
     for slot, node in known:
         back = node.ready and bool(slot.boot_id) and node.boot_id not in ("", slot.boot_id)
-        idle = _left_behind(slot, live) and not node.marked and not slot.claimed
+        idle = _left_behind(slot, live) and not node.marked and (node.ready or not slot.claims)
         if back if slot.state == FAILED else idle:
             ledger = release(ledger, slot.node)
     return ledger
+
+
+def _check_fields(policy: Mapping[str, Any], slots: Mapping[str, Any], version: str) -> None:
+    known = {item.name for item in fields(Slot)}
+    unknown = {f"slots.{name}" for slot in slots.values() for name in set(slot) - known}
+    unknown |= {f"policy.{name}" for name in set(policy) - {item.name for item in fields(Policy)}}
+    if unknown:
+        wanted = f"version {cut(version)} or later" if version not in ("", VERSION) else "the version that wrote it"
+        raise UnknownFields(
+            f"says {some(sorted(unknown))}, which version {VERSION} of holdfast.kubernetes does not know. Nothing was "
+            f"changed. Use {wanted} on every controller of this group."
+        )
 
 
 def _left_behind(slot: Slot, live: Collection[str] | None) -> bool:
@@ -343,7 +376,7 @@ def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -
         since=since,
         domain=node.domain,
         boot_id=known.boot_id if known else node.boot_id,
-        claimed=known is not None and known.claimed,
+        claims=known.claims if known else 0,
     )
     changed = replace(ledger, slots={**ledger.slots, node.name: slot})
     return replace(outcome, outcome=GRANTED, ledger=changed)

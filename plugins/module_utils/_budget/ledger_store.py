@@ -13,7 +13,7 @@ from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, InvalidInput, Refused
 from .._api.names import LEDGER, MANAGED_BY, NAMESPACE
 from .._api.objects import Object
-from .ledger_rules import Ledger
+from .ledger_rules import Ledger, UnknownFields
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9.]{0,200}[a-z0-9])?")
 _PREFIX = "group."
@@ -58,12 +58,15 @@ def ledger_of(config_map: Object | None) -> Ledger:
     """The ledger that a ConfigMap holds.
 
     Raises:
-        Refused: Somebody broke it. What is not understood must not be taken for free slots.
+        Refused: Somebody broke it, or a newer version wrote it. What is not understood must not be taken for free
+            slots.
     """
+    name = ((config_map or {}).get("metadata") or {}).get("name")
     try:
         return Ledger.from_data((config_map or {}).get("data") or {})
+    except UnknownFields as error:
+        raise Refused(f"The ledger in ConfigMap {name}, namespace {NAMESPACE}, {error}", config_map=name) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        name = ((config_map or {}).get("metadata") or {}).get("name")
         raise Refused(
             f"The ConfigMap {name} in namespace {NAMESPACE} is no ledger any more: {error}. Mend it, or delete it when "
             "no node of the group is being worked on.",

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from .._api.bounds import moment
 from .._api.times import from_text, seconds_between
+from .._shared.bounds import moment
 from .ledger_rules import ACTIVE, FAILED, Ledger, operation_entry, with_entry
 from .run_rules import Run
 
@@ -24,8 +24,8 @@ ADOPT_WITHIN = 93600
 
 
 @dataclass(frozen=True)
-class Beginning:
-    """What a run of this group begins with.
+class StartDecision:
+    """How a run of this group starts.
 
     Attributes:
         operation: Id of the operation.
@@ -41,71 +41,71 @@ class Beginning:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What a run wants to begin.
+class StartRequest:
+    """What a run asks for when it starts.
 
     Attributes:
         run: Its id.
         operation: Id of the operation that the user named; empty to go on with one left behind, or begin a new one.
-        fresh: Id for a new operation.
+        new_id: Id for a new operation.
         nodes: The nodes that the run will work on.
         restart: Leave what others left behind.
         adopt_within: Seconds since the last sign of life after which an operation is left to rest.
     """
 
     run: str
-    fresh: str
+    new_id: str
     operation: str = ""
     nodes: frozenset[str] = frozenset()
     restart: bool = False
     adopt_within: float = ADOPT_WITHIN
 
 
-def begin(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) -> Beginning:
+def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime) -> StartDecision:
     """Enter a run of an operation: the named one, else the one that is under way or was left behind, else a new one.
 
     One that is under way is joined, not doubled: whoever starts the same command again right after a crash finds the
     dead run still counted as alive, and has to go on with its work instead of beginning beside it.
     """
     live = {run.id for run in runs.values() if run.alive(now)}
-    adopted = "" if wish.operation or wish.restart else _to_join(ledger, wish, runs, now)
-    operation = wish.operation or adopted or wish.fresh
+    adopted = "" if request.operation or request.restart else _to_join(ledger, request, runs, now)
+    operation = request.operation or adopted or request.new_id
     entry = operation_entry(ledger, operation)
     known = bool(entry.get("runs") or entry.get("seen"))
-    others = [run for run in entry.get("runs", []) if run != wish.run and run in live]
-    entry = {**entry, "runs": [*others, wish.run], "seen": now.isoformat(), "unfinished": False}
+    others = [run for run in entry.get("runs", []) if run != request.run and run in live]
+    entry = {**entry, "runs": [*others, request.run], "seen": now.isoformat(), "unfinished": False}
     if known and not others:
-        entry["failures"] = _still_failed(ledger, entry["failures"], wish.nodes)
+        entry["failures"] = _still_failed(ledger, entry["failures"], request.nodes)
         if not entry["failures"]:
             # Those that are not named are tried again, too.
             entry.pop("left_out", None)
     ledger = with_entry(ledger, entry)
-    taken = _passing(ledger, operation, wish, live)
+    taken = _passing(ledger, operation, request, live)
     slots = {
-        name: replace(slot, operation=operation, run=wish.run) if name in taken else slot
+        name: replace(slot, operation=operation, run=request.run) if name in taken else slot
         for name, slot in ledger.slots.items()
     }
-    return Beginning(operation, bool(adopted) or known, tuple(sorted(taken)), replace(ledger, slots=slots))
+    return StartDecision(operation, bool(adopted) or known, tuple(sorted(taken)), replace(ledger, slots=slots))
 
 
 def end(ledger: Ledger, operation: str, run: str, live: Collection[str], *, complete: bool, now: datetime) -> Ledger:
     """A run leaves its operation; dead runs of it go with it."""
     entry = operation_entry(ledger, operation)
     runs = [other for other in entry.get("runs", []) if other != run and other in live]
-    orphans = [
+    abandoned = [
         slot
         for slot in ledger.slots.values()
         if slot.operation == operation and slot.state == ACTIVE and slot.run != run and slot.run not in live
     ]
-    unfinished = not complete or bool(entry.get("unfinished")) or bool(orphans)
+    unfinished = not complete or bool(entry.get("unfinished")) or bool(abandoned)
     return with_entry(ledger, {**entry, "runs": runs, "seen": now.isoformat(), "unfinished": unfinished})
 
 
-def _to_join(ledger: Ledger, wish: Wish, runs: Mapping[str, Run], now: datetime) -> str:
+def _to_join(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime) -> str:
     """The youngest operation that is not finished; empty where there is none, or where it rested for too long."""
     for entry in reversed(ledger.operations):
         unfinished = bool(entry.get("runs")) or bool(entry.get("unfinished"))
-        if unfinished and _rested(entry, runs, now) <= wish.adopt_within:
+        if unfinished and _rested(entry, runs, now) <= request.adopt_within:
             return str(entry["id"])
     return ""
 
@@ -124,13 +124,13 @@ def _still_failed(ledger: Ledger, failures: Mapping[str, str], nodes: Collection
     return {name: reason for name, reason in failures.items() if name in kept or name not in nodes}
 
 
-def _passing(ledger: Ledger, operation: str, wish: Wish, live: Collection[str]) -> set[str]:
+def _passing(ledger: Ledger, operation: str, request: StartRequest, live: Collection[str]) -> set[str]:
     return {
         name
         for name, slot in ledger.slots.items()
-        if name in wish.nodes
-        and (slot.operation == operation or wish.restart)
+        if name in request.nodes
+        and (slot.operation == operation or request.restart)
         and slot.state == ACTIVE
-        and slot.run != wish.run
+        and slot.run != request.run
         and slot.run not in live
     }

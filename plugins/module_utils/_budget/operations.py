@@ -18,7 +18,7 @@ from . import ledger_rules, operation_rules, run_rules
 from . import ledger_store as store
 from . import runs as run_leases
 from .ledger_rules import FAILED, Ledger
-from .operation_rules import Beginning, Wish
+from .operation_rules import StartDecision, StartRequest
 
 
 def reboot_operation(context: Context, params: Params) -> Result:
@@ -35,13 +35,13 @@ def _begin(cluster: Cluster, params: Params) -> Result:
     if not params.get("operation") and not params.get("fresh"):
         raise InvalidInput("reboot_operation needs operation, or fresh: the id of a new one.")
     with run_leases.heartbeat(cluster, params["run"], params.get("holder") or ""):
-        before, beginning = retry_conflicts(lambda: _enter(cluster, params))
-    _bury(cluster, before, beginning.ledger, beginning.operation)
+        before, decision = retry_conflicts(lambda: _enter(cluster, params))
+    _bury(cluster, before, decision.ledger, decision.operation)
     return {
-        "changed": before != beginning.ledger,
-        "operation": beginning.operation,
-        "adopted": beginning.adopted,
-        "takes_over": list(beginning.takes_over),
+        "changed": before != decision.ledger,
+        "operation": decision.operation,
+        "adopted": decision.adopted,
+        "takes_over": list(decision.takes_over),
     }
 
 
@@ -57,12 +57,12 @@ def _warn_of_few_forks(context: Context, params: Params) -> None:
         )
 
 
-def _enter(cluster: Cluster, params: Params) -> tuple[Ledger, Beginning]:
+def _enter(cluster: Cluster, params: Params) -> tuple[Ledger, StartDecision]:
     config_map = store.load(cluster, params["group"])
     before = store.ledger_of(config_map)
-    wish = Wish(
+    request = StartRequest(
         run=params["run"],
-        fresh=params.get("fresh") or "",
+        new_id=params.get("fresh") or "",
         operation=params.get("operation") or "",
         nodes=frozenset(params.get("nodes") or []),
         restart=params["restart"],
@@ -71,10 +71,10 @@ def _enter(cluster: Cluster, params: Params) -> tuple[Ledger, Beginning]:
     runs = {run.id: run for run in run_leases.all_runs(cluster)}
     now = cluster.now()
     live = {run.id for run in runs.values() if run.alive(now)}
-    beginning = operation_rules.begin(_healed(cluster, before, live), wish, runs, now)
-    if beginning.ledger != before:
-        store.store(cluster, params["group"], config_map, beginning.ledger)
-    return before, beginning
+    decision = operation_rules.begin(_healed(cluster, before, live), request, runs, now)
+    if decision.ledger != before:
+        store.store(cluster, params["group"], config_map, decision.ledger)
+    return before, decision
 
 
 def _healed(cluster: Cluster, ledger: Ledger, live: Collection[str]) -> Ledger:

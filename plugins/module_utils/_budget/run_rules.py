@@ -11,10 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from .._api.bounds import moment
 from .._api.names import RUN
 from .._api.objects import Object
 from .._api.times import from_text, seconds_between
+from .._shared.bounds import moment
 
 DEAD_AFTER = 90.0
 # For so long after a run's death its slots are waited for by others of its operation: one of them takes them over.

@@ -35,7 +35,7 @@ def reboot_slot(context: Context, params: Params) -> Result:
     if params["state"] == "present":
         read_node(cluster, params["name"])
         _refuse_in_two_groups(cluster, params["group"], params["name"])
-        return _Taking(context, params, policy).run()
+        return _SlotRequest(context, params, policy).run()
     before, after = retry_conflicts(lambda: _give_back(cluster, params))
     return {
         "changed": before != after,
@@ -66,7 +66,7 @@ def _policy(params: Params) -> Policy:
     )
 
 
-class _Taking:
+class _SlotRequest:
     """One request for a slot, from the first look to the grant."""
 
     def __init__(self, context: Context, params: Params, policy: Policy) -> None:
@@ -245,7 +245,7 @@ class _Taking:
 
 
 def claim(cluster: Cluster, group: str, node: str, *, run: str, operation: str) -> None:
-    """Have the slot under which a node was claimed say so."""
+    """Count a claim on the slot under which the node was claimed."""
 
     def attempt() -> None:
         config_map = store.load(cluster, group)

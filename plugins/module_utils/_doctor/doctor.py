@@ -25,8 +25,7 @@ from .._budget.operation_rules import end
 from .._drain import cordon
 from .._failover.taint_rules import taint_of
 from .._nodes import opt_outs
-from . import related_objects as elsewhere
-from . import report_rules
+from . import related_objects, report_rules
 from .picture_rules import Finding, Picture, Scope
 from .rules import ROLE_OWNER, abandoned, examine
 
@@ -35,7 +34,7 @@ _MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER)
 
 def doctor(context: Context, params: Params) -> Result:
     """Report, and with ``state: cleared`` clear what is stale."""
-    picture = elsewhere.seen(context, take_picture(context.cluster))
+    picture = related_objects.seen(context, take_picture(context.cluster))
     scope = _scope(context, params, picture)
     findings = examine(replace(picture, scope=scope), release=params["release"])
     stale = [finding for finding in findings if finding.stale]

@@ -18,7 +18,7 @@ from .._api.objects import Object
 from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import FAILED, Slot
 from .._nodes import optout_rules
-from . import advice_rules as todo
+from . import advice_rules
 from . import failover_rules as failovers
 from . import machine_rules as machines
 from .picture_rules import Finding, Picture, Scope
@@ -81,7 +81,7 @@ def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[
         yield Finding("cordon", node=name, since=since, **signs, **verdict.on(_cordoned(node, cordon)))
     if opt_outs:
         alive = busy or picture.alive(opt_outs.run)
-        verdict = left or (_STALE if opt_outs.run else _unknown(todo.give_back_opt_outs(name)))
+        verdict = left or (_STALE if opt_outs.run else _unknown(advice_rules.give_back_opt_outs(name)))
         yield Finding(
             "opt_outs",
             node=name,
@@ -101,7 +101,7 @@ def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[
         )
     if record and not record.get("result"):
         run, operation = str(record.get("run") or ""), str(record.get("id"))
-        verdict = left or (_STALE if run else _unknown(todo.close_record(name, operation)))
+        verdict = left or (_STALE if run else _unknown(advice_rules.close_record(name, operation)))
         yield Finding(
             "record",
             node=name,
@@ -122,15 +122,16 @@ def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdi
         return None
     node, slot = picture.nodes.get(name), picture.failed(name)
     if node is None:
-        return _Verdict(why="its node has failed and is no more", todo=todo.forget(name, slot)) if slot else None
+        gone = "its node has failed and is no more"
+        return _Verdict(why=gone, todo=advice_rules.forget(name, slot)) if slot else None
     if not node_rules.ready(node):
-        return _Verdict(why=_NOT_READY, todo=todo.mend(node))
+        return _Verdict(why=_NOT_READY, todo=advice_rules.mend(node))
     if slot is not None:
-        return _Verdict(why="its node has failed", todo=todo.look_at_failed(name, slot))
+        return _Verdict(why="its node has failed", todo=advice_rules.look_at_failed(name, slot))
     record = node_rules.record(node, OPERATION) or {}
     detail = str(record.get("detail"))
     if record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED):
-        return _Verdict(why="its node has failed its check", todo=todo.look_at_unhealthy(name, detail))
+        return _Verdict(why="its node has failed its check", todo=advice_rules.look_at_unhealthy(name, detail))
     return None
 
 
@@ -161,7 +162,7 @@ def _cordon(picture: Picture, node: Object, left: _Verdict | None, *, ours: bool
     if left:
         return left
     if not node_rules.ready(node):
-        return _Verdict(why=_NOT_READY, todo=todo.come_again(node))
+        return _Verdict(why=_NOT_READY, todo=advice_rules.come_again(node))
     if any(slot.run == "" and slot.state != FAILED for slot in picture.slots(node_rules.name(node))):
         return _Verdict(why="its node has a slot that names no run")
     return _STALE
@@ -214,7 +215,7 @@ def _slot(picture: Picture, slot: Slot, group: str, release: Collection[str]) ->
     if picture.alive(slot.run):
         return _LIVE
     if not slot.run:
-        return _unknown(todo.give_back_slot(group, slot))
+        return _unknown(advice_rules.give_back_slot(group, slot))
     return _left_alone(picture, name, release) or _STALE
 
 

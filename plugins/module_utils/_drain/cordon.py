@@ -9,7 +9,6 @@ import json
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.bounds import cut
 from .._api.cluster import Cluster
 from .._api.errors import Refused
 from .._api.names import CORDON, KEEP_CORDONED
@@ -19,6 +18,7 @@ from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
 from .._budget import claim_rules
+from .._shared.bounds import cut
 from .cordon_rules import OWNER, owner_of, shown, why_it_stays
 
 

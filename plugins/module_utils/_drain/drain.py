@@ -58,7 +58,7 @@ def drain(context: Context, params: Params) -> Result:
     owner = params.get("owner") or cordon_rules.OWNER
     run = params.get("run") or ""
     before, after = cordon.take(cluster, name, owner, params.get("reason") or "drain", run=run)
-    work = _Work(context, params, deadline, first)
+    work = _DrainRun(context, params, deadline, first)
     try:
         with runs.heartbeat(cluster, run):
             outcome = work.rehearse(budgets) if context.check_mode else work.run()
@@ -114,7 +114,7 @@ def _refuse(name: str, first: Plan, budgets: list[Budget], *, disable_eviction: 
         raise Refused(_never_message(name, never, cordoned=False), blocked=never, evicted=[])
 
 
-class _Work:
+class _DrainRun:
     """One drain at work: follows pods and budgets, sends evictions, keeps the state."""
 
     def __init__(self, context: Context, params: Params, deadline: Deadline, first: Plan) -> None:

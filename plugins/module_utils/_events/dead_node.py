@@ -13,7 +13,7 @@ from .._api.cluster import Cluster
 from .._api.objects import Object
 from .._api.runner import Context, Params
 from . import dead_node_rules as rules
-from .log_rules import Matter
+from .log_rules import Condition
 from .source import Event, Later
 
 _LEASES = "kube-node-lease"
@@ -39,15 +39,15 @@ class DeadNode:
     def path(self, item: Object) -> str:
         return paths.node(node_rules.name(item))
 
-    def matters(self, item: Object) -> Collection[Matter]:
+    def conditions(self, item: Object) -> Collection[Condition]:
         found = rules.silence(item, reporting=self._params["reporting"])
         if not found:
             self._signs.pop(self.path(item), None)
         return (found,) if found else ()
 
-    def event(self, item: Object, matter: Matter, now: datetime) -> Event:
+    def event(self, item: Object, condition: Condition, now: datetime) -> Event:
         lease = self.cluster().find(paths.lease(_LEASES, node_rules.name(item)))
-        over = self._over(self.path(item), lease, matter, now)
+        over = self._over(self.path(item), lease, condition, now)
         if over and over > now:
             raise Later(over)
         return {"node": rules.describe(item), "evidence": rules.evidence(item, lease, now)}
@@ -56,13 +56,13 @@ class DeadNode:
         for path in [path for path in self._signs if is_gone(path)]:
             self._signs.pop(path, None)
 
-    def _over(self, path: str, lease: Object | None, matter: Matter, now: datetime) -> datetime | None:
+    def _over(self, path: str, lease: Object | None, condition: Condition, now: datetime) -> datetime | None:
         """When the last sign of life will have been long enough ago; ``None`` where there is none to go by."""
-        if matter.since is None:
+        if condition.since is None:
             return None
         silence, before = self._signs.get(path, ("", None))
-        sign = rules.sign_of_life(lease, matter.since, now, before if silence == matter.key else None)
+        sign = rules.sign_of_life(lease, condition.since, now, before if silence == condition.key else None)
         if not sign:
             return None
-        self._signs[path] = matter.key, sign
+        self._signs[path] = condition.key, sign
         return sign.moment + timedelta(seconds=self._params["after"])

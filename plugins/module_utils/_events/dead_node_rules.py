@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any
 
 from .._api import node_rules
-from .._api.bounds import moment, seconds_since
 from .._api.names import FAILOVER
 from .._api.objects import Object
 from .._api.times import to_text
@@ -22,7 +21,8 @@ from .._budget.claim_rules import claim_of
 from .._capi import machine_rules
 from .._failover import rules as failover_rules
 from .._failover.taint_rules import taint_of
-from .log_rules import Matter
+from .._shared.bounds import moment, seconds_since
+from .log_rules import Condition
 
 # Of the condition Ready: what the node controller writes about a node that is silent, and a kubelet about itself.
 SILENT, COMPLAINS = "Unknown", "False"
@@ -43,7 +43,7 @@ class Sign:
     moment: datetime
 
 
-def silence(node: Object, *, reporting: bool) -> Matter | None:
+def silence(node: Object, *, reporting: bool) -> Condition | None:
     """The silence of a node; ``None`` where it is heard of, or there is nothing left to do.
 
     A node that is heard of in between, has booted or was made anew begins another silence. The condition says so even
@@ -59,7 +59,7 @@ def silence(node: Object, *, reporting: bool) -> Matter | None:
         return None
     key = "/".join([metadata["uid"], node_rules.boot_id(node), str(status), str(since or "")])
     # What a kubelet writes has the time of its machine, which may be any.
-    return Matter(key, moment(since) if status == SILENT else None)
+    return Condition(key, moment(since) if status == SILENT else None)
 
 
 def is_moved(node: Object) -> bool:

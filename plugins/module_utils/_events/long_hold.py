@@ -9,12 +9,12 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 
 from .._api import paths
-from .._api.bounds import cut, moment
 from .._api.cluster import Cluster
 from .._api.objects import Object
 from .._api.runner import Context, Params
 from .._holds.rules import FIELD_SELECTOR, describe, holds
-from .log_rules import Matter
+from .._shared.bounds import cut, moment
+from .log_rules import Condition
 from .source import Event, Later
 
 
@@ -37,15 +37,15 @@ class LongHold:
     def path(self, item: Object) -> str:
         return paths.lease(item["metadata"]["namespace"], item["metadata"]["name"])
 
-    def matters(self, item: Object) -> Collection[Matter]:
+    def conditions(self, item: Object) -> Collection[Condition]:
         if not holds(item):
             return ()
         spec = item["spec"]
         acquired = str(spec["acquireTime"])
         key = "/".join([item["metadata"]["uid"], cut(str(spec["holderIdentity"])), acquired])
-        return (Matter(key, moment(acquired)),)
+        return (Condition(key, moment(acquired)),)
 
-    def event(self, item: Object, matter: Matter, now: datetime) -> Event:
+    def event(self, item: Object, condition: Condition, now: datetime) -> Event:
         if self.cluster().find(paths.node(item["metadata"]["name"])) is None:
             # A leader election, or a node that is to come.
             raise Later(now + timedelta(seconds=max(1, self._params["after"])))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Follows objects of a cluster, and tells what has lasted long enough.
+"""Follows objects of a cluster, and sends an event for each condition that has lasted long enough.
 
 Two threads: one follows the watch, the other waits for its news or for the moment at which something is due. Neither
 asks anybody again and again.
@@ -19,10 +19,10 @@ from .._api.errors import ApiFailure, HoldfastError, NotFound, Unreachable
 from .._api.objects import Object
 from .._api.times import seconds_between
 from .._api.watch import Changed, Deadline, Follower, Listed, passing
-from .log_rules import Book, Due, Matter
+from .log_rules import Condition, Due, EventLog
 from .text_rules import plain
 
-# Seconds until the API is asked again that gave no answer, or said that it is not yet to be told, and while nothing at
+# Seconds until the API is asked again that gave no answer, or said that it is not yet to be sent, and while nothing at
 # all is known.
 _AGAIN = 5.0
 
@@ -30,15 +30,15 @@ Event = dict[str, Any]
 
 
 class Later(Exception):
-    """It is not to be told yet, but looked at again at this moment."""
+    """It is not to be sent yet, but looked at again at this moment."""
 
     def __init__(self, moment: datetime) -> None:
         super().__init__(moment)
         self.moment = moment
 
 
-class Source(Protocol):
-    """What is followed, and what is worth telling of it."""
+class Subject(Protocol):
+    """What is followed, and which of its conditions are worth an event."""
 
     def cluster(self) -> Cluster:
         """Where."""
@@ -52,32 +52,32 @@ class Source(Protocol):
     def path(self, item: Object) -> str:
         """Of one object."""
 
-    def matters(self, item: Object) -> Collection[Matter]:
-        """What is worth telling once it has lasted."""
+    def conditions(self, item: Object) -> Collection[Condition]:
+        """The conditions that are worth an event once they have lasted."""
 
-    def event(self, item: Object, matter: Matter, now: datetime) -> Event:
-        """What is told of it.
+    def event(self, item: Object, condition: Condition, now: datetime) -> Event:
+        """What is sent of it.
 
         Raises:
-            Later: It is not to be told yet.
+            Later: It is not to be sent yet.
         """
 
     def forget(self, is_gone: Callable[[str], bool]) -> None:
         """Objects are gone: those whose path is such."""
 
 
-class Teller:
-    """Tells the matters of a source until it is stopped.
+class EventSource:
+    """Sends an event for each condition of a subject that lasts, until it is stopped.
 
     Args:
-        book: What was told.
-        tell: Takes an event; returns when there is room for the next.
+        log: What was sent.
+        send: Takes an event; returns when there is room for the next.
     """
 
-    def __init__(self, source: Source, book: Book, tell: Callable[[Event], None]) -> None:
-        self._source = source
-        self._book = book
-        self._tell = tell
+    def __init__(self, subject: Subject, log: EventLog, send: Callable[[Event], None]) -> None:
+        self._subject = subject
+        self._log = log
+        self._send = send
         self._news = _Handover()
         self._follower: Follower | None = None
         self._failure: HoldfastError | None = None
@@ -97,30 +97,30 @@ class Teller:
         collection = self._collection()
         if collection is None:
             return
-        cluster = self._source.cluster()
-        self._follower = Follower(cluster, collection, Deadline(None), keep=self._keep, **self._source.selectors())
+        cluster = self._subject.cluster()
+        self._follower = Follower(cluster, collection, Deadline(None), keep=self._keep, **self._subject.selectors())
         threading.Thread(target=self._follow, args=(self._follower,), name="holdfast-follower", daemon=True).start()
         while not self._news.is_closed():
             self._take_over(self._news.get(self._seconds_left(cluster)), cluster)
-            for due in self._book.due(cluster.now()) if not self._news.is_closed() else []:
+            for due in self._log.due(cluster.now()) if not self._news.is_closed() else []:
                 self._look(cluster, due)
         if self._failure is not None:
             raise self._failure
 
     def _collection(self) -> str | None:
-        """Where the objects are, as soon as somebody can tell; ``None`` when stopped meanwhile."""
+        """Where the objects are, as soon as the cluster says so; ``None`` when stopped meanwhile."""
         while not self._news.is_closed():
             try:
-                return self._source.collection()
+                return self._subject.collection()
             except (Unreachable, ApiFailure) as error:
                 if isinstance(error, ApiFailure) and not passing(error.status):
                     raise
                 self._news.get(_AGAIN)
         return None
 
-    def _keep(self, item: Object) -> tuple[str, Collection[Matter]]:
+    def _keep(self, item: Object) -> tuple[str, Collection[Condition]]:
         """All that is kept of an object, of which there may be thousands."""
-        return self._source.path(item), self._source.matters(item)
+        return self._subject.path(item), self._subject.conditions(item)
 
     def _follow(self, follower: Follower) -> None:
         try:
@@ -134,41 +134,41 @@ class Teller:
     def _take_over(self, news: Listed | Changed | None, cluster: Cluster) -> None:
         if isinstance(news, Listed):
             found = dict(news.items)
-            self._book.listed(found, cluster.now())
-            self._source.forget(lambda path: path not in found)
+            self._log.listed(found, cluster.now())
+            self._subject.forget(lambda path: path not in found)
         elif news is not None:
-            name, matters = news.object
-            self._book.see(name, () if news.deleted else matters, cluster.now())
+            name, conditions = news.object
+            self._log.see(name, () if news.deleted else conditions, cluster.now())
             if news.deleted:
-                self._source.forget(lambda path: path == name)
+                self._subject.forget(lambda path: path == name)
 
     def _seconds_left(self, cluster: Cluster) -> float | None:
-        moment = self._book.next()
+        moment = self._log.next()
         return None if moment is None else max(0.0, seconds_between(cluster.now(), moment))
 
     def _look(self, cluster: Cluster, due: Due) -> None:
-        """Look at the object itself, because the watch may be behind; tell it if it is still so."""
+        """Look at the object itself, because the watch may be behind; send it if it is still so."""
         now = cluster.now()
         try:
             item = cluster.get(due.name)
-            matters = self._source.matters(item)
-            matter = next((found for found in matters if found.key == due.key), None)
-            if matter is None:
-                self._book.see(due.name, matters, now)
+            conditions = self._subject.conditions(item)
+            condition = next((found for found in conditions if found.key == due.key), None)
+            if condition is None:
+                self._log.see(due.name, conditions, now)
                 return
-            event = self._source.event(item, matter, now)
+            event = self._subject.event(item, condition, now)
         except NotFound:
-            self._book.see(due.name, (), now)
-            self._source.forget(lambda path: path == due.name)
+            self._log.see(due.name, (), now)
+            self._subject.forget(lambda path: path == due.name)
         except Later as later:
-            self._book.later(due, max(later.moment, _again(cluster)))
+            self._log.later(due, max(later.moment, _again(cluster)))
         except (Unreachable, ApiFailure) as error:
             if isinstance(error, ApiFailure) and not passing(error.status):
                 raise
-            self._book.later(due, _again(cluster))
+            self._log.later(due, _again(cluster))
         else:
-            self._tell(plain({"key": due.key, "told": due.told, **event}))
-            self._book.told(due, cluster.now())
+            self._send(plain({"key": due.key, "told": due.sent, **event}))
+            self._log.sent(due, cluster.now())
 
 
 def _again(cluster: Cluster) -> datetime:

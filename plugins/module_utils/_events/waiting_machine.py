@@ -16,7 +16,7 @@ from .._api.runner import Context, Params
 from .._capi import find as capi
 from .._capi import rules
 from .._capi.hook_info import describe
-from .log_rules import Matter
+from .log_rules import Condition
 from .source import Event
 
 
@@ -46,11 +46,11 @@ class WaitingMachine:
         metadata = item["metadata"]
         return paths.one(paths.namespaced(group_version, metadata["namespace"], "machines"), metadata["name"])
 
-    def matters(self, item: Object) -> Collection[Matter]:
-        return [Matter(_key(item, hook)) for hook in self._waited_for(item)]
+    def conditions(self, item: Object) -> Collection[Condition]:
+        return [Condition(_key(item, hook)) for hook in self._waited_for(item)]
 
-    def event(self, item: Object, matter: Matter, now: datetime) -> Event:
-        hook = next(found for found in self._waited_for(item) if _key(item, found) == matter.key)
+    def event(self, item: Object, condition: Condition, now: datetime) -> Event:
+        hook = next(found for found in self._waited_for(item) if _key(item, found) == condition.key)
         return {"machine": {**describe(item), "uid": item["metadata"]["uid"]}, "hook": hook.shown()}
 
     def forget(self, is_gone: Callable[[str], bool]) -> None:

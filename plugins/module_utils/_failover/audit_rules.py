@@ -9,9 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from .._api.bounds import bounded as bounded_data
-from .._api.bounds import cut
 from .._api.times import from_text
+from .._shared.bounds import bounded as bounded_data
+from .._shared.bounds import cut
 from .rules import CLAIM, DELETING, MOVED, RECOVERED, RESULTS, STOPPED
 
 # An object of etcd has at most 1.5 MiB.

@@ -15,7 +15,6 @@ from datetime import datetime
 from typing import Any
 
 from .._api import node_rules
-from .._api.bounds import cut, merged, seconds_since
 from .._api.errors import Refused
 from .._api.names import FAILOVER, NAMESPACE
 from .._api.objects import Object
@@ -24,6 +23,7 @@ from .._budget.ledger_rules import Slot
 from .._budget.policy_rules import amount, check_amount
 from .._fencing.still_down_rules import came_back
 from .._reboot.quorum_rules import Quorum
+from .._shared.bounds import cut, merged, seconds_since
 from .taint_rules import check_down, evidence_of, shutting_down, taint_of
 
 PURPOSE = "failover"

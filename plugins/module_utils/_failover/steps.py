@@ -34,11 +34,11 @@ def failover_step(context: Context, params: Params) -> Result:
     """Say which step is the next of one node's failover or recovery; see the module of the same name."""
     if not params["run"].strip():
         raise InvalidInput("run must not be empty. Name the run that works on the node.")
-    work = _Work(context, params)
+    work = _FailoverStep(context, params)
     return work.recover() if params["direction"] == rules.RECOVER else work.fail_over()
 
 
-class _Work:
+class _FailoverStep:
     def __init__(self, context: Context, params: Params) -> None:
         self._context, self._params = context, params
         self._cluster = context.cluster

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.bounds import bounded
 from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, Refused, TimedOut
 from .._api.names import EVIDENCE
@@ -26,6 +25,7 @@ from .._budget import ledger_store as store
 from .._drain.volumes import persistent_volumes
 from .._fencing import check_evidence, evidence_rules, last_look
 from .._fencing.redfish_rules import BmcFailure
+from .._shared.bounds import bounded
 from . import taint_rules as rules
 from .taint_rules import GONE, LEFT, STAYS, Attachment, Occupant
 
@@ -200,10 +200,10 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
         evidence_rules.check_statement(
             str(evidence["statement"]), name, map(node_rules.name, cluster.items(paths.NODES))
         )
-    found, looked = _second_look_at(context, node, evidence)
+    found, looked = _evidence_now(context, node, evidence)
     if _check_silence(cluster, name, evidence):
         # The kubelet's silence took a while, and the machine may be on by now.
-        found, looked = _second_look_at(context, node, evidence)
+        found, looked = _evidence_now(context, node, evidence)
     facts = evidence_rules.record(
         evidence, found, node=name, boot_id=node_rules.boot_id(node), looked_at=to_text(cluster.now()), run=run
     )
@@ -217,12 +217,13 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     return _Change(node, _write(cluster, node, taints, facts, once=True))
 
 
-def _second_look_at(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
+def _evidence_now(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
     """What is seen now, and since when that counts."""
     began = last_look.steady()
     found = check_evidence.look(context.management, node, evidence)
-    # A command may run for longer than a look is good for, and says at its end what is so.
-    return found, last_look.steady() if evidence["kind"] == evidence_rules.COMMAND else began
+    # A slow BMC or command may take longer than a look is good for, and says at its end what is so. Past the time that
+    # it may take, this process was paused meanwhile.
+    return found, min(last_look.steady(), began + check_evidence.longest(evidence))
 
 
 def _live_slot(cluster: Cluster, name: str, run: str) -> Any:

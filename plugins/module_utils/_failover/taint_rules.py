@@ -14,12 +14,12 @@ from datetime import datetime
 from typing import Any
 
 from .._api import node_rules
-from .._api.bounds import moment
 from .._api.errors import Refused
 from .._api.names import EVIDENCE, OUT_OF_SERVICE
 from .._api.objects import Object
 from .._budget.ledger_rules import ACTIVE, Slot
 from .._drain.rules import Pod, read_pod
+from .._shared.bounds import moment
 
 EFFECT = "NoExecute"
 GONE, LEFT, STAYS = "gone", "left", "stays"

@@ -56,13 +56,13 @@ def reboot_annotation(context: Context, params: Params) -> Result:
     context, host = find_host.asked_for(context, params)
     with run_leases.heartbeat(context.cluster, params.get("run") or ""):
         if params["state"] == "present":
-            return _Work(context, params, resolve(context, params, host)).put()
+            return _Annotation(context, params, resolve(context, params, host)).put()
         target = resolve_to_let_go(context, params, host)
         if target is None:
             return _gone(context, params, host)
         # Whoever acts on what a run has written down knows no more than that. A person may have looked.
         by_hand = not params.get("run") and not (host and params.get("node"))
-        return _Work(context, params, target).remove(by_hand=by_hand)
+        return _Annotation(context, params, target).remove(by_hand=by_hand)
 
 
 def _gone(context: Context, params: Params, host: str) -> Result:
@@ -115,7 +115,7 @@ def _named(held: Sequence[str]) -> tuple[str, ...]:
     return (*held[:_NAMED], *([f"…/and {len(held) - _NAMED} more"] if len(held) > _NAMED else []))
 
 
-class _Work:
+class _Annotation:
     """One annotation of one host."""
 
     def __init__(self, context: Context, params: Params, target: Target) -> None:

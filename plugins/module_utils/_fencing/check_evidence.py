@@ -39,6 +39,17 @@ def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict
     return {}
 
 
+def longest(evidence: Mapping[str, Any]) -> float:
+    """Seconds that one answer may take: the time-out of the BMC, or of the command. None are granted to the API."""
+    if evidence["kind"] == evidence_rules.COMMAND:
+        return _command_timeout(evidence)
+    return sum(redfish.TIMEOUT) if evidence["kind"] == evidence_rules.REDFISH else 0.0
+
+
+def _command_timeout(evidence: Mapping[str, Any]) -> float:
+    return evidence.get("timeout") or _COMMAND_TIMEOUT
+
+
 def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
     name = str(node["metadata"]["name"])
     host = find_host.find(management, evidence["host"], evidence["namespace"])
@@ -105,7 +116,7 @@ def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
 
 def _by_command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
     argv = list(evidence.get("argv") or ()) or commands.split(str(evidence["command"]), "evidence.command")
-    seconds = evidence.get("timeout") or _COMMAND_TIMEOUT
+    seconds = _command_timeout(evidence)
     ended = commands.run(argv, {"HOLDFAST_NODE": name}, seconds)
     if ended.status is None:
         raise evidence_rules.not_true(name, f"the verify command {argv[0]} did not end within {seconds} s")

@@ -23,7 +23,7 @@ def remove(context: Context, params: Params) -> Result:
     """Remove them; with a node, wait until none is left that was written for it."""
     management, node = context.management, params.get("node") or ""
     waits = bool(node and params["wait"] and not context.check_mode)
-    work = _Work(management, node, params.get("namespace") or "")
+    work = _ExpiredKeys(management, node, params.get("namespace") or "")
     deadline = Deadline(params["wait_timeout"] if waits else 0)
     work.follow(deadline)
     if work.kept and waits:
@@ -42,7 +42,7 @@ def remove(context: Context, params: Params) -> Result:
 
 
 @dataclass
-class _Work:
+class _ExpiredKeys:
     management: Cluster
     node: str
     namespace: str

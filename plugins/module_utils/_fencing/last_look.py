@@ -122,7 +122,7 @@ def repeat(attempt: Callable[[], _Result]) -> _Result:
         except Stale:
             continue
     raise TimedOut(
-        f"{_TRIES} looks at the node took longer than {GOOD_FOR:.0f} s each, so nothing was done. See why the API "
-        "server answers so slowly, and run it again.",
+        f"{_TRIES} looks at the node were older than {GOOD_FOR:.0f} s before they could be acted on, so nothing was "
+        "done. See why the API server or the BMC answers so slowly, and run it again.",
         why="slow",
     )

@@ -20,7 +20,8 @@ if not IMPORT_ERROR:
 
 __all__ = ["OFF", "ON", "Bmc", "BmcFailure", "System"]
 
-_TIMEOUT = (5.0, 20.0)
+# Seconds to connect to the BMC, and to wait for its answer.
+TIMEOUT = (5.0, 20.0)
 _ADVICE = "Check the URL, the user and the password, and that the BMC is reached from here."
 
 
@@ -40,7 +41,7 @@ class Bmc:
         self._pool = urllib3.PoolManager(
             cert_reqs="CERT_NONE" if options.get("validate_certs") is False else "CERT_REQUIRED",
             ca_certs=options.get("ca_cert"),
-            timeout=urllib3.Timeout(connect=_TIMEOUT[0], read=_TIMEOUT[1]),
+            timeout=urllib3.Timeout(connect=TIMEOUT[0], read=TIMEOUT[1]),
         )
         self._headers = {"Accept": "application/json"}
         if options.get("username"):

@@ -33,10 +33,10 @@ def machine_guard_record(context: Context, params: Params) -> Result:
     """Write down a phase, a file that was done or a result; see the module of the same name."""
     if not (params.get("phase") or params.get("done") or params.get("result")):
         raise InvalidInput("machine_guard_record needs phase, done or result: what is to be written down.")
-    return _Work(context, params).write()
+    return _GuardRecord(context, params).write()
 
 
-class _Work:
+class _GuardRecord:
     def __init__(self, context: Context, params: Params) -> None:
         self._context, self._params = context, params
         self._management: Cluster = context.management

@@ -16,7 +16,6 @@ from datetime import datetime
 from typing import Any
 
 from .._api import node_rules
-from .._api.bounds import cut, merged
 from .._api.errors import Refused
 from .._api.names import MACHINE_GUARD
 from .._api.objects import Object
@@ -26,6 +25,7 @@ from .._capi import rules as hooks
 from .._capi.label_rules import label_value
 from .._capi.rules import POINTS, PRE_DRAIN, PRE_TERMINATE, key_of
 from .._failover.rules import proven
+from .._shared.bounds import cut, merged
 
 PURPOSE = "machine_guard"
 CLAIM = "claim"

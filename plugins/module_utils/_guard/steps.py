@@ -42,10 +42,10 @@ def machine_guard_step(context: Context, params: Params) -> Result:
         raise InvalidInput(f'worker must not have a "/" in it, it is {params["worker"]}.')
     if params["set_points"] and not (params["machines"] or params["cluster"] or params["selector"]):
         raise InvalidInput("set_points needs machines, selector or cluster: on which Machines hooks are set.")
-    return _Work(context, params).next()
+    return _GuardStep(context, params).next()
 
 
-class _Work:
+class _GuardStep:
     def __init__(self, context: Context, params: Params) -> None:
         self._context, self._params = context, params
         self._management = context.management
@@ -216,7 +216,7 @@ class _Work:
     def _end_turns_before(self) -> None:
         """End what is left of works of this worker: it works on one Machine at a time, and on those no more.
 
-        Their keepers would keep them alive as long as the playbook lives, and others would wait for them.
+        Their renewers would keep them alive as long as the playbook lives, and others would wait for them.
         """
         worker = self._params["worker"].rpartition(".")[0]
         if not worker or self._context.check_mode:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from .._api import paths
-from .._api.bounds import cut, some
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, Held, InvalidInput, NotFound, TimedOut
 from .._api.names import MANAGED_BY, REASON
@@ -17,6 +16,7 @@ from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts, wait_for
+from .._shared.bounds import cut, some
 from .rules import FIELD_SELECTOR, age, check_names, describe, entry, holds, sentence
 
 _OURS = "holdfast.kubernetes"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about holds: Leases that forbid to switch a node off."""
+"""Rules about holds in options, results and messages. Which Leases hold a node is in ``_shared/hold_rules.py``."""
 
 from __future__ import annotations
 
@@ -9,32 +9,25 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from .._api.bounds import LONGEST, cut, hold_entry, oldest_first, seconds_since, some
 from .._api.errors import InvalidInput
-from .._api.names import FORBIDDEN_HOLD_NAMESPACES, REASON
+from .._api.names import REASON
 from .._api.node_rules import annotations_of
 from .._api.objects import Object
+from .._shared import hold_rules
+from .._shared.bounds import LONGEST, cut, seconds_since, some
+from .._shared.hold_rules import FORBIDDEN_NAMESPACES, Hold
 
-FIELD_SELECTOR = ",".join(f"metadata.namespace!={name}" for name in FORBIDDEN_HOLD_NAMESPACES)
+FIELD_SELECTOR = hold_rules.FIELD_SELECTOR
+entry = hold_rules.entry_of
 
 
 def holds(lease: Object) -> bool:
-    """Whether a Lease holds the node that it is named after: ``holderIdentity`` and ``acquireTime`` are both set.
-
-    Renewal, duration and everything else in the Lease are ignored: a hold never lapses.
-    """
-    spec = lease.get("spec") or {}
-    outside = lease["metadata"]["namespace"] not in FORBIDDEN_HOLD_NAMESPACES
-    return bool(spec.get("holderIdentity")) and bool(spec.get("acquireTime")) and outside
-
-
-def entry(namespace: str, holder: str) -> str:
-    """How a hold is named in the reason of the condition ShutdownInhibited."""
-    return hold_entry(namespace, holder)
+    """Whether a Lease holds the node that it is named after."""
+    return hold_rules.hold_of(lease) is not None
 
 
 def describe(lease: Object, now: datetime) -> dict[str, Any]:
-    """A hold as results show it. What its holder wrote is cut here, for it goes into messages and records."""
+    """A hold as results show it. Text of its holder is cut here, because it goes into messages and records."""
     spec = lease["spec"]
     acquired = str(spec["acquireTime"])
     return {
@@ -48,12 +41,12 @@ def describe(lease: Object, now: datetime) -> dict[str, Any]:
 
 
 def age(hold: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Sorts holds, the oldest first."""
-    return (*oldest_first(str(hold["acquired"])), hold["namespace"])
+    """Sorts holds, oldest first."""
+    return hold_rules.age(Hold(hold["namespace"], hold["holder"], str(hold["acquired"])))
 
 
 def sentence(held: list[dict[str, Any]]) -> str:
-    """Holds in words, for messages: who holds, since when and why."""
+    """Holds in a message: who holds, since when and why."""
     words = [
         f"{hold['namespace']}/{hold['holder']} since {hold['acquired']}"
         + (f" ({hold['reason']})" if hold["reason"] else "")
@@ -63,12 +56,12 @@ def sentence(held: list[dict[str, Any]]) -> str:
 
 
 def check_names(namespace: str, holder: str) -> None:
-    """Refuse what can't be a hold.
+    """Refuse a namespace or a holder that can't hold a node.
 
     Raises:
         InvalidInput: The namespace is reserved, or the holder is empty, too long or has a comma.
     """
-    if namespace in FORBIDDEN_HOLD_NAMESPACES:
+    if namespace in FORBIDDEN_NAMESPACES:
         raise InvalidInput(
             f"A hold can't live in the namespace {namespace}, which is reserved. Use the namespace of the application.",
             namespace=namespace,

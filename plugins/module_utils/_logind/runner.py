@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the faces of operations share that run on a node and ask its D-Bus, not the API."""
+"""Run an operation on a node, over its D-Bus and without the API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def go_where_dbus_is() -> None:
             respawn_module(found)
 
 
-def execute(operation: Operation, params: Params, *, check_mode: bool) -> Result:
+def run_operation(operation: Operation, params: Params, *, check_mode: bool) -> Result:
     """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields."""
     try:
         return operation(Context(check_mode), params)
@@ -65,7 +65,7 @@ def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
     """
     module = AnsibleModule(**spec)
     go_where_dbus_is()
-    result = execute(operation, module.params, check_mode=module.check_mode)
+    result = run_operation(operation, module.params, check_mode=module.check_mode)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from .._api import node_rules
-from .._api.bounds import cut, moment
 from .._api.errors import Refused
 from .._api.names import EXCLUDE, OPERATION
 from .._api.objects import Object
 from .._api.times import from_text
+from .._shared.bounds import cut, moment
 
 _DONE = ("rebooted", "skipped")
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._api import node_rules
-from .._api.bounds import cut, seconds_since
 from .._api.names import CORDON
 from .._api.objects import Object
 from .._api.times import from_text
+from .._shared.bounds import cut, seconds_since
 
 
 def _whole(record: dict[str, Any]) -> bool:

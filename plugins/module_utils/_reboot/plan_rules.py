@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._api.bounds import some
 from .._drain.rules import LATER, NEVER, NOW
 from .._holds.rules import sentence
+from .._shared.bounds import some
 
 NOT_NEEDED = "not needed"
 

@@ -67,7 +67,7 @@ def main() -> None:
     request = json.loads(sys.argv[1])
     plugins = "ansible_collections.holdfast.kubernetes.plugins"
     arg_spec = importlib.import_module("ansible.module_utils.common.arg_spec")
-    face = importlib.import_module(f"{plugins}.module_utils._api.runner")
+    runner = importlib.import_module(f"{plugins}.module_utils._api.runner")
     last_look = importlib.import_module(f"{plugins}.module_utils._fencing.last_look")
     module = importlib.import_module(f"{plugins}.modules.{request['module']}")
     check, stopped = last_look.Look.check, []
@@ -81,7 +81,9 @@ def main() -> None:
     last_look.Look.check, last_look.GOOD_FOR = stop_first, GOOD_FOR
     validation = arg_spec.ArgumentSpecValidator(module.SPEC["argument_spec"]).validate(request["options"])
     assert not validation.error_messages, validation.error_messages
-    result = face.execute(module.OPERATION, validation.validated_parameters, check_mode=False, warn=lambda _text: None)
+    result = runner.run_operation(
+        module.OPERATION, validation.validated_parameters, check_mode=False, warn=lambda _text: None
+    )
     print(json.dumps(result))
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
 from lab import Lab
 from lab.patience import PATIENCE
 
@@ -25,11 +25,13 @@ _MODULES = "ansible_collections.holdfast.kubernetes.plugins.modules"
 
 def perform(lab: Lab, module: str, *, check_mode: bool = False, **options: Any) -> dict[str, Any]:
     """What a task returns, with its options validated and its operation run as an action plugin does it."""
-    face = importlib.import_module(f"{_MODULES}.{module}")
+    found = importlib.import_module(f"{_MODULES}.{module}")
     given = {"kubeconfig": str(lab.kubeconfig), **options}
-    checked = ModuleArgumentSpecValidator(face.SPEC["argument_spec"]).validate(given)
+    checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(given)
     assert not checked.error_messages, checked.error_messages
-    return execute(face.OPERATION, checked.validated_parameters, check_mode=check_mode, warn=lambda message: None)
+    return run_operation(
+        found.OPERATION, checked.validated_parameters, check_mode=check_mode, warn=lambda message: None
+    )
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:

@@ -19,7 +19,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import (
     Changed,
     Deadline,
@@ -294,7 +294,9 @@ class World:
         validation = ArgumentSpecValidator(spec).validate({"kubeconfig": self.kubeconfig, **options})
         assert not validation.error_messages, validation.error_messages
         warnings: list[str] = []
-        result = execute(module.OPERATION, validation.validated_parameters, check_mode=check_mode, warn=warnings.append)
+        result = run_operation(
+            module.OPERATION, validation.validated_parameters, check_mode=check_mode, warn=warnings.append
+        )
         return {**result, "warnings": warnings}
 
     def start(self, module: ModuleType, **options: Any) -> Future[dict[str, Any]]:

@@ -208,7 +208,7 @@ def test_what_is_not_there_yet_is_waited_for(tmp_path):
     with pytest.raises(Away, match="has not joined"):
         api.ask("GET", "/x")
     (tmp_path / "kubelet.conf").write_text("current-context: x\n")
-    with pytest.raises(Away, match="no kubeconfig that can be used"):
+    with pytest.raises(Away, match="can't be used as a kubeconfig"):
         api.ask("GET", "/x")
 
 

@@ -69,7 +69,7 @@ def test_everything_given_is_kept():
         ({"state_directory": "state"}, ["state_directory", "'state'"]),
         ({"log_level": "loud"}, ["log_level", "'loud'", "debug, info"]),
         ({"kubeconfig": "kubelet.conf"}, ["kubeconfig", "absolute"]),
-        ({**DIRECT, "kubeconfig": "/etc/kubernetes/kubelet.conf"}, ["kubeconfig and server", "the one or the other"]),
+        ({**DIRECT, "kubeconfig": "/etc/kubernetes/kubelet.conf"}, ["kubeconfig and server", "only one of them"]),
         ({"server": "https://api:6443"}, ["certificate_authority, client_certificate, client_key", "server"]),
         ({**DIRECT, "server": "http://api:6443"}, ["server", "'http://api:6443'", "https://"]),
         ({**DIRECT, "client_key": "key"}, ["client_key", "'key'", "absolute"]),
@@ -101,7 +101,7 @@ def test_check_says_what_is_wrong_and_where(tmp_path, capsys):
     assert cli.main(["--check", str(path)]) == 0
     path.write_text("node_name: [")
     assert cli.main(["--check", str(path)]) == 1
-    assert "no YAML" in capsys.readouterr().err
+    assert "not YAML" in capsys.readouterr().err
     assert cli.main(["--check", str(tmp_path / "none")]) == 1
     assert "No such file" in capsys.readouterr().err
 

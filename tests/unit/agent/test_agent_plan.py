@@ -44,7 +44,7 @@ class Node(RuleBasedStateMachine):
         self.condition = None
         self.locks = set()
         self.masks = set()
-        self.our_masks = set()
+        self.own_masks = set()
         self.not_masked = set()
         self.disk = ()
         self.enforcement = "strict"
@@ -64,7 +64,7 @@ class Node(RuleBasedStateMachine):
             stored=self.disk,
             locks=frozenset(self.locks),
             masked=frozenset(self.masks),
-            our_masks=frozenset(self.our_masks),
+            own_masks=frozenset(self.own_masks),
         )
 
     def act(self, act, *, fails=False):
@@ -82,9 +82,9 @@ class Node(RuleBasedStateMachine):
                 facts.failed_masks.update(dict.fromkeys(act.units, "no"))
                 self.not_masked |= act.units
             else:
-                self.our_masks |= act.units
+                self.own_masks |= act.units
                 self.masks |= act.units
-            facts.masked, facts.our_masks = frozenset(self.masks), frozenset(self.our_masks)
+            facts.masked, facts.own_masks = frozenset(self.masks), frozenset(self.own_masks)
         elif isinstance(act, Store):
             if fails:
                 facts.store_failed = "full"
@@ -100,8 +100,8 @@ class Node(RuleBasedStateMachine):
             facts.locks = frozenset(self.locks)
         elif isinstance(act, Unmask):
             self.masks -= act.units
-            self.our_masks -= act.units
-            facts.masked, facts.our_masks = frozenset(self.masks), frozenset(self.our_masks)
+            self.own_masks -= act.units
+            facts.masked, facts.own_masks = frozenset(self.masks), frozenset(self.own_masks)
 
     @rule(holds=sets_of_holds())
     def news(self, holds):
@@ -148,7 +148,7 @@ class Node(RuleBasedStateMachine):
     def loss_of_power(self, written):
         self.locks.clear()
         self.masks.clear()
-        self.our_masks.clear()
+        self.own_masks.clear()
         self.boot(written=written)
         # The kubelet waits until this is done, and so does whoever reads the condition.
         self.booting = True
@@ -199,7 +199,7 @@ class Node(RuleBasedStateMachine):
             raise AssertionError("it comes to no end")
         observed = self.enforcement == "observe"
         assert self.locks == (set() if observed else {hold.key for hold in holds})
-        assert self.our_masks == (UNITS if holds and self.enforcement == "strict" else set())
+        assert self.own_masks == (UNITS if holds and self.enforcement == "strict" else set())
         assert self.disk == holds
         expected = ",".join(hold.entry for hold in holds)
         if not holds:
@@ -235,7 +235,7 @@ class Course:
             if isinstance(act, Lock):
                 found.locks |= {hold.key for hold in act.holds}
             elif isinstance(act, Mask):
-                found.masked = found.our_masks = act.units
+                found.masked = found.own_masks = act.units
             elif isinstance(act, Store):
                 found.stored = act.holds
             elif isinstance(act, Publish):
@@ -243,7 +243,7 @@ class Course:
             elif isinstance(act, Unlock):
                 found.locks -= act.keys
             elif isinstance(act, Unmask):
-                found.masked = found.our_masks = frozenset()
+                found.masked = found.own_masks = frozenset()
         return [type(act) for act in self.acts]
 
 
@@ -255,7 +255,7 @@ def test_a_release_is_told_before_lock_and_masks_go():
     held = facts(
         locks=frozenset({FIRST.key}),
         masked=UNITS,
-        our_masks=UNITS,
+        own_masks=UNITS,
         stored=(FIRST,),
         published=Condition("True", FIRST.entry, ""),
     )
@@ -263,7 +263,7 @@ def test_a_release_is_told_before_lock_and_masks_go():
 
 
 def test_a_new_holder_is_locked_before_the_old_lock_goes():
-    changed = facts(holds=(SECOND,), locks=frozenset({FIRST.key}), masked=UNITS, our_masks=UNITS, stored=(FIRST,))
+    changed = facts(holds=(SECOND,), locks=frozenset({FIRST.key}), masked=UNITS, own_masks=UNITS, stored=(FIRST,))
     assert Course(changed).run() == [Lock, Store, Publish, Unlock, Store]
 
 
@@ -316,7 +316,7 @@ def test_masks_of_others_and_of_a_shorter_list_of_targets():
         locks=frozenset({FIRST.key}),
         stored=(FIRST,),
         masked=UNITS | {"halt.target"},
-        our_masks=frozenset({"halt.target"}),
+        own_masks=frozenset({"halt.target"}),
     )
     shorter.published = wanted_condition(shorter)
     assert next_act(shorter) == Unmask(frozenset({"halt.target"}))

@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast_agent import alerts, metrics
-from holdfast_agent.bounds import cut, forms
+from holdfast_agent.bounds import cut
 from holdfast_agent.clock import ServerClock
 from holdfast_agent.condition import ALLOWED, Condition, condition_for, of_node, patch_for
+from holdfast_agent.hold_rules import forms
 from holdfast_agent.holds import Hold, hold_of, key_of, ordered
 from holdfast_agent.plan import Facts, wanted_condition
 
@@ -214,18 +215,28 @@ def test_a_node_whose_clock_is_a_day_wrong_says_the_server_s_time():
     monotonic = [100.0]
     clock = ServerClock(lambda: monotonic[0], lambda: 0.0)
     assert clock.now().year == 1970
-    clock.observe("Fri, 02 Jan 2026 03:04:05 GMT")
+    clock.observe("Fri, 02 Jan 2026 03:04:05 GMT", 100.0)
     monotonic[0] += 10
     assert clock.text() == "2026-01-02T03:04:15Z"
-    clock.observe(None)
-    clock.observe("nonsense")
+    clock.observe(None, 100.0)
+    clock.observe("nonsense", 100.0)
     assert clock.text() == "2026-01-02T03:04:15Z"
 
 
 def test_a_server_whose_clock_is_set_is_followed():
     clock = ServerClock(lambda: 100.0, lambda: 0.0)
-    clock.observe("Fri, 02 Jan 2026 03:04:05 GMT")
-    clock.observe("Fri, 02 Jan 2026 03:04:04 GMT")
+    clock.observe("Fri, 02 Jan 2026 03:04:05 GMT", 100.0)
+    clock.observe("Fri, 02 Jan 2026 03:04:04 GMT", 100.0)
     assert clock.text() == "2026-01-02T03:04:05Z", "a second less is what the header drops"
-    clock.observe("Fri, 02 Jan 2026 02:04:05 GMT")
+    clock.observe("Fri, 02 Jan 2026 02:04:05 GMT", 100.0)
     assert clock.text() == "2026-01-02T02:04:05Z"
+
+
+def test_answers_that_come_late_set_no_clock_back():
+    monotonic = [100.0]
+    clock = ServerClock(lambda: monotonic[0], lambda: 0.0)
+    clock.observe("Fri, 02 Jan 2026 03:04:05 GMT", 100.0)
+    monotonic[0] += 50
+    clock.observe("Fri, 02 Jan 2026 03:04:05 GMT", 100.0)
+    clock.observe("Fri, 02 Jan 2026 03:04:06 GMT", 101.0)
+    assert clock.text() == "2026-01-02T03:04:55Z"

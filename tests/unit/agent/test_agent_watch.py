@@ -171,7 +171,7 @@ def test_a_watch_that_breaks_off_goes_on_where_it_was():
 def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(nonsense):
     _script, told, away = follow(nonsense, listed(5, lease("a", 3)), [])
     assert told == [["a/me"]]
-    assert "no list of Leases" in away[0]
+    assert "not a list of Leases" in away[0]
 
 
 def test_only_namespaces_that_may_hold_do():

@@ -47,7 +47,7 @@ def test_unknown_until_an_answer_came():
 @pytest.mark.parametrize("text", [None, "", "yesterday", "Mon, 99 Foo 2026 00:00:00 GMT"])
 def test_what_can_not_be_read_teaches_nothing(text):
     clock = ServerClock()
-    clock.observe(text)
+    clock.observe(text, 0.0)
 
     assert not clock.known
 
@@ -55,7 +55,7 @@ def test_what_can_not_be_read_teaches_nothing(text):
 def test_follows_the_server_not_the_controller(at):
     clock = ServerClock()
     at(1000.0)
-    clock.observe(header(THEN))
+    clock.observe(header(THEN), 1000.0)
     at(1007.5)
 
     assert clock.now() == THEN + timedelta(seconds=7.5)
@@ -70,33 +70,56 @@ def test_within_a_second_below_the_truth_and_never_above(truth, waits):
         for wait in waits:
             passed += wait
             time.monotonic = lambda passed=passed: passed
-            clock.observe(header(truth + timedelta(seconds=passed)))
+            clock.observe(header(truth + timedelta(seconds=passed)), passed)
             error = seconds_between(clock.now(), truth + timedelta(seconds=passed))
             assert -1e-3 <= error <= 1.001
     finally:
         time.monotonic = real
 
 
-def test_a_server_whose_clock_is_set_back_is_followed(at):
-    clock = ServerClock()
-    at(1000.0)
-    clock.observe(header(THEN))
-    clock.observe(header(THEN - timedelta(seconds=600)))
-    assert clock.now() == THEN, "one answer may have waited for a process that was paused"
-    clock.observe(header(THEN - timedelta(seconds=599)))
-    assert clock.now() == THEN - timedelta(seconds=599)
+# Of one request: seconds before it, until the server writes the header, and until the answer is read.
+REQUESTS = st.tuples(*[st.one_of(st.floats(0, 1), st.floats(0, 3600))] * 3)
 
 
-def test_an_answer_that_waited_for_a_paused_process_sets_nothing_back(at):
+@given(MOMENTS, st.lists(REQUESTS, min_size=1, max_size=10))
+def test_no_delay_sets_it_back(truth, requests):
+    """However long requests and answers take, by the network or a pause of this process."""
+    clock, passed = ServerClock(), 0.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock_module.time, "monotonic", lambda: passed)
+        closest = float("inf")
+        for gap, there, back in requests:
+            sent = passed + gap
+            passed = sent + there + back
+            known = clock.now() if clock.known else None
+            clock.observe(header(truth + timedelta(seconds=sent + there)), sent)
+            closest = min(closest, back)
+            error = seconds_between(clock.now(), truth + timedelta(seconds=passed))
+            assert known is None or clock.now() >= known
+            assert -1e-3 <= error <= closest + 1.001, "the tightest estimate is kept"
+
+
+@given(MOMENTS, st.floats(10, 1e6), st.floats(0, 3))
+def test_a_server_whose_clock_is_set_back_is_followed(truth, by, took):
+    clock, passed = ServerClock(), 0.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clock_module.time, "monotonic", lambda: passed)
+        clock.observe(header(truth), 0.0)
+        passed = took
+        clock.observe(header(truth - timedelta(seconds=by)), 0.0)
+
+        assert clock.now() < truth - timedelta(seconds=by - 1)
+
+
+@pytest.mark.parametrize("answers", [1, 2, 3])
+def test_answers_that_waited_for_a_paused_process_set_nothing_back(at, answers):
     clock = ServerClock()
     at(1000.0)
-    clock.observe(header(THEN))
+    clock.observe(header(THEN), 1000.0)
     at(1100.0)
-    clock.observe(header(THEN))
-    clock.observe(header(THEN + timedelta(seconds=100)))
-    at(1300.0)
-    clock.observe(header(THEN + timedelta(seconds=100)))
-    assert clock.now() == THEN + timedelta(seconds=300)
+    for _answer in range(answers):
+        clock.observe(header(THEN), 1000.0)
+    assert clock.now() == THEN + timedelta(seconds=100)
 
 
 @given(MOMENTS)

@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import REPORT_TO, execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import REPORT_TO, run_operation
 
 
 def run(operation, **params):
-    return execute(operation, params, check_mode=False, warn=lambda message: None)
+    return run_operation(operation, params, check_mode=False, warn=lambda message: None)
 
 
 def test_an_unexpected_error_names_operation_object_and_where_to_report_it():

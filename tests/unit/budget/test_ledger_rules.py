@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,12 +13,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
     CLAIM,
     CORDON,
     KEEP_CORDONED,
     OPERATION,
+    VERSION,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
     ACTIVE,
     FAILED,
@@ -33,6 +37,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
     Member,
     Request,
     Slot,
+    UnknownFields,
     at_a_glance,
     claim,
     decide,
@@ -448,6 +453,19 @@ class TestHeal:
 
         assert ("alfa" not in ledger.slots) is healed
 
+    @pytest.mark.parametrize(
+        ("now", "healed"),
+        [
+            (node("alfa", marked=False), True),
+            (node("alfa", marked=False, ready=False), False),
+            (node("alfa"), False),
+        ],
+    )
+    def test_under_which_a_dead_run_had_claimed_its_node(self, now, healed):
+        ledger = heal(ledger_of(slot("alfa", claims=1)), {"alfa": now}, frozenset())
+
+        assert ("alfa" not in ledger.slots) is healed
+
     def test_of_a_slot_without_a_run_nobody_can_tell(self):
         assert "alfa" in heal(ledger_of(slot("alfa", run="")), {"alfa": node("alfa", marked=False)}, frozenset()).slots
 
@@ -581,24 +599,41 @@ class TestBounds:
         assert len(decision.fills) == 500
 
 
+class TestFieldsOfANewerVersion:
+    def test_are_refused_with_the_version_to_use(self):
+        slots = json.dumps({"alfa": {**vars(slot("alfa")), "pledge": 2}})
+        newer = {**ledger_of().to_data(), "slots": slots, "version": '"7.0.0"'}
+
+        with pytest.raises(
+            Refused, match=r"ConfigMap group.web.* slots.pledge, .*Use version 7.0.0 or later"
+        ) as refused:
+            store.ledger_of({"metadata": {"name": "group.web"}, "data": newer})
+
+        assert "delete" not in refused.value.message
+
+    def test_of_the_policy_too(self):
+        data = ledger_of().to_data()
+        data["policy"] = data["policy"].replace("{", '{"max_rooms": 1, ', 1)
+
+        with pytest.raises(UnknownFields, match=r"policy.max_rooms.*Use the version that wrote it"):
+            Ledger.from_data(data)
+
+    def test_a_ledger_says_by_which_version_it_was_written(self):
+        assert json.loads(Ledger().to_data()["version"]) == VERSION
+
+
 class TestClaim:
     """A run was silent between its slot and its claim; another has read the Nodes before the claim."""
 
     BEFORE = (node("alfa", marked=False), node("bravo", marked=False))
 
-    def test_a_slot_under_which_a_node_was_claimed_stays(self):
-        claimed = claim(ledger_of(slot("alfa")), "alfa", "run-1", "kernel")
+    @pytest.mark.parametrize("claims", [0, 1, 2])
+    def test_each_claim_changes_the_ledger(self, claims):
+        ledger = ledger_of(slot("alfa", claims=claims))
+        decided = decide(ledger, Policy(), self.BEFORE, ask("bravo", run="run-2", live=frozenset({"run-2"})))
 
-        assert claimed.slots["alfa"].claimed
-        decision = decide(claimed, Policy(), self.BEFORE, ask("bravo", run="run-2", live=frozenset({"run-2"})))
-        assert decision.outcome == REFUSED
-        assert "alfa" in decision.ledger.slots
-
-    def test_one_that_was_not_claimed_goes(self):
-        ledger = ledger_of(slot("alfa"))
-        decision = decide(ledger, Policy(), self.BEFORE, ask("bravo", run="run-2", live=frozenset({"run-2"})))
-
-        assert set(decision.ledger.slots) == {"bravo"}
+        assert set(decided.ledger.slots) == {"bravo"}, "by what was read before the claim"
+        assert claim(ledger, "alfa", "run-1", "kernel").to_data() != ledger.to_data()
 
     @pytest.mark.parametrize(
         "other", [slot("alfa", run="run-2"), slot("alfa", "firmware"), slot("alfa", state=FAILED), slot("bravo")]
@@ -608,12 +643,13 @@ class TestClaim:
 
         assert claim(ledger, "alfa", "run-1", "kernel") is ledger
 
-    def test_it_stays_claimed_when_it_passes_on(self):
+    def test_claims_count_on_when_it_passes_on(self):
         claimed = claim(ledger_of(slot("alfa")), "alfa", "run-1", "kernel")
         passed = decide(claimed, Policy(), nodes(), ask("alfa", run="run-2", live=frozenset({"run-2"})))
 
         assert passed.outcome == GRANTED
-        assert (passed.ledger.slots["alfa"].run, passed.ledger.slots["alfa"].claimed) == ("run-2", True)
+        assert (passed.ledger.slots["alfa"].run, passed.ledger.slots["alfa"].claims) == ("run-2", 1)
+        assert claim(passed.ledger, "alfa", "run-2", "kernel").slots["alfa"].claims == 2
 
 
 class TestAtAGlance:

@@ -9,7 +9,11 @@ from datetime import datetime, timedelta, timezone
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import Wish, begin, end
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.operation_rules import (
+    StartRequest,
+    begin,
+    end,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
 
@@ -34,26 +38,26 @@ def slot(node, owner="one", **more):
     return Slot(node, "old", owner, to_text(NOW), **more)
 
 
-def wish(**more):
-    return Wish(run="two", fresh="new", nodes=NODES, **more)
+def request(**more):
+    return StartRequest(run="two", new_id="new", nodes=NODES, **more)
 
 
 class TestBegin:
     def test_a_first_run_begins_a_new_operation(self):
-        made = begin(Ledger(), wish(), runs(run("two")), NOW)
+        made = begin(Ledger(), request(), runs(run("two")), NOW)
 
         assert (made.operation, made.adopted, made.takes_over) == ("new", False, ())
         assert made.ledger.operations[-1]["runs"] == ["two"]
 
     def test_one_that_is_under_way_is_joined(self):
-        made = begin(ledger(slot("alfa")), wish(), runs(run("one"), run("two")), NOW)
+        made = begin(ledger(slot("alfa")), request(), runs(run("one"), run("two")), NOW)
 
         assert (made.operation, made.adopted, made.takes_over) == ("old", True, ())
         assert made.ledger.operations[-1]["runs"] == ["one", "two"]
 
     def test_slots_of_a_dead_run_pass_for_the_nodes_of_this_one(self):
         left = ledger(slot("alfa"), slot("charlie"), slot("bravo", state=FAILED))
-        made = begin(left, wish(), runs(run("one", DEAD_AFTER + 1), run("two")), NOW)
+        made = begin(left, request(), runs(run("one", DEAD_AFTER + 1), run("two")), NOW)
 
         assert made.takes_over == ("alfa",)
         assert {name: item.run for name, item in made.ledger.slots.items()} == {
@@ -64,11 +68,11 @@ class TestBegin:
         assert made.ledger.operations[-1]["runs"] == ["two"]
 
     def test_a_finished_one_is_not_joined(self):
-        assert begin(ledger(runs=[]), wish(), runs(run("two")), NOW).operation == "new"
+        assert begin(ledger(runs=[]), request(), runs(run("two")), NOW).operation == "new"
 
     def test_one_that_ended_with_nodes_left_over_is_gone_on_with(self):
         left = ledger(runs=[], unfinished=True, failures={"alfa": "drain", "charlie": "drain"})
-        made = begin(left, wish(), runs(run("two")), NOW)
+        made = begin(left, request(), runs(run("two")), NOW)
 
         assert (made.operation, made.adopted) == ("old", True)
         assert made.ledger.operations[-1]["failures"] == {"charlie": "drain"}
@@ -77,36 +81,36 @@ class TestBegin:
         elsewhere = ledger(runs=[], unfinished=True, failures={"alfa": "boot", "charlie": "boot"}, left_out=3)
         again = ledger(runs=[], unfinished=True, failures={"alfa": "boot"}, left_out=3)
 
-        assert begin(elsewhere, wish(), runs(run("two")), NOW).ledger.failed("old") == 4
-        assert begin(again, wish(), runs(run("two")), NOW).ledger.failed("old") == 0
+        assert begin(elsewhere, request(), runs(run("two")), NOW).ledger.failed("old") == 4
+        assert begin(again, request(), runs(run("two")), NOW).ledger.failed("old") == 0
 
     def test_a_failure_counts_on_while_its_slot_stands(self):
         left = ledger(slot("alfa", state=FAILED), runs=[], unfinished=True, failures={"alfa": "boot"})
 
-        assert begin(left, wish(), runs(run("two")), NOW).ledger.operations[-1]["failures"] == {"alfa": "boot"}
+        assert begin(left, request(), runs(run("two")), NOW).ledger.operations[-1]["failures"] == {"alfa": "boot"}
 
     def test_one_that_rested_for_too_long_is_left(self):
         left = ledger(seen=(NOW - timedelta(hours=27)).isoformat())
 
-        assert begin(left, wish(), runs(run("one", 27 * 3600), run("two")), NOW).operation == "new"
-        assert begin(left, wish(adopt_within=28 * 3600), runs(run("one", 27 * 3600)), NOW).operation == "old"
+        assert begin(left, request(), runs(run("one", 27 * 3600), run("two")), NOW).operation == "new"
+        assert begin(left, request(adopt_within=28 * 3600), runs(run("one", 27 * 3600)), NOW).operation == "old"
 
     def test_one_of_the_night_before_is_resumed(self):
         left = ledger(runs=[], unfinished=True, seen=(NOW - timedelta(hours=25)).isoformat())
 
-        assert begin(left, wish(), runs(run("two")), NOW).operation == "old"
+        assert begin(left, request(), runs(run("two")), NOW).operation == "old"
 
     def test_restart_begins_afresh_and_takes_what_dead_runs_left(self):
-        dead = begin(ledger(slot("alfa")), wish(restart=True), runs(run("one", 100), run("two")), NOW)
+        dead = begin(ledger(slot("alfa")), request(restart=True), runs(run("one", 100), run("two")), NOW)
 
         assert (dead.operation, dead.adopted, dead.takes_over) == ("new", False, ("alfa",))
         assert dead.ledger.slots["alfa"].operation == "new"
 
-        live = begin(ledger(slot("alfa")), wish(restart=True), runs(run("one"), run("two")), NOW)
+        live = begin(ledger(slot("alfa")), request(restart=True), runs(run("one"), run("two")), NOW)
         assert (live.operation, live.takes_over) == ("new", ())
 
     def test_the_named_one_is_entered(self):
-        assert begin(ledger(), wish(operation="kernel"), runs(run("two")), NOW).operation == "kernel"
+        assert begin(ledger(), request(operation="kernel"), runs(run("two")), NOW).operation == "kernel"
 
 
 class TestEnd:

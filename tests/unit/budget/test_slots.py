@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import watch
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, Refused, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Listed
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
@@ -207,14 +208,37 @@ class TestStanding:
         assert pause(400, 300) > 0
 
 
-def test_a_slot_says_that_its_node_is_claimed():
+def test_each_claim_changes_the_ledger():
     mine = Slot("alfa", "kernel", "4711", "")
     api = Api(Ledger(Policy(), {"alfa": mine}))
     slots.claim(api, "default", "alfa", run="4711", operation="kernel")
     slots.claim(api, "default", "alfa", run="4711", operation="kernel")
 
-    assert store.ledger_of(api.config_map).slots["alfa"].claimed
-    assert api.config_map["metadata"]["resourceVersion"] == "2"
+    assert store.ledger_of(api.config_map).slots["alfa"].claims == 2
+    assert api.config_map["metadata"]["resourceVersion"] == "3"
+
+
+@pytest.mark.parametrize("claims", [0, 1])
+def test_a_claim_while_the_nodes_are_read_keeps_the_slot(ask, claims):
+    """Its run is taken for dead, and claims the node again; whoever saw it unclaimed can't store what follows."""
+    api = Api(Ledger(Policy(), {"alfa": Slot("alfa", "other", "4711", "", claims=claims)}))
+    api.dry_run = True  # Without signs of life.
+    read, marks = api.items, {}
+
+    def items(path, **selectors):
+        found = [{**item, "metadata": {**item["metadata"], "annotations": {}}} for item in read(path, **selectors)]
+        for item in found:
+            item["metadata"]["annotations"] = dict(marks) if item["metadata"]["name"] == "alfa" else {}
+        if found and not marks:
+            marks[CLAIM] = "{}"
+            slots.claim(api, "default", "alfa", run="4711", operation="other")
+        return found
+
+    api.items = items
+    with pytest.raises(Refused, match="alfa has a slot of operation other"):
+        ask(api, run="4712", unhealthy_grace=0)
+
+    assert store.ledger_of(api.config_map).slots["alfa"].claims == claims + 1
 
 
 def test_what_stood_at_the_first_look_is_no_change(ask):

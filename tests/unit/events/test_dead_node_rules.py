@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._events import dead_node_rules as rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.log_rules import Book
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.log_rules import EventLog
 
 START = datetime(2026, 5, 4, 12, tzinfo=timezone.utc)
 
@@ -171,15 +171,15 @@ HISTORY = st.lists(
 
 
 class Clockwork:
-    """A node that does this and that, and a book that is told of it, second by second."""
+    """A node that does this and that, and a log that is sent of it, second by second."""
 
     def __init__(self, after):
-        self.book = Book(after=after, repeat=0)
+        self.log = EventLog(after=after, repeat=0)
         self.after = after
         self.second = 0
         self.state, self.since, self.boot = "True", 0, 0
-        # The silence that there is, by its begin and boot; all that there were; those that were told.
-        self.silence, self.silences, self.told = None, {}, []
+        # The silence that there is, by its begin and boot; all that there were; those that were sent.
+        self.silence, self.silences, self.sent = None, {}, []
 
     def become(self, state, reboots):
         self.boot += reboots
@@ -191,22 +191,22 @@ class Clockwork:
         if state == "Unknown" and self.silence is None:
             self.silence = (self.second, self.boot)
 
-    def matters(self):
+    def conditions(self):
         found = rules.silence(node(self.state, self.since, boot=str(self.boot)), reporting=False)
         return [found] if found else []
 
     def see(self):
-        self.book.see("n", self.matters(), at(self.second))
+        self.log.see("n", self.conditions(), at(self.second))
 
     def tick(self):
-        for due in self.book.due(at(self.second)):
-            # As it is looked at again before it is told.
-            if due.key not in [matter.key for matter in self.matters()]:
+        for due in self.log.due(at(self.second)):
+            # As it is looked at again before it is sent.
+            if due.key not in [condition.key for condition in self.conditions()]:
                 self.see()
                 continue
-            self.told.append(self.silence)
+            self.sent.append(self.silence)
             assert self.second - self.silence[0] >= self.after
-            self.book.told(due, at(self.second))
+            self.log.sent(due, at(self.second))
         if self.silence:
             self.silences[self.silence] = self.second - self.silence[0]
         self.second += 1
@@ -221,7 +221,7 @@ def test_each_silence_that_lasts_is_told_once_and_no_other(history, after):
         for _tick in range(seconds):
             node.tick()
 
-    assert node.told == [silence for silence, lasted in node.silences.items() if lasted >= after]
+    assert node.sent == [silence for silence, lasted in node.silences.items() if lasted >= after]
 
 
 @given(HISTORY, st.integers(1, 60), st.sets(st.integers(0, 20)))
@@ -238,4 +238,4 @@ def test_no_gap_is_overlooked_whichever_changes_nobody_has_watched(history, afte
         for _tick in range(seconds):
             node.tick()
 
-    assert len(node.told) == len(set(node.told))
+    assert len(node.sent) == len(set(node.sent))

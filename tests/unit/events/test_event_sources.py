@@ -52,7 +52,7 @@ class TestWaitingMachine:
         }
         metadata = {"name": "m", "namespace": "n", "uid": "u", "annotations": marks, "deletionTimestamp": "x"}
         machine = {"metadata": metadata, "status": {"conditions": [deleting]}}
-        return [matter.key for matter in self.source(**params).matters(machine)]
+        return [condition.key for condition in self.source(**params).conditions(machine)]
 
     def test_our_hooks_by_name_by_owner_or_by_both(self):
         hooks = [("backup", "us"), ("backup-2", "us"), ("check", "them")]
@@ -73,18 +73,18 @@ class TestWaitingMachine:
 
 
 class TestLongHold:
-    def matters(self, **spec):
+    def conditions(self, **spec):
         lease = {"metadata": {"name": "node", "namespace": "shop", "uid": "u"}, "spec": spec}
-        return LongHold(Context({}), {}).matters(lease)
+        return LongHold(Context({}), {}).conditions(lease)
 
     def test_from_when_it_was_acquired(self):
-        (matter,) = self.matters(holderIdentity="app", acquireTime="2026-05-04T12:00:00.000000Z", renewTime="x")
+        (condition,) = self.conditions(holderIdentity="app", acquireTime="2026-05-04T12:00:00.000000Z", renewTime="x")
 
-        assert (matter.key, matter.since) == ("u/app/2026-05-04T12:00:00.000000Z", NOW)
+        assert (condition.key, condition.since) == ("u/app/2026-05-04T12:00:00.000000Z", NOW)
 
     def test_a_lease_that_nobody_holds(self):
-        assert self.matters() == ()
-        assert self.matters(holderIdentity="", acquireTime="2026-05-04T12:00:00.000000Z") == ()
+        assert self.conditions() == ()
+        assert self.conditions(holderIdentity="", acquireTime="2026-05-04T12:00:00.000000Z") == ()
 
 
 class TestDeadNode:
@@ -102,12 +102,12 @@ class TestDeadNode:
         return DeadNode(context, context.params)
 
     def event(self, renewed, *, source=None, after=0, since="2026-05-04T11:00:00Z"):
-        """What is told some seconds after NOW, of a Lease that says so."""
+        """What is sent some seconds after NOW, of a Lease that says so."""
         source = source or self.source(renewed)
         source.cluster().renewed = renewed
         node = self.node(status="Unknown", lastTransitionTime=since)
-        (matter,) = source.matters(node)
-        return source.event(node, matter, NOW + timedelta(seconds=after))
+        (condition,) = source.conditions(node)
+        return source.event(node, condition, NOW + timedelta(seconds=after))
 
     def node(self, **ready):
         conditions = [{"type": "Ready", **ready}]
@@ -149,7 +149,7 @@ class TestDeadNode:
         for since in (first, second):
             with pytest.raises(Later):
                 self.event(ahead, source=source, since=since)
-        assert source.matters(self.node(status="True")) == ()
+        assert source.conditions(self.node(status="True")) == ()
 
         with pytest.raises(Later):
             self.event(ahead, source=source, since=second)

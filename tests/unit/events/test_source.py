@@ -14,15 +14,15 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Changed, Listed
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._events import source as source_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.log_rules import Book, Matter
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.source import Later, Teller
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.log_rules import Condition, EventLog
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.source import EventSource, Later
 
 # Long enough for a busy machine; a test that gets there has failed.
 PATIENCE = 600
 
 
 class Server:
-    """Objects by path, each a list of the matters it has; and a watch that is fed by the test."""
+    """Objects by path, each a list of the conditions it has; and a watch that is fed by the test."""
 
     def __init__(self):
         self.objects = {}
@@ -36,7 +36,7 @@ class Server:
             raise self.refusals.pop(0)
         if path not in self.objects:
             raise NotFound(f"{path}: gone")
-        return {"path": path, "matters": self.objects[path]}
+        return {"path": path, "conditions": self.objects[path]}
 
     def now(self):
         return datetime.now(timezone.utc)
@@ -46,13 +46,13 @@ class Server:
 
     def changes(self, path, *keys, kind="MODIFIED", known=True):
         """What the watch says; where it is behind, not what is so."""
-        matters = [Matter(key) for key in keys]
+        conditions = [Condition(key) for key in keys]
         if known:
-            self.objects[path] = matters
-        self.watch.put(Changed(kind, (path, matters)))
+            self.objects[path] = conditions
+        self.watch.put(Changed(kind, (path, conditions)))
 
 
-class Source:
+class Subject:
     def __init__(self, server):
         self.server = server
         self.later = []
@@ -73,10 +73,10 @@ class Source:
     def path(self, item):
         return item["path"]
 
-    def matters(self, item):
-        return item["matters"]
+    def conditions(self, item):
+        return item["conditions"]
 
-    def event(self, item, matter, now):
+    def event(self, item, condition, now):
         if self.later:
             raise Later(now + timedelta(seconds=self.later.pop()))
         self.kept.add(item["path"])
@@ -91,7 +91,7 @@ class Following:
 
     def __init__(self, server, _path, _deadline, *, keep, label_selector):
         assert label_selector == "a=b"
-        assert keep({"path": "p", "matters": []}) == ("p", [])
+        assert keep({"path": "p", "conditions": []}) == ("p", [])
         self._watch = server.watch
 
     def stop(self):
@@ -111,22 +111,22 @@ def server():
 
 @pytest.fixture
 def source(server):
-    return Source(server)
+    return Subject(server)
 
 
 class Telling:
-    """A teller at work; ``next`` is the next event."""
+    """A source at work; ``next`` is the next event."""
 
     def __init__(self, source, *, after=0, repeat=0):
         self.events = queue.Queue()
         self.failure = None
-        self.teller = Teller(source, Book(after=after, repeat=repeat), self.events.put)
+        self.source = EventSource(source, EventLog(after=after, repeat=repeat), self.events.put)
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
     def _run(self):
         try:
-            self.teller.run()
+            self.source.run()
         except (ApiFailure, NotFound) as error:
             self.failure = error
 
@@ -139,12 +139,12 @@ class Telling:
         return self.failure
 
     def stop(self):
-        self.teller.stop()
+        self.source.stop()
         assert self.ended() is None
 
 
 @pytest.fixture
-def tell(source, monkeypatch):
+def send(source, monkeypatch):
     monkeypatch.setattr(source_module, "Follower", Following)
     monkeypatch.setattr(source_module, "_AGAIN", 0.01)
     started = []
@@ -155,63 +155,63 @@ def tell(source, monkeypatch):
 
     yield start
     for one in started:
-        one.teller.stop()
+        one.source.stop()
         one.ended()
 
 
-def test_tells_what_is_listed_and_what_changes(server, tell):
-    server.objects = {"/things/a": [Matter("k")], "/things/b": []}
+def test_sends_what_is_listed_and_what_changes(server, send):
+    server.objects = {"/things/a": [Condition("k")], "/things/b": []}
     server.lists()
-    telling = tell()
+    sending = send()
 
-    assert telling.next() == {"key": "k", "told": 0, "thing": "/things/a"}
+    assert sending.next() == {"key": "k", "told": 0, "thing": "/things/a"}
     server.changes("/things/b", "l")
-    assert telling.next() == {"key": "l", "told": 0, "thing": "/things/b"}
+    assert sending.next() == {"key": "l", "told": 0, "thing": "/things/b"}
 
 
-def test_tells_once_whatever_the_watch_repeats(server, tell):
-    server.objects = {"/things/a": [Matter("k")]}
+def test_sends_once_whatever_the_watch_repeats(server, send):
+    server.objects = {"/things/a": [Condition("k")]}
     server.lists()
-    telling = tell()
-    telling.next()
+    sending = send()
+    sending.next()
     for _time in range(3):
         server.changes("/things/a", "k")
         server.lists()
     server.changes("/things/z", "marker")
 
-    assert telling.next()["key"] == "marker"
+    assert sending.next()["key"] == "marker"
 
 
-def test_tells_nothing_that_is_not_so_any_more(server, tell):
+def test_sends_nothing_that_is_not_so_any_more(server, send):
     """The watch may be behind, above all where the API was away."""
-    server.objects = {"/things/a": [], "/things/z": [Matter("marker")]}
-    telling = tell()
+    server.objects = {"/things/a": [], "/things/z": [Condition("marker")]}
+    sending = send()
     server.changes("/things/a", "k", known=False)
     server.changes("/things/gone", "k", known=False)
     server.changes("/things/z", "marker")
 
-    assert telling.next()["key"] == "marker"
+    assert sending.next()["key"] == "marker"
     assert {server.asked.get_nowait() for _time in range(2)} == {"/things/a", "/things/gone"}
 
 
-def test_what_is_gone_is_forgotten(server, tell):
-    server.objects = {"/things/a": [Matter("k")]}
+def test_what_is_gone_is_forgotten(server, send):
+    server.objects = {"/things/a": [Condition("k")]}
     server.lists()
-    telling = tell()
-    telling.next()
+    sending = send()
+    sending.next()
     server.changes("/things/a", kind="DELETED")
     server.changes("/things/a", "k", kind="ADDED")
 
-    assert telling.next() == {"key": "k", "told": 0, "thing": "/things/a"}
+    assert sending.next() == {"key": "k", "told": 0, "thing": "/things/a"}
 
 
 @pytest.mark.parametrize("how", ["deleted", "not listed", "not found"])
-def test_a_source_keeps_nothing_of_what_is_gone(server, source, tell, how):
-    server.objects = {"/things/a": [Matter("k")], "/things/b": [Matter("l")]}
+def test_a_source_keeps_nothing_of_what_is_gone(server, source, send, how):
+    server.objects = {"/things/a": [Condition("k")], "/things/b": [Condition("l")]}
     server.lists()
-    telling = tell()
+    sending = send()
     for _time in range(2):
-        telling.next()
+        sending.next()
     del server.objects["/things/a"]
     if how == "deleted":
         server.changes("/things/a", kind="DELETED", known=False)
@@ -221,24 +221,24 @@ def test_a_source_keeps_nothing_of_what_is_gone(server, source, tell, how):
         server.changes("/things/a", "another", known=False)
     server.changes("/things/z", "marker")
 
-    assert telling.next()["key"] == "marker"
+    assert sending.next()["key"] == "marker"
     assert source.kept == {"/things/b", "/things/z"}
 
 
 @pytest.mark.parametrize("refusal", [Unreachable("away"), ApiFailure("busy", status=503)])
-def test_asks_again_where_the_api_is_away(server, source, tell, refusal):
+def test_asks_again_where_the_api_is_away(server, source, send, refusal):
     source.failures = [refusal]
     server.refusals = [refusal, refusal]
-    server.objects = {"/things/a": [Matter("k")]}
+    server.objects = {"/things/a": [Condition("k")]}
     server.lists()
 
-    assert tell().next()["key"] == "k"
+    assert send().next()["key"] == "k"
 
 
 @pytest.mark.parametrize("where", ["collection", "look", "watch"])
-def test_ends_with_what_will_not_pass(server, source, tell, where):
+def test_ends_with_what_will_not_pass(server, source, send, where):
     refusal = ApiFailure("forbidden", status=403)
-    server.objects = {"/things/a": [Matter("k")]}
+    server.objects = {"/things/a": [Condition("k")]}
     server.lists()
     if where == "collection":
         source.failures = [refusal]
@@ -247,25 +247,25 @@ def test_ends_with_what_will_not_pass(server, source, tell, where):
     else:
         server.watch.put(refusal)
 
-    assert tell().ended() is refusal
+    assert send().ended() is refusal
 
 
-def test_what_is_put_off_is_looked_at_again(server, source, tell):
+def test_what_is_put_off_is_looked_at_again(server, source, send):
     source.later = [0.05]
-    server.objects = {"/things/a": [Matter("k")]}
+    server.objects = {"/things/a": [Condition("k")]}
     server.lists()
 
-    assert tell().next()["key"] == "k"
+    assert send().next()["key"] == "k"
     assert source.later == []
     assert server.asked.qsize() == 2
 
 
 @pytest.mark.parametrize("seconds", [-3600, 0])
-def test_what_is_put_off_to_the_past_is_not_asked_for_without_a_pause(server, source, tell, monkeypatch, seconds):
+def test_what_is_put_off_to_the_past_is_not_asked_for_without_a_pause(server, source, send, monkeypatch, seconds):
     monkeypatch.setattr(source_module, "_AGAIN", PATIENCE)
     source.later = [seconds] * 1000
-    server.objects = {"/things/a": [Matter("k")]}
-    telling = tell()
+    server.objects = {"/things/a": [Condition("k")]}
+    sending = send()
     server.lists()
     server.asked.get(timeout=PATIENCE)
     for _time in range(3):
@@ -273,32 +273,32 @@ def test_what_is_put_off_to_the_past_is_not_asked_for_without_a_pause(server, so
     source.later = []
     server.changes("/things/z", "marker")
 
-    assert telling.next()["key"] == "marker"
+    assert sending.next()["key"] == "marker"
     assert server.asked.get_nowait() == "/things/z"
 
 
-def test_what_somebody_wrote_is_no_template_any_more(server, source, tell):
+def test_what_somebody_wrote_is_no_template_any_more(server, source, send):
     source.event = lambda item, _matter, _now: {"hold": {"reason": "{{ lookup('pipe', 'id') }}"}}
-    server.objects = {"/things/a": [Matter("{%k")]}
+    server.objects = {"/things/a": [Condition("{%k")]}
     server.lists()
 
-    assert tell().next() == {"key": "{ %k", "told": 0, "hold": {"reason": "{ { lookup('pipe', 'id') }}"}}
+    assert send().next() == {"key": "{ %k", "told": 0, "hold": {"reason": "{ { lookup('pipe', 'id') }}"}}
 
 
-def test_waits_until_it_is_due(server, tell):
-    server.objects = {"/things/a": [Matter("k")]}
+def test_waits_until_it_is_due(server, send):
+    server.objects = {"/things/a": [Condition("k")]}
     server.lists()
-    telling = tell(after=0.2, repeat=0.1)
-    told = [telling.next()["told"] for _time in range(3)]
+    sending = send(after=0.2, repeat=0.1)
+    sent = [sending.next()["told"] for _time in range(3)]
 
-    assert told == [0, 1, 2]
+    assert sent == [0, 1, 2]
 
 
-def test_is_stopped_while_it_waits(server, tell):
+def test_is_stopped_while_it_waits(server, send):
     server.lists()
-    tell().stop()
+    send().stop()
 
 
-def test_is_stopped_while_the_api_is_away(source, tell):
+def test_is_stopped_while_the_api_is_away(source, send):
     source.failures = [Unreachable("away")] * 100000
-    tell().stop()
+    send().stop()

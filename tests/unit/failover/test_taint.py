@@ -12,10 +12,11 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import taint as operation
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look, redfish
 
 NODE = {"metadata": {"name": "n", "resourceVersion": "1"}, "spec": {}, "status": {}}
 SLOW = last_look.GOOD_FOR * 2
+BMC = sum(redfish.TIMEOUT)
 
 
 class Api:
@@ -31,14 +32,17 @@ class Api:
 
 @pytest.fixture
 def declare(monkeypatch):
-    """Declares a node out of service by a second look that takes long."""
+    """Declares a node out of service by a second look that takes so many seconds, so many seconds after it."""
     clock = [0.0]
 
-    def slow(*_arguments):
-        clock[0] += SLOW
-        return {}
+    def passes(seconds):
+        def happens(*_arguments, **_options):
+            clock[0] += seconds
+            return {}
 
-    def act(kind):
+        return happens
+
+    def act(kind, took=SLOW, later=0.0):
         monkeypatch.setattr(last_look, "steady", lambda: clock[0])
         monkeypatch.setattr(operation, "read_node", lambda *_arguments: NODE)
         monkeypatch.setattr(operation.gate, "look", lambda *_arguments, **_options: Pass("b"))
@@ -46,8 +50,8 @@ def declare(monkeypatch):
         monkeypatch.setattr(operation, "_live_slot", lambda *_arguments: None)
         monkeypatch.setattr(operation, "_check_silence", lambda *_arguments: False)
         monkeypatch.setattr(operation.evidence_rules, "check", lambda *_arguments, **_options: None)
-        monkeypatch.setattr(operation.evidence_rules, "record", lambda *_arguments, **_options: {})
-        monkeypatch.setattr(operation.check_evidence, "look", slow)
+        monkeypatch.setattr(operation.evidence_rules, "record", passes(later))
+        monkeypatch.setattr(operation.check_evidence, "look", passes(took))
         params = {"name": "n", "value": "nodeshutdown", "evidence": {"kind": kind}, "override_holds": False}
         context = Context(params)
         context.__dict__.update(cluster=Api(), management=Api())
@@ -63,3 +67,24 @@ def test_a_second_look_that_took_too_long_is_too_old(declare):
 
 def test_a_command_says_at_its_end_what_is_so(declare):
     assert declare(operation.evidence_rules.COMMAND).changed
+
+
+@pytest.mark.parametrize("took", [SLOW, BMC])
+def test_a_bmc_may_take_as_long_as_its_time_out(declare, took):
+    assert declare(operation.evidence_rules.REDFISH, took).changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "took", "later"),
+    [
+        (operation.evidence_rules.REDFISH, 0.0, SLOW),
+        (operation.evidence_rules.REDFISH, BMC, SLOW),
+        (operation.evidence_rules.REDFISH, 3600.0, 0.0),
+        (operation.evidence_rules.COMMAND, 0.0, SLOW),
+        # It ended long ago, and this process was paused.
+        (operation.evidence_rules.COMMAND, 3600.0, 0.0),
+    ],
+)
+def test_a_pause_makes_the_look_too_old_whenever_it_comes(declare, kind, took, later):
+    with pytest.raises(last_look.Stale):
+        declare(kind, took, later)

@@ -18,7 +18,7 @@ def work(**options):
     params = {**spec, "hook": "backup", "owner": "team", "run": "r", "worker": "w", **options}
     context = Context(params)
     context.__dict__["management"] = None
-    return step._Work(context, params)
+    return step._GuardStep(context, params)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def away(monkeypatch):
             raise Outdated("The API server was away.", patience=0)
         return {"step": "pre-drain"}
 
-    monkeypatch.setattr(step._Work, "_follow", follow)
+    monkeypatch.setattr(step._GuardStep, "_follow", follow)
     return looks
 
 

@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.bounds import reason_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import FORBIDDEN_HOLD_NAMESPACES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.node_rules import confirms, inhibited_by
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._holds.rules import (
     FIELD_SELECTOR,
@@ -22,6 +20,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._holds.rules i
     entry,
     holds,
     sentence,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import (
+    FORBIDDEN_NAMESPACES,
+    reason_of,
 )
 
 SINCE = "2026-05-04T03:02:01.000000Z"
@@ -55,7 +57,7 @@ def test_a_hold_never_lapses():
     assert holds(lease(acquired="2001-01-01T00:00:00Z", leaseDurationSeconds=1, renewTime="2001-01-01T00:00:01Z"))
 
 
-@pytest.mark.parametrize("namespace", FORBIDDEN_HOLD_NAMESPACES)
+@pytest.mark.parametrize("namespace", FORBIDDEN_NAMESPACES)
 def test_reserved_namespaces(namespace):
     assert not holds(lease(namespace=namespace))
     assert f"metadata.namespace!={namespace}" in FIELD_SELECTOR

@@ -113,7 +113,7 @@ def run(bus, *, check_mode=False, **params):
     def operation(_context, options):
         return inhibitor_lock(context(bus, check_mode=check_mode), options)
 
-    return node_runner.execute(operation, asked, check_mode=check_mode)
+    return node_runner.run_operation(operation, asked, check_mode=check_mode)
 
 
 @pytest.mark.parametrize("late", [0, 5])
@@ -268,7 +268,7 @@ class TestPython:
             NodeBus()
         for word in (sys.executable, "apt", "dnf", "ansible_python_interpreter"):
             assert word in missing.value.message
-        failed = node_runner.execute(inhibitor_lock_info, {}, check_mode=False)
+        failed = node_runner.run_operation(inhibitor_lock_info, {}, check_mode=False)
         assert (failed["failed"], failed["error"]) == (True, "missing_library")
 
     def test_another_python_is_used_where_that_one_has_it(self, monkeypatch):

@@ -23,7 +23,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.lock_r
     units,
     wanted,
 )
-from ansible_collections.holdfast.kubernetes.plugins.modules import inhibitor_lock as face
+from ansible_collections.holdfast.kubernetes.plugins.modules import inhibitor_lock as module
 
 NAME = "backup"
 LOCKS = st.builds(
@@ -155,7 +155,7 @@ class TestWanted:
         assert len({unit for name in names for unit in units(name)}) == 2 * len(names)
 
     def test_the_options_are_those_of_the_rules(self):
-        options = face.SPEC["argument_spec"]
+        options = module.SPEC["argument_spec"]
 
         assert tuple(options["what"]["choices"]) == lock_rules.WHAT
         assert tuple(options["mode"]["choices"]) == lock_rules.MODES

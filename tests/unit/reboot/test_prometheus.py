@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import execute
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.prometheus import Prometheus
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_blockers
 
@@ -283,7 +283,7 @@ class TestOptions:
             {"interval": 0},
         ):
             validation = ArgumentSpecValidator(spec).validate({**given, **wrong})
-            result = execute(
+            result = run_operation(
                 node_blockers.OPERATION, validation.validated_parameters, check_mode=False, warn=lambda message: None
             )
             assert result["error"] == "invalid_input", result

@@ -93,7 +93,7 @@ class Node:
             context.__dict__["bus"] = self
             return graceful_shutdown(context, options)
 
-        return node_runner.execute(operation, asked, check_mode=check_mode)
+        return node_runner.run_operation(operation, asked, check_mode=check_mode)
 
     def everything(self):
         return {

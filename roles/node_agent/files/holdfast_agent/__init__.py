@@ -1,30 +1,29 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node agent: while a Lease holds this node, nobody switches it off, not even root by a slip.
+"""The node agent: prevents a shutdown of this node while a Lease holds it, even one by root.
 
-It runs on the node's own Python (3.9 and later) with python3-dbus, python3-gi, python3-urllib3 (which python3-requests
-brings; the agent spares itself the rest of that, 7 MB) and python3-yaml.
+It runs on the node's own Python (3.9 and later) with python3-dbus, python3-gi, python3-urllib3 and python3-yaml.
+python3-requests brings python3-urllib3; the agent does not import requests itself, which would take 7 MB of memory.
 
 How it is installed:
 
-- This directory lies at ``/usr/local/lib/holdfast-agent/holdfast_agent`` and is started by
+- ``/usr/local/lib/holdfast-agent/holdfast_agent`` is this directory. The unit runs
   ``/usr/bin/python3 -I -B /usr/local/lib/holdfast-agent/holdfast_agent``.
-- ``/etc/holdfast/agent.yaml`` is its configuration, see :mod:`.config`. It is read at the start only: restart the
-  unit after a change. Locks and masks outlast restarts.
-- ``holdfast-agent.service``, from the template of that name. The template's variables: ``node_agent_textfile`` (path
-  of the metrics file, or empty) and ``__node_agent_systemd_version`` (a number; from 254 on the locks outlast a plain
-  stop).
-- ``/var/lib/holdfast-agent`` (holds.json, alerts.json) and ``/run/holdfast-agent`` (masks.json) are made by the unit.
+- ``/etc/holdfast/agent.yaml`` is the configuration, see :mod:`.config`. The agent reads it at its start only: restart
+  the unit after a change. Locks and masks survive restarts.
+- ``holdfast-agent.service`` is the unit, made from the role's template. With systemd 254 or later the locks survive a
+  stop of the unit too.
+- ``/var/lib/holdfast-agent`` (holds.json, alerts.json) and ``/run/holdfast-agent`` (masks.json) are created by the
+  unit.
 
 Commands:
 
-- ``--check FILE``: looks at a configuration; status 1, and each mistake on a line of standard error, if it is wrong.
+- ``--check FILE``: checks a configuration. If it is wrong: status 1, and a line on standard error for each mistake.
 - ``--version``
-- ``--release``, for removal, after the unit was stopped: lets locks, masks and holds on disk go, removes the metrics
-  file and sets the Node's condition to "nobody holds". Says on standard output what it let go, nothing where there was
-  nothing. Status 1 if something could not be let go, for example because the API is away; it does the rest, and may
-  be run again.
+- ``--release``, for removal, after the unit was stopped: releases the locks, masks and holds on disk, removes the
+  metrics file and sets the Node's condition to False. Lists on standard output what it released. Status 1 if something
+  could not be released, for example because the API is away. It then releases the rest, and can be run again.
 
 Metrics, in the text file: ``holdfast_agent_info{version,enforcement}``, ``holdfast_agent_holds``,
 ``holdfast_agent_hold_held_seconds{namespace,holder}`` and ``holdfast_agent_hold_overdue{namespace,holder}`` (1 past
@@ -35,8 +34,14 @@ Metrics, in the text file: ``holdfast_agent_info{version,enforcement}``, ``holdf
 
 Event: type Warning, reason ``ShutdownInhibitedTooLong``, on the Node, in the namespace ``default``.
 
-Three layers, one direction: rules (config, holds, condition, plan, alerts, metrics: no I/O, no clock), then what
-talks to the API, to logind, to systemd and to the disk, then the daemon.
+Three layers, each of which imports only those before it:
+
+- rules, without I/O or a clock: bounds and hold_rules (shared with the collection), holds, config, condition, plan,
+  alerts, metrics;
+- access to the API (access, api, watch, publisher), to systemd and logind (notify, units, logind) and to the disk
+  (store, textfile);
+- the service: agent receives news and applies the plan; executor and masks carry out its acts; reports and overdue
+  report; daemon is the process.
 """
 
 from __future__ import annotations

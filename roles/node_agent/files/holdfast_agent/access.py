@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How to reach the API as the kubelet does: what stands in its kubeconfig, and its certificate, which rotates."""
+"""Access to the API with the kubelet's kubeconfig and client certificate, which rotates."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .store import RUNTIME_DIRECTORY, write
 
 
 class AccessError(Exception):
-    """What is needed to reach the API is not there, or wrong."""
+    """The kubeconfig or a certificate is missing or wrong."""
 
 
 @dataclass(frozen=True)
 class Access:
-    """Where the API is, and who we are there."""
+    """The API server, and the identity of the agent there."""
 
     server: str
     certificate: str
@@ -34,16 +34,16 @@ class Access:
     server_name: str = ""
 
     def context(self) -> ssl.SSLContext:
-        """Reads the files.
+        """Read the files.
 
         Raises:
-            AccessError: One of them can't be read, or is no such thing.
+            AccessError: A file can't be read, or is not a certificate or key.
         """
         try:
             context = ssl.create_default_context(cafile=self.authority or None, cadata=self.authority_data or None)
-            # urllib3 compares the names itself, and only then also addresses; tests/unit/agent/test_api.py sees to it.
+            # urllib3 then compares the names itself, and IP addresses too: tests/unit/agent/test_agent_api.py.
             context.check_hostname = False
-            # Python 3.13 is stricter than the kubelet, and clusters' own authorities often are not up to it.
+            # Python 3.13 is stricter than the kubelet, and refuses the certificates of many clusters.
             context.verify_flags &= ~ssl.VERIFY_X509_STRICT
             context.load_cert_chain(self.certificate, self.key)
         except (OSError, ValueError) as error:
@@ -56,7 +56,7 @@ Signature = tuple[tuple[str, int, int], ...]
 
 
 def signature(config: Config, access: Access | None) -> Signature:
-    """Changes when one of the files does, wherever a link of theirs leads."""
+    """Changes when one of the files changes, or the target of a link."""
     paths = [config.kubeconfig or config.certificate_authority]
     if access:
         paths += [access.authority, access.certificate, access.key]
@@ -71,10 +71,10 @@ def signature(config: Config, access: Access | None) -> Signature:
 
 
 def access_of(config: Config) -> Access:
-    """What the configuration leads to.
+    """The access that the configuration describes.
 
     Raises:
-        AccessError: It leads nowhere.
+        AccessError: The kubeconfig is missing or can't be used.
     """
     if config.server:
         return Access(config.server, config.client_certificate, config.client_key, config.certificate_authority)
@@ -87,10 +87,10 @@ def access_of(config: Config) -> Access:
         return _access(path, cluster, user)
     except FileNotFoundError as error:
         raise AccessError(
-            f"There is no {path} yet: the node has not joined a cluster, or kubeconfig is wrong."
+            f"There is no {path}: the node has not joined a cluster yet, or the setting kubeconfig is wrong."
         ) from error
     except (OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-        raise AccessError(f"{path} is no kubeconfig that can be used ({error!r}).") from error
+        raise AccessError(f"{path} can't be used as a kubeconfig ({error!r}).") from error
 
 
 def _named(content: dict[str, Any], many: str, one: str, name: str) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def _named(content: dict[str, Any], many: str, one: str, name: str) -> dict[str,
 
 def _access(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Access:
     if not str(cluster["server"]).startswith("https://"):
-        raise AccessError(f"{path}: the server must be reached by https, it is {cluster['server']!r}.")
+        raise AccessError(f"{path}: the server must have an https URL, it is {cluster['server']!r}.")
     for key in ("insecure-skip-tls-verify", "proxy-url"):
         if cluster.get(key):
             raise AccessError(f"{path}: {key} is not supported.")
@@ -110,7 +110,7 @@ def _access(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Access
     key_file = _file(path, user, "client-key")
     if not certificate or not key_file:
         raise AccessError(
-            f"{path} names no client certificate and key: the agent is known to the API by the kubelet's. Give server, "
+            f"{path} has no client certificate and key, and the agent needs those of the kubelet. Set server, "
             "certificate_authority, client_certificate and client_key instead of kubeconfig."
         )
     authority = str(cluster.get("certificate-authority") or "")
@@ -126,10 +126,10 @@ def _access(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Access
 
 
 def _file(path: Path, user: dict[str, Any], key: str) -> str:
-    """The path of what may also stand in the kubeconfig itself."""
+    """The path of a file that the kubeconfig names or contains."""
     data = user.get(f"{key}-data")
     if data:
-        # Python's ssl takes it from a file only.
+        # Python's ssl module reads it from a file only.
         copy = RUNTIME_DIRECTORY / f"{key}.pem"
         write(copy, _decoded(str(data)).decode("ascii"))
         return str(copy)
@@ -140,4 +140,4 @@ def _decoded(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except binascii.Error as error:
-        raise ValueError(f"data that is no base64: {error}") from error
+        raise ValueError(f"invalid base64: {error}") from error

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests to the API server, from either thread."""
+"""Requests to the API server, for both threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MERGE = "application/strategic-merge-patch+json"
 
 _CONNECT_SECONDS = 5
 _READ_SECONDS = 15
-# A server that stopped answering, or a network that swallows packets, is noticed within half a minute.
+# With these, a server that does not answer or a network that drops packets is noticed within half a minute.
 _KEEPALIVE = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
@@ -38,11 +38,11 @@ _KEEPALIVE = [
 
 
 class Away(Exception):
-    """The API server can't be reached, or not yet, or answers with a passing failure."""
+    """The API server can't be reached, or answers with an error that may pass."""
 
 
 class Refused(Exception):
-    """The API server said no."""
+    """The API server refused a request."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ class Refused(Exception):
 
 
 class Api:
-    """A connection for each thread that asks, made anew when the kubelet's certificate was."""
+    """Connections to the API server, which are replaced when the kubelet's certificate rotates."""
 
     def __init__(self, config: Config, clock: ServerClock) -> None:
         self._config = config
@@ -61,19 +61,21 @@ class Api:
         self._signature: Signature = ()
 
     def ask(self, method: str, path: str, body: Any = None, *, kind: str = "application/json", **query: str) -> Any:
-        """One request and its answer.
+        """Send a request, and decode the answer.
 
         Raises:
-            Away, Refused: There is none, or it is a no.
+            Away: There is no answer.
+            Refused: The answer is a refusal.
         """
         answer = self._send(method, path, query, body=body, kind=kind)
         return _json(answer.data)
 
     def lines(self, path: str, read_seconds: float, **query: str) -> Iterator[bytes]:
-        """The lines of an answer that goes on, as they come; an empty one first, when it has begun.
+        """The lines of a streamed answer as they arrive, after an empty one when the answer starts.
 
         Raises:
-            Away, Refused: The answer broke off, or there was none.
+            Away: There is no answer, or the stream broke off.
+            Refused: The answer is a refusal.
         """
         answer = self._send("GET", path, query, read_seconds=read_seconds, stream=True)
         rest = b""
@@ -83,9 +85,9 @@ class Api:
                 *whole, rest = (rest + chunk).split(b"\n")
                 yield from (line for line in whole if line)
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise Away(_in_words(error)) from error
+            raise Away(_describe(error)) from error
         finally:
-            # What was not read to its end can't be used again.
+            # A connection with an unread answer can't be used again.
             answer.close()
 
     def _send(
@@ -105,6 +107,7 @@ class Api:
         url = path + (f"?{urlencode(query)}" if query else "")
         for again in (True, False):
             pool = self._ready()
+            sent = self.clock.monotonic()
             try:
                 answer = pool.urlopen(
                     method,
@@ -117,15 +120,15 @@ class Api:
                     preload_content=not stream,
                 )
             except urllib3.exceptions.ProtocolError as error:
-                # The server shut a connection that was kept open just when it was used.
+                # The server closed an idle connection just when it was used.
                 if again:
                     continue
-                raise Away(_in_words(error)) from error
+                raise Away(_describe(error)) from error
             except (urllib3.exceptions.HTTPError, OSError) as error:
-                raise Away(_in_words(error)) from error
-            self.clock.observe(answer.headers.get("Date"))
+                raise Away(_describe(error)) from error
+            self.clock.observe(answer.headers.get("Date"), sent)
             if answer.status == 401:
-                # Whoever we were when the connection was made is nobody now.
+                # The certificate of this connection is not valid any more.
                 self._drop()
                 if again:
                     answer.close()
@@ -175,11 +178,11 @@ def _pool(access: Access) -> urllib3.HTTPSConnectionPool:
 def _failure(method: str, path: str, answer: Any) -> Exception:
     content = answer.data if answer.data is not None else answer.read()
     try:
-        said = cut(str(json.loads(content).get("message") or ""), 1000)
+        text = cut(str(json.loads(content).get("message") or ""), 1000)
     except (ValueError, AttributeError):
-        said = content[:200].decode("utf-8", "replace")
-    message = f"{method} {path}: {answer.status} {said}".strip()
-    # 401: the kubelet is about to rotate its certificate, or to join.
+        text = content[:200].decode("utf-8", "replace")
+    message = f"{method} {path}: {answer.status} {text}".strip()
+    # 401: the kubelet is about to rotate its certificate, or to join the cluster.
     if answer.status in (401, 429) or answer.status >= 500:
         return Away(message)
     return Refused(message, answer.status)
@@ -189,9 +192,9 @@ def _json(content: bytes) -> Any:
     try:
         return json.loads(content)
     except ValueError as error:
-        raise Away(f"an answer that is no JSON ({error})") from error
+        raise Away(f"the answer is not JSON ({error})") from error
 
 
-def _in_words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     cause = getattr(error, "reason", None) or error
     return f"{type(error).__name__}: {cause}"

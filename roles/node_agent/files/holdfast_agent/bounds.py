@@ -1,1 +1,1 @@
-../../../../plugins/module_utils/_api/bounds.py
+../../../../plugins/module_utils/_shared/bounds.py

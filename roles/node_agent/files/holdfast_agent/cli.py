@@ -16,7 +16,7 @@ from . import __version__
 from .config import Config, ConfigError, parse
 
 DEFAULT_CONFIG = "/etc/holdfast/agent.yaml"
-# As the journal takes them.
+# The priorities of the journal: sd-daemon(3).
 _PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3, logging.CRITICAL: 2}
 
 
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.check:
         return 0
     _log(config.log_level)
-    # Only here: a configuration can be checked where there is no D-Bus.
+    # Imported late, because --check must work without D-Bus.
     if options.release:
         from .release import release  # noqa: PLC0415
 
@@ -52,32 +52,32 @@ def read(path: Path) -> Config:
     """Read a configuration.
 
     Raises:
-        ConfigError: It can't be read, or is wrong.
+        ConfigError: The file can't be read, or is wrong.
     """
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError([f"it can't be read: {error.strerror}."]) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError([f"it is no YAML: {' '.join(str(error).split())}."]) from error
+        raise ConfigError([f"it is not YAML: {' '.join(str(error).split())}."]) from error
     return parse(content)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="holdfast-agent",
-        description="Keeps this node from being switched off while a Lease holds it. Without an option that says "
-        "otherwise it serves until it is stopped, which leaves locks and masks in place.",
+        description="Prevents a shutdown of this node while a Lease holds it. Runs until it is stopped, unless an "
+        "option says otherwise. Locks and masks stay in place when it stops.",
     )
     parser.add_argument("--config", metavar="FILE", default=DEFAULT_CONFIG, help="configuration (default: %(default)s)")
     parser.add_argument("--version", action="version", version=__version__)
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--check", metavar="FILE", help="look at a configuration; status 1 if it is wrong")
+    what.add_argument("--check", metavar="FILE", help="check a configuration; status 1 if it is wrong")
     what.add_argument(
         "--release",
         action="store_true",
-        help="for removal, after the service was stopped: let locks, masks and holds on disk go, and set the Node's "
-        "condition to 'nobody holds'; status 1 if something could not be let go",
+        help="for removal, after the service was stopped: release the locks, masks and holds on disk, and set the "
+        "Node's condition to False; status 1 if something could not be released",
     )
     return parser
 

@@ -9,48 +9,46 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .bounds import reason_of, some
+from .bounds import some
+from .hold_rules import CONDITION, reason_of
 from .holds import Hold, ordered
-
-TYPE = "ShutdownInhibited"
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What it says; when it said so is added when it is written."""
+    """The condition without its times, which :func:`patch_for` adds."""
 
     status: str
     reason: str
     message: str
 
 
-# Word for word those of the proposal, which applications may look for.
+# The exact words of the proposal, which applications may compare.
 ALLOWED = Condition("False", "KubeletShutdownAllowed", "kubelet allows shutdown node shutdown")
 INHIBITED = "kubelet inhibited node shutdown"
-# Characters. The API sets no limit to a Node's condition but that of an object; but everything that watches Nodes gets
-# each change of it.
+# Characters. The API limits only the Node as a whole, but every client that watches Nodes receives each change.
 ROOM = 32768
 
 
 def condition_for(
     holds: Iterable[Hold], secured: Iterable[str], problems: Iterable[str] = (), *, observe: bool = False
 ) -> Condition:
-    """What the condition is to say.
+    """The condition that fits the facts.
 
     Args:
-        holds: Those that stand.
-        secured: Keys of the holds whose locks are held and which are on disk: no other is ever named.
-        problems: What to add to the message.
-        observe: Nothing is enforced, so nothing is confirmed.
+        holds: The current holds.
+        secured: Keys of the holds that are locked and on disk. The reason names no other hold.
+        problems: Additions to the message.
+        observe: The agent enforces nothing, so it confirms nothing.
     """
-    standing = ordered(holds)
-    if not standing:
+    current = ordered(holds)
+    if not current:
         return ALLOWED
     if observe:
-        names = some([hold.entry for hold in standing], separator=",")
+        names = some([hold.entry for hold in current], separator=",")
         return Condition("False", "ObserveOnly", f"held by {names}, but the agent only observes: nothing is inhibited")
     known = frozenset(secured)
-    held = [hold for hold in standing if hold.key in known]
+    held = [hold for hold in current if hold.key in known]
     added = "".join(f"; {problem}" for problem in problems)
     if not held:
         return Condition("False", "InhibitorFailed", f"the shutdown could not be inhibited{added}")
@@ -61,9 +59,9 @@ def condition_for(
 
 
 def of_node(node: dict[str, Any]) -> dict[str, Any] | None:
-    """The condition as a Node has it."""
+    """The condition of a Node; None if the Node has none."""
     for item in (node.get("status") or {}).get("conditions") or []:
-        if item.get("type") == TYPE:
+        if item.get("type") == CONDITION:
             return dict(item)
     return None
 
@@ -72,11 +70,11 @@ def patch_for(wanted: Condition, before: dict[str, Any] | None, now: str) -> dic
     """A strategic merge patch of a Node's status that changes this condition alone.
 
     Args:
-        before: The condition as it stands.
+        before: The current condition.
         now: The API server's time.
     """
     item = {
-        "type": TYPE,
+        "type": CONDITION,
         "status": wanted.status,
         "reason": wanted.reason,
         "message": wanted.message,

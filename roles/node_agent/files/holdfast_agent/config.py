@@ -5,7 +5,7 @@
 
 ```yaml
 node_name: worker-1                        # the Node's name; required
-kubeconfig: /etc/kubernetes/kubelet.conf   # or, instead of it, these four:
+kubeconfig: /etc/kubernetes/kubelet.conf   # or these four instead:
 server: https://api.example.com:6443
 certificate_authority: /etc/kubernetes/pki/ca.crt
 client_certificate: /var/lib/kubelet/pki/kubelet-client-current.pem
@@ -13,10 +13,10 @@ client_key: /var/lib/kubelet/pki/kubelet-client-current.pem
 enforcement: strict                        # strict: locks and masks; inhibitor: locks alone; observe: neither
 masked_targets: [reboot, poweroff, halt, kexec, soft-reboot]
 alert_timeout: 14400                       # seconds; 0: never
-namespaces: []                             # whose Leases hold; empty: of all namespaces
+namespaces: []                             # namespaces whose Leases hold; empty: all
 textfile: ""                               # metrics for node_exporter, a path that ends in .prom; empty: none
 state_directory: /var/lib/holdfast-agent
-heartbeat_interval: 300                    # seconds between signs of life of the Node's condition
+heartbeat_interval: 300                    # seconds between heartbeats of the Node's condition
 log_level: info                            # debug, info, warning or error
 ```
 """
@@ -27,8 +27,8 @@ import re
 from dataclasses import dataclass, fields
 from typing import Any
 
-# The kubelets' heartbeats, and the Leases of holdfast's own runs.
-FORBIDDEN_NAMESPACES = ("kube-node-lease", "holdfast")
+from .hold_rules import FORBIDDEN_NAMESPACES
+
 TARGETS = ("reboot", "poweroff", "halt", "kexec", "soft-reboot")
 ENFORCEMENTS = ("strict", "inhibitor", "observe")
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -41,7 +41,7 @@ _DIRECT = ("server", "certificate_authority", "client_certificate", "client_key"
 
 
 class ConfigError(Exception):
-    """The configuration is wrong; one sentence for each mistake."""
+    """The configuration is wrong. ``mistakes`` has a sentence for each mistake."""
 
     def __init__(self, mistakes: list[str]) -> None:
         super().__init__("\n".join(mistakes))
@@ -50,7 +50,7 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True)
 class Config:
-    """A configuration that was found good."""
+    """A valid configuration."""
 
     node_name: str
     kubeconfig: str = KUBECONFIG
@@ -72,10 +72,10 @@ KEYS = tuple(item.name for item in fields(Config))
 
 
 def parse(content: Any) -> Config:
-    """Make a configuration of what the file holds.
+    """Validate the content of the file.
 
     Raises:
-        ConfigError: With every mistake that was found.
+        ConfigError: It has mistakes, and the error lists all of them.
     """
     if not isinstance(content, dict):
         raise ConfigError([f"The configuration must be a mapping of keys to values, it is {_shown(content)}."])
@@ -104,7 +104,7 @@ def parse(content: Any) -> Config:
 
 
 class _Values:
-    """Takes values out of a mapping and keeps what is wrong with them."""
+    """Reads values from a mapping, and collects the mistakes."""
 
     def __init__(self, content: dict[Any, Any]) -> None:
         self._content = content
@@ -131,7 +131,7 @@ class _Values:
 
     def number(self, key: str, least: int, default: int, unit: str) -> int:
         value = self._content[key] if self._given(key) else default
-        # A bool is an int for Python, and a mistake for us.
+        # For Python, a bool is an int.
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             self._wrong(key, f"a whole number of at least {least} ({unit})")
             return default
@@ -162,16 +162,16 @@ class _Values:
         return str(value)
 
     def access(self) -> dict[str, str]:
-        """How to reach the API: by a kubeconfig, or by four values instead of it."""
+        """The kubeconfig, or the four values that replace it."""
         direct = [key for key in _DIRECT if self._content.get(key) not in (None, "")]
         if not direct:
             return {"kubeconfig": self.path("kubeconfig", KUBECONFIG)}
         if self._content.get("kubeconfig") not in (None, ""):
-            self.mistakes.append(f"kubeconfig and {direct[0]} are both given: use the one or the other.")
+            self.mistakes.append(f"kubeconfig and {direct[0]} are both set: use only one of them.")
             return {}
         missing = [key for key in _DIRECT if key not in direct]
         if missing:
-            self.mistakes.append(f"{', '.join(missing)} must be given with {direct[0]}, or all replaced by kubeconfig.")
+            self.mistakes.append(f"{', '.join(missing)} must be set with {direct[0]}, or kubeconfig instead.")
         server = self._content.get("server")
         if "server" in direct and not (isinstance(server, str) and re.fullmatch(r"https://[^/\s]+/?", server)):
             self._wrong("server", "a URL such as https://api.example.com:6443")
@@ -181,7 +181,9 @@ class _Values:
     def unknown(self) -> None:
         for key in self._content:
             if key not in KEYS:
-                self.mistakes.append(f"{_shown(key)} is not a key of this configuration; there are {', '.join(KEYS)}.")
+                self.mistakes.append(
+                    f"{_shown(key)} is not a key of this configuration. The keys are {', '.join(KEYS)}."
+                )
 
 
 def _one_of(allowed: tuple[str, ...]) -> Any:
@@ -189,5 +191,5 @@ def _one_of(allowed: tuple[str, ...]) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """A value as the user wrote it, or nearly."""
+    """A value about as the user wrote it."""
     return "not given" if value is None else repr(value)

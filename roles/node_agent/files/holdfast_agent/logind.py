@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""logind over D-Bus: locks, and news of a shutdown. Source: org.freedesktop.login1(5)."""
+"""logind over D-Bus: locks, and signals of a shutdown. Source: org.freedesktop.login1(5)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _SECONDS = 10
 
 
 class Logind:
-    """The node's login manager. Its errors are dbus.DBusException."""
+    """The node's login manager. All methods raise dbus.DBusException."""
 
     def __init__(self, bus: Any) -> None:
         self._bus = bus
 
     @property
     def _manager(self) -> Any:
-        # Made anew each time: logind may have been restarted, and may not run yet.
+        # A new proxy each time: logind may have been restarted, and may not run yet.
         return dbus.Interface(self._bus.get_object(NAME, PATH, introspect=False), INTERFACE)
 
     def inhibit(self, why: str) -> int:
-        """Take a block lock on shutdown; it is held while the descriptor is open."""
+        """Take a block lock on shutdown, which lasts while the descriptor is open."""
         answer = self._manager.Inhibit("shutdown", WHO, why, "block", timeout=_SECONDS)
         return int(answer.take())
 
     def held(self) -> set[str]:
-        """What our block locks on shutdown say, as logind lists them."""
+        """The texts of the agent's block locks on shutdown, as logind lists them."""
         return {
             str(why)
             for what, who, why, mode, _uid, _pid in self._manager.ListInhibitors(timeout=_SECONDS)
@@ -53,7 +53,7 @@ class Logind:
         return bool(properties.Get(INTERFACE, "PreparingForShutdown", timeout=_SECONDS))
 
     def on_shutdown(self, call: Callable[[bool], None]) -> None:
-        """Call with True when a shutdown begins, with False when it was given up."""
+        """Call with True when a shutdown starts, with False when it is cancelled."""
         self._bus.add_signal_receiver(
             lambda active: call(bool(active)),
             signal_name="PrepareForShutdown",
@@ -63,41 +63,41 @@ class Logind:
         )
 
     def on_restart(self, call: Callable[[], None]) -> None:
-        """Call when logind has come, or come back."""
+        """Call when logind starts or restarts."""
         self._bus.watch_name_owner(NAME, lambda owner: call() if owner else None)
 
 
 class Locks:
-    """The locks that we hold, each also by PID 1, under the key of its hold."""
+    """The agent's locks, by the keys of their holds. PID 1 keeps a copy of each."""
 
     def __init__(self, logind: Logind, supervisor: Supervisor) -> None:
         self._logind = logind
         self._supervisor = supervisor
         self._descriptors: dict[str, list[int]] = {}
-        # Ours as far as we know, but not listed: taken once more, and kept until then, for they may be held yet.
-        self._doubted: set[str] = set()
+        # logind does not list these. They may work all the same, so they are kept until new ones are taken.
+        self._unlisted: set[str] = set()
 
     @property
     def keys(self) -> frozenset[str]:
-        return frozenset(self._descriptors) - self._doubted
+        return frozenset(self._descriptors) - self._unlisted
 
-    def take_over(self) -> int:
-        """Make those ours that a former process left with PID 1; how many there were."""
+    def adopt(self) -> int:
+        """Adopt the locks that the previous process left with PID 1, and count them."""
         found = inherited(os.environ)
         for name, descriptor in found:
             self._descriptors.setdefault(name, []).append(descriptor)
         return len(found)
 
     def take(self, holds: tuple[Hold, ...]) -> dict[str, str]:
-        """Take a lock for each hold; what went wrong, by key."""
+        """Take a lock for each hold, and return the causes of failures by key."""
         failed = {}
         for number, hold in enumerate(holds):
             try:
                 descriptor = self._logind.inhibit(hold.why)
             except (dbus.DBusException, ValueError) as error:
-                failed[hold.key] = _in_words(error)
+                failed[hold.key] = _cause(error)
                 continue
-            if hold.key in self._doubted:
+            if hold.key in self._unlisted:
                 self._drop(hold.key)
             self._descriptors.setdefault(hold.key, []).append(descriptor)
             self._supervisor.keep(hold.key, descriptor)
@@ -106,38 +106,38 @@ class Locks:
         try:
             self._supervisor.barrier()
         except OSError as error:
-            LOG.warning("The locks are held, but may not outlast this process: %s.", error)
+            LOG.warning("The locks are held, but may end with this process: %s.", error)
         return failed
 
     def lost(self, holds: tuple[Hold, ...]) -> frozenset[str]:
-        """Those that logind does not list, though we hold them: to be taken again; their keys."""
+        """Keys of the locks that logind does not list any more."""
         listed = self._logind.held()
         gone = frozenset(hold.key for hold in holds if hold.key in self.keys and hold.why not in listed)
-        self._doubted |= gone
+        self._unlisted |= gone
         return gone
 
-    def let_go_of_doubted(self, holds: tuple[Hold, ...]) -> None:
-        """Let those go that need not be taken again any more."""
-        self.let_go(frozenset(self._doubted - {hold.key for hold in holds}))
+    def drop_unneeded(self, holds: tuple[Hold, ...]) -> None:
+        """Release the unlisted locks that no hold needs any more."""
+        self.release(frozenset(self._unlisted - {hold.key for hold in holds}))
 
-    def let_go(self, keys: frozenset[str]) -> None:
+    def release(self, keys: frozenset[str]) -> None:
         for key in keys:
             self._drop(key)
         if keys:
             try:
                 self._supervisor.barrier()
             except OSError as error:
-                LOG.warning("Locks were let go, but PID 1 may still hold them: %s.", error)
+                LOG.warning("Locks were released, but PID 1 may still hold them: %s.", error)
 
     def _drop(self, key: str) -> None:
-        # PID 1 first: what it had still would hold the lock.
+        # PID 1 first: its copy alone keeps the lock.
         self._supervisor.forget(key)
         for descriptor in self._descriptors.pop(key, ()):
             os.close(descriptor)
-        self._doubted.discard(key)
+        self._unlisted.discard(key)
 
 
-def _in_words(error: Exception) -> str:
+def _cause(error: Exception) -> str:
     name = error.get_dbus_name() if isinstance(error, dbus.DBusException) else None
     message = error.get_dbus_message() if isinstance(error, dbus.DBusException) else str(error)
     return str(message or name or error).strip()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How threads hand over to the GLib loop, and what becomes of mistakes."""
+"""Calls from threads into the GLib loop, timers, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 def post(call: Callable[..., None], *arguments: Any) -> None:
-    """Have the loop make a call, from whatever thread."""
+    """Make a call in the loop. Any thread may use this."""
 
     def once() -> bool:
         call(*arguments)
@@ -27,16 +27,16 @@ def post(call: Callable[..., None], *arguments: Any) -> None:
     GLib.idle_add(once, priority=GLib.PRIORITY_DEFAULT)
 
 
-def report(tell: Callable[..., None], *arguments: Any) -> None:
-    """Make a call that only reports. Whatever goes wrong in it, the locks and the holds must not suffer."""
+def report(call: Callable[..., None], *arguments: Any) -> None:
+    """Make a call that only reports, and log its failure: it must not affect locks and holds."""
     try:
-        tell(*arguments)
-    except Exception as error:  # noqa: BLE001 - what is reported comes from others, and may be anything
+        call(*arguments)
+    except Exception as error:  # noqa: BLE001 - reports contain text of others, which may be anything
         LOG.error("A report failed: %r", error)
 
 
 class Timer:
-    """At most one call that is due, in so many seconds."""
+    """Makes a call once, after some seconds."""
 
     def __init__(self, call: Callable[[], None]) -> None:
         self._call = call
@@ -47,7 +47,7 @@ class Timer:
         return bool(self._source)
 
     def start(self, seconds: int) -> None:
-        """Forget the time set before, if any."""
+        """Start, or start again with another time."""
         self.stop()
         self._source = GLib.timeout_add_seconds(seconds, self._due)
 
@@ -62,11 +62,11 @@ class Timer:
         return False
 
 
-def end_on_surprise() -> None:
-    """A part that broke off must not leave the rest blind: the service is started again, with its locks."""
+def end_on_error() -> None:
+    """End the process if any thread fails: the others would miss news. systemd starts it again, with its locks."""
 
     def end(kind: Any, error: Any, trace: Any) -> None:
-        LOG.critical("This is a mistake in the agent, which ends and is started again.", exc_info=(kind, error, trace))
+        LOG.critical("This is a bug in the agent. It ends, and systemd starts it again.", exc_info=(kind, error, trace))
         logging.shutdown()
         os._exit(1)
 

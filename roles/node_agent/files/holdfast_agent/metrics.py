@@ -13,13 +13,13 @@ from . import __version__, alerts
 from .holds import Hold
 from .plan import Facts
 
-# Each hold makes two series. The oldest are named.
+# Each hold makes two series. Only the oldest holds get them.
 _NAMED = 250
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What besides the facts is told."""
+    """What the metrics report in addition to the facts."""
 
     now: datetime
     alert_timeout: int
@@ -28,7 +28,7 @@ class Moment:
 
 
 def text(facts: Facts, moment: Moment) -> str:
-    """The file's whole content."""
+    """The whole content of the file."""
     info = f'{{version="{__version__}",enforcement="{facts.enforcement}"}}'
     named = facts.holds[:_NAMED]
     late = alerts.overdue(named, moment.now, moment.alert_timeout)
@@ -38,30 +38,30 @@ def text(facts: Facts, moment: Moment) -> str:
         ("holds", "Leases that hold this node.", [("", str(len(facts.holds)))]),
         (
             "hold_held_seconds",
-            "How long each has been held.",
+            "For how many seconds each hold has lasted.",
             [(_labels(hold), f"{alerts.held_seconds(hold, moment.now):.0f}") for hold in named],
         ),
         (
             "hold_overdue",
-            "1 where one is held longer than alert_timeout.",
+            "1 if a hold lasts longer than alert_timeout.",
             [(_labels(hold), str(int(hold in late))) for hold in named],
         ),
-        ("holds_left_out", "Holds that are too many to be named here.", [("", str(len(facts.holds) - len(named)))]),
+        ("holds_left_out", "Holds that the series above leave out.", [("", str(len(facts.holds) - len(named)))]),
         ("locks", "Locks on shutdown that are held.", [("", str(len(facts.locks)))]),
         ("failed_locks", "Locks that could not be taken.", [("", str(len(facts.failed_locks)))]),
         ("masked_units", "Units that are masked.", [("", str(len(facts.masked)))]),
         ("failed_masks", "Units that could not be masked.", [("", str(len(facts.failed_masks)))]),
         ("api_up", "Whether the API server answers.", [("", str(int(moment.api_up)))]),
-        ("last_sync_timestamp_seconds", "When it last did.", [("", synced)]),
+        ("last_sync_timestamp_seconds", "When the API server last answered.", [("", synced)]),
         ("shutting_down", "Whether a shutdown is under way.", [("", str(int(facts.shutting_down)))]),
-        ("written_timestamp_seconds", "When this was written.", [("", f"{moment.now.timestamp():.0f}")]),
+        ("written_timestamp_seconds", "When this file was written.", [("", f"{moment.now.timestamp():.0f}")]),
     )
-    return "".join(_family(f"holdfast_agent_{name}", said, samples) for name, said, samples in families)
+    return "".join(_family(f"holdfast_agent_{name}", description, samples) for name, description, samples in families)
 
 
-def _family(name: str, said: str, samples: Iterable[tuple[str, str]]) -> str:
+def _family(name: str, description: str, samples: Iterable[tuple[str, str]]) -> str:
     lines = [f"{name}{labels} {value}\n" for labels, value in samples]
-    return f"# HELP {name} {said}\n# TYPE {name} gauge\n{''.join(lines)}"
+    return f"# HELP {name} {description}\n# TYPE {name} gauge\n{''.join(lines)}"
 
 
 def _labels(hold: Hold) -> str:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The service's side of PID 1: readiness, the watchdog, and the descriptors that it keeps for us.
+"""Messages to PID 1: readiness, the watchdog, and the descriptors that it keeps for the agent.
 
 Source: sd_notify(3), sd_listen_fds(3), "File Descriptor Store" (systemd.io).
 """
@@ -23,9 +23,9 @@ _STATUS_BYTES = 1000
 
 
 class Supervisor:
-    """Sends to PID 1; silent where nobody listens, as on a terminal.
+    """Sends messages to PID 1, or none if the agent runs on a terminal.
 
-    A message that can't be sent is logged, and nothing more: the locks are held all the same.
+    A message that can't be sent is only logged, because the locks work all the same.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -36,7 +36,7 @@ class Supervisor:
         self.watchdog_seconds: float | None = int(usec) / 1e6 if usec.isdigit() else None
 
     def ready(self) -> bool:
-        """Whether PID 1 was told."""
+        """Whether the message was sent."""
         return self._report("READY=1")
 
     def stopping(self) -> None:
@@ -50,19 +50,19 @@ class Supervisor:
         self._report("STATUS=" + line[:_STATUS_BYTES].decode("utf-8", "ignore"))
 
     def keep(self, name: str, descriptor: int) -> None:
-        """Let PID 1 hold a copy, to be passed to the next process of this service."""
-        # Without FDPOLL=0 it lets the copy go when logind, at the other end, is restarted; the lock lives on.
+        """Let PID 1 keep a copy for the next process of this service."""
+        # Without FDPOLL=0, PID 1 closes its copy when logind restarts, although the lock persists.
         self._report(f"FDSTORE=1\nFDPOLL=0\nFDNAME={name}", descriptor)
 
     def forget(self, name: str) -> None:
-        """Close PID 1's copies of that name."""
+        """Let PID 1 close its copies of this name."""
         self._report(f"FDSTOREREMOVE=1\nFDNAME={name}")
 
     def barrier(self) -> None:
-        """Wait until PID 1 has done what it was sent.
+        """Wait until PID 1 has handled all earlier messages.
 
         Raises:
-            OSError: It has not, in good time.
+            OSError: PID 1 did not in time.
         """
         if not self._address:
             return
@@ -73,7 +73,7 @@ class Supervisor:
             theirs = -1
             poll = select.poll()
             poll.register(mine, 0)
-            # Its end closes with the last copy, which PID 1 has.
+            # PID 1 has the last copy of the other end, and closes it when it has handled the message.
             if not poll.poll(_BARRIER_SECONDS * 1000):
                 raise OSError(f"PID 1 did not answer within {_BARRIER_SECONDS:.0f} s")
         finally:
@@ -85,7 +85,7 @@ class Supervisor:
         try:
             self._send(message, *descriptors)
         except OSError as error:
-            LOG.error("PID 1 was not told %s: %s", message.partition("\n")[0].partition("=")[0], error)
+            LOG.error("The message %s was not sent to PID 1: %s", message.partition("\n")[0].partition("=")[0], error)
             return False
         return True
 
@@ -98,7 +98,7 @@ class Supervisor:
 
 
 def inherited(environment: MutableMapping[str, str]) -> list[tuple[str, int]]:
-    """The descriptors that PID 1 kept for us, by name."""
+    """The descriptors that PID 1 kept for this process, with their names."""
     pid = environment.pop("LISTEN_PID", "")
     count = environment.pop("LISTEN_FDS", "")
     names = environment.pop("LISTEN_FDNAMES", "").split(":")

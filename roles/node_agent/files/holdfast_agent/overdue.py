@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tells of holds that are held too long: one Event for each, over restarts too."""
+"""Writes one Event for each overdue hold, also across restarts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .store import State
 
 LOG = logging.getLogger(__name__)
 
-# Clocks are set now and then; so long at most is an alert computed ahead.
+# Clocks can be set, so the agent looks at them at least this often.
 _LONGEST_SECONDS = 3600
 
 
@@ -31,12 +31,12 @@ class OverdueHolds:
         self._timeout = timeout
         self._holds: tuple[Hold, ...] = ()
         self._away = False
-        self._told = state.alerts()
-        self._telling: set[str] = set()
+        self._sent = state.alerts()
+        self._sending: set[str] = set()
         self._timer = Timer(lambda: report(self._look_again))
 
-    def look(self, holds: tuple[Hold, ...], *, away: bool) -> None:
-        """Tell of those that are due, and come back for the next."""
+    def look(self, holds: tuple[Hold, ...], away: bool) -> None:
+        """Write the Events that are due, and schedule the next look."""
         self._holds, self._away = holds, away
         self._look_again()
 
@@ -46,30 +46,30 @@ class OverdueHolds:
             return
         now = self._now()
         for hold in alerts.overdue(self._holds, now, self._timeout):
-            self._tell(hold)
+            self._send(hold)
         left = alerts.next_due(self._holds, now, self._timeout)
         if left is not None:
             self._timer.start(int(min(left, _LONGEST_SECONDS)) + 1)
 
-    def _tell(self, hold: Hold) -> None:
+    def _send(self, hold: Hold) -> None:
         mark = alerts.mark(hold)
-        if mark in self._told or mark in self._telling or self._away:
+        if mark in self._sent or mark in self._sending or self._away:
             return
-        self._telling.add(mark)
-        self._publisher.event(hold, lambda outcome, said: post(report, self._on_told, hold, outcome, said))
+        self._sending.add(mark)
+        self._publisher.event(hold, lambda outcome, error: post(report, self._on_answer, hold, outcome, error))
 
-    def _on_told(self, hold: Hold, outcome: str, said: str) -> None:
+    def _on_answer(self, hold: Hold, outcome: str, error: str) -> None:
         mark = alerts.mark(hold)
-        self._telling.discard(mark)
+        self._sending.discard(mark)
         if outcome == AWAY:
-            # Tried again with the next news, at the latest with the next sign of life.
-            LOG.warning("The Event for %s was not written: %s", hold.entry, said)
+            # The next news repeats this, at the latest the next heartbeat.
+            LOG.warning("The Event for %s was not written: %s", hold.entry, error)
             return
         LOG.warning("%s has held this node since %s, too long.", hold.entry, hold.acquired)
         if outcome == REFUSED:
-            LOG.error("The API server refused the Event for it: %s", said)
-        self._told = frozenset({mark, *self._told} & {alerts.mark(item) for item in self._holds})
+            LOG.error("The API server refused the Event for it: %s", error)
+        self._sent = frozenset({mark, *self._sent} & {alerts.mark(item) for item in self._holds})
         try:
-            self._state.write_alerts(self._told)
-        except OSError as error:
-            LOG.error("It can't be noted on disk: %s", error)
+            self._state.write_alerts(self._sent)
+        except OSError as failure:
+            LOG.error("The Event can't be recorded on disk: %s", failure)

@@ -1,15 +1,15 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The one rule that decides what is done next.
+"""The rule that decides which act is next.
 
-It is asked again after each act, with what is known then, so that it does not matter in which order news comes or which
-act fails. What it keeps, at every instant:
+The agent applies it again after each act, to the facts of that moment. So neither the order of news nor a failed act
+breaks what it guarantees at every moment:
 
-- a hold that stands is locked before an old lock is let go;
-- the condition names a hold only while it is locked and on disk, and stops naming it before its lock goes;
-- what may be named on the server is on disk, so that it is locked again after a loss of power;
-- until the API server has spoken, and while it is away, nothing is let go.
+- A current hold is locked before an old lock is released.
+- The condition names a hold only while it is locked and on disk, and stops naming it before its lock is released.
+- A hold that the condition may name on the server is on disk, so that it is locked again after a power cut.
+- Nothing is released before the first answer of the API server, or while it is away.
 """
 
 from __future__ import annotations
@@ -24,30 +24,32 @@ from .holds import Hold, merged
 
 @dataclass
 class Facts:
-    """What is known."""
+    """The state of the node, its holds and the API server, as far as the agent knows it."""
 
     enforcement: str
-    # Units to mask while anything holds, if masks are wanted at all.
+    # Units to mask while the node is held, if enforcement is strict.
     units: frozenset[str] = frozenset()
-    # Those that stand: by the API, or by the disk until the API has spoken.
+    # The current holds: from the disk until the first list from the API (synced).
     holds: tuple[Hold, ...] = ()
     synced: bool = False
+    # Why the API server does not answer; empty while it does. The plan does not depend on it.
+    api_error: str = ""
     shutting_down: bool = False
-    # Keys of the locks that logind has, whether wanted or not; and what went wrong with others.
+    # Keys of the locks that logind has, needed or not; and the causes why others failed.
     locks: frozenset[str] = frozenset()
     failed_locks: dict[str, str] = field(default_factory=dict)
-    # Units that are masked; those of them, or others, that are masked by us; and those that could not be.
+    # Units that are masked, units that the agent masked, and the causes why others failed.
     masked: frozenset[str] = frozenset()
-    our_masks: frozenset[str] = frozenset()
+    own_masks: frozenset[str] = frozenset()
     failed_masks: dict[str, str] = field(default_factory=dict)
-    # What is on disk.
+    # The holds on disk.
     stored: tuple[Hold, ...] = ()
     store_failed: str = ""
-    # The condition on the server as far as known, whether a write of it is under way, or has to wait.
+    # The condition on the server if it is known; whether a write is under way; whether writes wait for the next try.
     published: Condition | None = None
     publishing: bool = False
     publish_waits: bool = False
-    # The server said that it will never take it: the Node is gone, or we have no right to.
+    # The last write was refused for good: the Node is gone, or belongs to another agent.
     publish_refused: bool = False
 
     @property
@@ -89,14 +91,14 @@ class Publish:
 
 @dataclass(frozen=True)
 class Unlock:
-    """Let these locks go."""
+    """Release these locks."""
 
     keys: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Unmask:
-    """Take these masks away; they are ours."""
+    """Remove these masks, which the agent made."""
 
     units: frozenset[str]
 
@@ -105,17 +107,17 @@ Act = Union[Lock, Mask, Store, Publish, Unlock, Unmask]
 
 
 def secured(facts: Facts) -> frozenset[str]:
-    """Keys of the holds that may be named: locked now, and again after a loss of power."""
+    """Keys of the holds that the condition may name: locked now, and again after a power cut."""
     return facts.locks & {hold.key for hold in facts.stored} & {hold.key for hold in facts.holds}
 
 
 def wanted_condition(facts: Facts) -> Condition:
-    """What the condition is to say as things are."""
+    """The condition that fits the facts."""
     return condition_for(facts.holds, secured(facts), problems(facts), observe=facts.observes)
 
 
 def problems(facts: Facts) -> list[str]:
-    """What falls short while something holds, in words."""
+    """What does not work while the node is held, as phrases for the message."""
     unlocked = [
         f"{hold.entry} ({cut(facts.failed_locks[hold.key])})" for hold in facts.holds if hold.key in facts.failed_locks
     ]
@@ -129,11 +131,11 @@ def problems(facts: Facts) -> list[str]:
 
 
 def next_act(facts: Facts) -> Act | None:
-    """What to do next, or nothing until there is news."""
+    """The next act; None until there is news."""
     if facts.shutting_down:
-        # Leases matter again after the boot; what is locked and masked stays so to the end.
+        # Leases matter again after the boot. Locks and masks stay until the end.
         return None
-    return _secure(facts) or _confirm(facts) or _let_go(facts)
+    return _secure(facts) or _confirm(facts) or _release(facts)
 
 
 def _secure(facts: Facts) -> Act | None:
@@ -157,18 +159,18 @@ def _confirm(facts: Facts) -> Act | None:
     return Publish(wanted) if wanted != facts.published else None
 
 
-def _let_go(facts: Facts) -> Act | None:
+def _release(facts: Facts) -> Act | None:
     confirmed = facts.published == wanted_condition(facts) or facts.publish_refused
     if not facts.synced or facts.publishing or not confirmed:
         return None
     wanted = frozenset() if facts.observes else frozenset(hold.key for hold in facts.holds)
     if not wanted <= facts.locks:
-        # An old lock is better than none.
+        # An old lock is better than no lock.
         return None
     if facts.locks - wanted:
         return Unlock(facts.locks - wanted)
-    if facts.our_masks - facts.wanted_units:
-        return Unmask(facts.our_masks - facts.wanted_units)
+    if facts.own_masks - facts.wanted_units:
+        return Unmask(facts.own_masks - facts.wanted_units)
     if facts.stored != facts.holds and not facts.store_failed:
         return Store(facts.holds)
     return None

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The thread that writes to the API server: the condition, and Events. One thing after the other."""
+"""The thread that writes the condition and Events to the API server, one after another."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DONE, AWAY, REFUSED = "done", "away", "refused"
 
 
 class Publisher:
-    """Does what it is asked and calls back with DONE, AWAY or REFUSED and what was said."""
+    """Writes in its own thread, then calls ``done`` with DONE, AWAY or REFUSED, and with the error."""
 
     def __init__(self, api: Api, config: Config) -> None:
         self._api = api
@@ -32,12 +32,12 @@ class Publisher:
         self._node = f"/api/v1/nodes/{config.node_name}"
         self._queue: queue.SimpleQueue[tuple[Callable[[], None], Callable[[str, str], None]]] = queue.SimpleQueue()
         self._current: dict[str, Any] | None = None
-        self._looked = False
+        self._has_looked = False
         self._busy_since: float | None = None
 
     @property
     def busy_seconds(self) -> float:
-        """How long it has been at one thing."""
+        """How long the current write has taken."""
         since = self._busy_since
         return time.monotonic() - since if since is not None else 0.0
 
@@ -60,7 +60,7 @@ class Publisher:
 
     def write_condition(self, condition: Condition) -> None:
         """Write the condition, and nothing else of the Node's status."""
-        if not self._looked:
+        if not self._has_looked:
             self.look()
         patch = patch_for(condition, self._current, self._api.clock.text())
         self._current = of_node(self._api.ask("PATCH", f"{self._node}/status", patch, kind=MERGE))
@@ -69,15 +69,15 @@ class Publisher:
         try:
             self.write_condition(condition)
         except Refused as error:
-            # Nobody will ever have it only where the Node is gone, or not ours; any other refusal may pass.
+            # Only these are final: the Node is gone, or belongs to another agent.
             if error.status not in (403, 404):
                 raise Away(str(error)) from error
             raise
 
     def look(self) -> dict[str, Any] | None:
-        """The condition as it is: since when it is so must not be lost."""
+        """Read the current condition, whose transition time has to be kept."""
         self._current = of_node(self._api.ask("GET", self._node))
-        self._looked = True
+        self._has_looked = True
         return self._current
 
     def _write_event(self, hold: Hold) -> None:
@@ -85,7 +85,7 @@ class Publisher:
         try:
             self._api.ask("POST", EVENTS, body)
         except Refused as error:
-            # Made before, by us.
+            # The agent wrote this Event before.
             if error.status != 409:
                 raise
 
@@ -98,6 +98,6 @@ def _outcome(work: Callable[[], None]) -> tuple[str, str]:
     except Refused as error:
         return REFUSED, str(error)
     except Exception as error:
-        LOG.exception("This is a mistake in the agent.")
+        LOG.exception("This is a bug in the agent.")
         return AWAY, repr(error)
     return DONE, ""

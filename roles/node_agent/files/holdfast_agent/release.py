@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The end of the agent on a node: everything is let go."""
+"""The removal of the agent from a node: releases locks, masks and holds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOTHING_TO_CLEAN = (
 
 
 def release(config: Config) -> int:
-    """Let locks, masks and holds on disk go; 0 if nothing is left."""
+    """Release the locks, masks and holds on disk. Returns the exit status, 0 if nothing is left."""
     bus = dbus.SystemBus()
     running = _state(bus)
     if running not in ("inactive", "failed"):
@@ -40,7 +40,7 @@ def release(config: Config) -> int:
         return 1
     state = State(Path(config.state_directory))
     left = [
-        # First, for nobody is confirmed without a lock as long as the API is there to be told.
+        # First, so that the condition names no hold without a lock.
         *_attempt("the condition", lambda: _condition(config)),
         *_attempt("the locks in PID 1's store", lambda: _clean(bus)),
         *_attempt("the masks", lambda: _unmask(Units(bus, state))),
@@ -55,6 +55,7 @@ def _attempt(what: str, act: Any) -> list[str]:
         for line in act():
             sys.stdout.write(f"{line}\n")
     except (dbus.DBusException, OSError, Away, Refused) as error:
+        # The role compares these words, and may meet an older agent: tasks/absent.yml.
         return [f"Not let go: {what}: {error}"]
     return []
 
@@ -81,9 +82,9 @@ def _clean(bus: Any) -> list[str]:
 
 
 def _unmask(units: Units) -> list[str]:
-    ours = units.ours
-    units.unmask(ours)
-    return [f"unmasked: {unit}" for unit in sorted(ours)]
+    own = units.own
+    units.unmask(own)
+    return [f"unmasked: {unit}" for unit in sorted(own)]
 
 
 def _remove(state: State, config: Config) -> list[str]:
@@ -98,7 +99,7 @@ def _condition(config: Config) -> list[str]:
     try:
         before = publisher.look()
     except Refused as error:
-        # Its Node is gone, and the condition with it.
+        # The Node is gone, and the condition with it.
         if error.status == 404:
             return []
         raise

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is kept on disk: written whole or not at all, and there after a loss of power."""
+"""The agent's files. A write is complete or has no effect, and survives a power cut."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUNTIME_DIRECTORY = Path("/run/holdfast-agent")
 
 
 def write(path: Path, content: str, mode: int = 0o600) -> None:
-    """Replace a file; the old content stays until the new one is safe.
+    """Replace a file. The old content stays until the new content is on disk.
 
     Raises:
         OSError: It can't be written.
@@ -29,7 +29,7 @@ def write(path: Path, content: str, mode: int = 0o600) -> None:
     fresh = path.with_name(f".{path.name}.new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        # Whatever the umask.
+        # The mode must not depend on the umask.
         os.fchmod(descriptor, mode)
         file.write(content)
         file.flush()
@@ -43,7 +43,7 @@ def write(path: Path, content: str, mode: int = 0o600) -> None:
 
 
 def remove(path: Path) -> bool:
-    """Whether there was such a file."""
+    """Remove a file, and return whether it existed."""
     with contextlib.suppress(FileNotFoundError):
         path.unlink()
         return True
@@ -56,11 +56,11 @@ class State:
     def __init__(self, directory: Path, runtime: Path = RUNTIME_DIRECTORY) -> None:
         self._holds = directory / "holds.json"
         self._alerts = directory / "alerts.json"
-        # Masks end with the boot, and so does this directory.
+        # Masks last until the next boot, and so does this directory.
         self._masks = runtime / "masks.json"
 
     def holds(self) -> tuple[Hold, ...]:
-        """Those to be locked at once after a boot."""
+        """The holds to lock immediately after a boot."""
         found = (map(str, (item[key] for key in _FIELDS)) for item in _read(self._holds, _is_hold))
         return ordered(Hold(namespace, cut(holder), acquired) for namespace, holder, acquired in found)
 
@@ -69,21 +69,21 @@ class State:
         write(self._holds, json.dumps(items, indent=1) + "\n")
 
     def alerts(self) -> frozenset[str]:
-        """Marks of the holds that an Event was made for."""
+        """Marks of the holds that have an Event."""
         return frozenset(_read(self._alerts, lambda item: isinstance(item, str)))
 
     def write_alerts(self, marks: Iterable[str]) -> None:
         write(self._alerts, json.dumps(sorted(marks)) + "\n")
 
     def masks(self) -> frozenset[str]:
-        """Units whose masks are ours."""
+        """Units that the agent masked."""
         return frozenset(_read(self._masks, lambda item: isinstance(item, str)))
 
     def write_masks(self, units: Iterable[str]) -> None:
         write(self._masks, json.dumps(sorted(units)) + "\n")
 
     def clear(self) -> list[str]:
-        """Remove everything; the paths of what there was."""
+        """Remove all files, and return the paths of those that existed."""
         return [str(path) for path in (self._holds, self._alerts, self._masks) if remove(path)]
 
 
@@ -95,12 +95,12 @@ def _is_hold(item: Any) -> bool:
 
 
 def _read(path: Path, fits: Any) -> list[Any]:
-    """The items of a file; none where there is no such file or it is damaged."""
+    """The items of a file; none if it is missing or damaged."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
-        LOG.error("%s can't be read (%s): it is taken for empty until the API server has spoken.", path, error)
+        LOG.error("%s can't be read (%s): the agent treats it as empty until the API server answers.", path, error)
         return []
     return [item for item in content if fits(item)] if isinstance(content, list) else []

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps the file that node_exporter's text-file collector reads."""
+"""Writes the file that node_exporter's text-file collector reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 class TextFile:
-    """Written with each change, and after a while without one: seconds go by, and a file that is old says so."""
+    """The file is written after each change, and regularly between changes, because the held seconds grow."""
 
     def __init__(self, path: str, text: Callable[[], str]) -> None:
         self._path = Path(path) if path else None
@@ -24,7 +24,7 @@ class TextFile:
         self._timer = Timer(lambda: report(self.write, self._seconds))
 
     def write(self, seconds: int) -> None:
-        """Write it now, and again in ``seconds`` if nobody does before."""
+        """Write the file now, and again after ``seconds`` without a change."""
         if self._path is None:
             return
         self._seconds = seconds
@@ -32,7 +32,7 @@ class TextFile:
         fresh = self._path.with_name(f".{self._path.name}.new")
         try:
             fresh.write_text(self._text(), encoding="utf-8")
-            # Whoever collects is not root.
+            # The collector does not run as root.
             fresh.chmod(0o644)
             fresh.replace(self._path)
         except OSError as error:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The thread that follows this node's Leases: list, then watch, for ever."""
+"""The thread that lists and watches the Leases of this node."""
 
 from __future__ import annotations
 
@@ -15,59 +15,59 @@ from datetime import datetime
 from typing import Any
 
 from .api import Api, Away, Refused
-from .config import FORBIDDEN_NAMESPACES, Config
+from .config import Config
+from .hold_rules import FIELD_SELECTOR
 from .holds import Hold, hold_of, ordered
 
 LOG = logging.getLogger(__name__)
 LEASES = "/apis/coordination.k8s.io/v1/leases"
-# Short enough to notice a server that keeps its connections open and says nothing.
+# Short enough to notice a server that keeps its connections open and sends nothing.
 _WATCH_SECONDS = 120
 _GRACE = 10
 _PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-# A stream that ends sooner has not lasted, however it ends.
+# A watch that ends sooner does not count as a success, however it ends.
 _LASTS = 10
-# The server forgets for many nodes at once: their lists spread over so many seconds.
+# Seconds. Versions expire for many nodes at once, so their new lists are spread.
 _SPREAD = 1.0
 _PAGE = "100"
 
 
 class Expired(Exception):
-    """What is known is too old to go on from."""
+    """The resource version is too old to resume from."""
 
 
 class Watcher:
-    """Tells what holds whenever that changes; what does not matter never leaves the thread.
+    """Reports the holds whenever they change. Other changes of Leases stay in this thread.
 
     Args:
-        tell: Gets the holds that stand, after each list and each change of them.
-        tell_away: Gets what is wrong when the server is away, and nothing when it is back.
+        on_holds: Receives the current holds after each list and each change.
+        on_error: Receives an error while the server is away, and an empty text when it is back.
         sleep: Waits between two requests.
-        clock: Seconds that only grow.
+        clock: Monotonic seconds.
     """
 
     def __init__(
         self,
         api: Api,
         config: Config,
-        tell: Callable[[tuple[Hold, ...]], None],
-        tell_away: Callable[[str], None],
+        on_holds: Callable[[tuple[Hold, ...]], None],
+        on_error: Callable[[str], None],
         *,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._api = api
         self._namespaces = config.namespaces
-        self._tell = tell
-        self._tell_away = tell_away
-        excluded = "".join(f",metadata.namespace!={name}" for name in FORBIDDEN_NAMESPACES)
-        self._selector = f"metadata.name={config.node_name}{excluded}"
+        self._on_holds = on_holds
+        self._on_error = on_error
+        self._selector = f"metadata.name={config.node_name},{FIELD_SELECTOR}"
         self._holds: dict[str, Hold] = {}
         self._sleep = sleep
         self._clock = clock
-        # Tries in a row that brought nothing. A list does not end them: where each stream ends at once, lists go well.
+        # Requests in a row without news. A list does not reset this: lists succeed even if each watch ends at once.
         self._failures = 0
         self._away = False
-        self._stirred = clock()
+        self._last_activity = clock()
         self.last_contact: datetime | None = None
 
     def start(self) -> None:
@@ -76,7 +76,7 @@ class Watcher:
     def _run(self) -> None:
         version = ""
         while True:
-            self._stirred = self._clock()
+            self._last_activity = self._clock()
             try:
                 version = self._follow(version) if version else self._list()
             except Expired:
@@ -90,29 +90,29 @@ class Watcher:
 
     @property
     def quiet_seconds(self) -> float:
-        """Since the thread last did anything, be it to wait for its next try."""
-        return self._clock() - self._stirred
+        """How long the thread has neither received anything nor started a request or a pause."""
+        return self._clock() - self._last_activity
 
     def _failed(self, error: str) -> None:
         self._away = True
-        self._tell_away(error)
+        self._on_error(error)
         self._pause()
 
     def _pause(self, spread: float = 0.0) -> None:
-        """Wait before the next try, the longer the more of them brought nothing."""
+        """Wait before the next request, longer after each one that brought no news."""
         longest = _PAUSES[min(self._failures, len(_PAUSES) - 1)]
         self._failures += 1
-        # Each node for itself: a server that comes back should not meet all at once.
-        self._sleep(longest * random.uniform(0.5, 1) + random.uniform(0, spread))  # noqa: S311 - no secret
+        # Random, so that not all nodes reach a returning server at once.
+        self._sleep(longest * random.uniform(0.5, 1) + random.uniform(0, spread))  # noqa: S311 - not a secret
 
     def _contact(self) -> None:
-        self._stirred = self._clock()
+        self._last_activity = self._clock()
         self.last_contact = self._api.clock.now()
 
     def _back(self) -> None:
         if self._away:
             self._away = False
-            self._tell_away("")
+            self._on_error("")
 
     def _list(self) -> str:
         found: dict[str, Hold] = {}
@@ -125,18 +125,18 @@ class Watcher:
                 metadata = page["metadata"]
                 version = str(metadata["resourceVersion"])
             except (KeyError, TypeError, AttributeError) as error:
-                raise Away(f"an answer that is no list of Leases ({error!r})") from error
+                raise Away(f"the answer is not a list of Leases ({error!r})") from error
             if not metadata.get("continue"):
                 break
             query["continue"] = metadata["continue"]
         self._holds = found
         self._contact()
         self._back()
-        self._tell(ordered(found.values()))
+        self._on_holds(ordered(found.values()))
         return version
 
     def _follow(self, version: str) -> str:
-        """Watch until the server ends it; the version to go on from, or nothing where a list has to tell what is so."""
+        """Watch until the server ends it. Returns the version to resume from, or nothing if a new list is needed."""
         query = {
             "fieldSelector": self._selector,
             "watch": "true",
@@ -144,54 +144,55 @@ class Watcher:
             "timeoutSeconds": str(_WATCH_SECONDS),
             "resourceVersion": version,
         }
-        opened, began, told = self._clock(), False, False
+        opened, started, changed = self._clock(), False, False
         try:
             for line in self._api.lines(LEASES, _WATCH_SECONDS + _GRACE, **query):
                 self._contact()
-                began = True
+                started = True
                 if line:
-                    version, news = self._handle(line)
-                    told = told or news
+                    version, is_change = self._handle(line)
+                    changed = changed or is_change
                     self._back()
         except Refused as error:
             if error.status == 410:
                 raise Expired from error
             raise
         except Away as error:
-            if not began:
+            if not started:
                 raise
-            # The server is there, or the next request says that it is not.
+            # The server answered. If it is away now, the next request fails.
             LOG.debug("A watch broke off: %s", error)
         lasted = self._clock() - opened >= _LASTS
-        if told or lasted:
+        if changed or lasted:
             self._failures = 0
             self._back()
         if not lasted:
             if self._failures == len(_PAUSES):
-                LOG.warning("Watches end at once and tell nothing, so the Leases are listed again and again.")
+                LOG.warning("Watches end at once without events, so the agent lists the Leases again and again.")
             self._pause()
-        return version if told or lasted else ""
+        return version if changed or lasted else ""
 
     def _handle(self, line: bytes) -> tuple[str, bool]:
-        """The version to go on from, and whether something has happened since the last one."""
+        """The version to resume from, and whether a Lease changed since the previous version."""
         try:
             event = json.loads(line)
             kind, item = str(event["type"]), event["object"]
             if kind == "ERROR":
-                LOG.info("The watch is begun anew: %s", item.get("message"))
+                LOG.info("The watch starts again: %s", item.get("message"))
                 raise Expired
             version = str(item["metadata"]["resourceVersion"])
-            news = kind != "BOOKMARK"
-            changed = news and self._changed(kind, item)
+            is_change = kind != "BOOKMARK"
+            holds_changed = is_change and self._apply(kind, item)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            # From whatever sits between the server and us.
-            LOG.warning("A line of the watch was not understood: %r", error)
+            # A proxy between the server and the agent can send anything.
+            LOG.warning("A line of the watch is invalid: %r", error)
             raise Expired from error
-        if changed:
-            self._tell(ordered(self._holds.values()))
-        return version, news
+        if holds_changed:
+            self._on_holds(ordered(self._holds.values()))
+        return version, is_change
 
-    def _changed(self, kind: str, item: dict[str, Any]) -> bool:
+    def _apply(self, kind: str, item: dict[str, Any]) -> bool:
+        """Apply an event. Returns whether it changed the holds."""
         namespace = item["metadata"]["namespace"]
         before = self._holds.pop(namespace, None)
         if kind != "DELETED":
@@ -203,4 +204,7 @@ class Watcher:
         if hold:
             into[hold.namespace] = hold
         elif self._namespaces and hold_of(item):
-            LOG.warning("A Lease in %s does not hold: namespaces allows others only.", item["metadata"]["namespace"])
+            LOG.warning(
+                "A Lease in %s does not hold this node: the setting namespaces leaves its namespace out.",
+                item["metadata"]["namespace"],
+            )

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What others write, within bounds: how long a text is, and which times are believed.
+"""Limits for what others write: how long a text may be, and which times are plausible.
 
-The API server checks neither the length of a ``holderIdentity`` nor the sense of an ``acquireTime``, so each is checked
-where it enters. The node agent has this file too, as a link, because both must name a hold alike: it uses nothing but
-Python's own library, and Python 3.9 is enough.
+The API server checks neither the length of a ``holderIdentity`` nor the value of an ``acquireTime``, so both are
+checked where they enter. The node agent shares this file, see ``_shared/__init__.py``.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ def digest(text: str) -> str:
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """A text that is too long, as its first characters and a hash: texts that differ stay different.
+    """Shorten a text that is too long to its first characters and a hash, so that different texts stay different.
 
-    A text that was cut before stays as it is.
+    A text that was cut before stays the same.
     """
     return text if len(text) <= longest + 1 + _DIGITS else f"{text[:longest]}~{digest(text)}"
 
@@ -43,7 +42,7 @@ def some(items: Collection[str], limit: int = 10, separator: str = ", ") -> str:
 
 
 def bounded(data: Mapping[str, Any], items: int = 100, longest: int = 1000) -> dict[str, Any]:
-    """Plain data to be written: each text is cut, each list has a limit, and ``left_out`` says how many are missing."""
+    """Limit plain data before it is written: texts are cut, lists shortened, and ``left_out`` counts the rest."""
     left_out: dict[str, int] = {}
 
     def within(value: Any, name: str) -> Any:
@@ -62,7 +61,7 @@ def bounded(data: Mapping[str, Any], items: int = 100, longest: int = 1000) -> d
 
 
 def merged(known: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
-    """What is known with what is new, which is bounded; and of both, how many are left out."""
+    """Known data, updated with new data in its limits. ``left_out`` counts what is missing from both."""
     fresh = bounded(news)
     old = {name: count for name, count in (known.get("left_out") or {}).items() if name.partition(".")[0] not in news}
     left_out = {**old, **fresh.pop("left_out", {})}
@@ -71,7 +70,7 @@ def merged(known: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def moment(text: object) -> datetime | None:
-    """Read a Kubernetes Time or MicroTime; nothing where it is neither, or no time at which anything happened."""
+    """Parse a Kubernetes Time or MicroTime; None if it is neither, or not plausible."""
     try:
         # Python before 3.11 reads no Z.
         found = datetime.fromisoformat(str(text).strip().replace("Z", "+00:00"))
@@ -83,49 +82,11 @@ def moment(text: object) -> datetime | None:
 
 
 def seconds_since(text: object, now: datetime) -> float:
-    """How long ago a time is; 0 for one that is to come, or that :func:`moment` does not believe."""
+    """How long ago a time is; 0 for a time in the future, or one that is not plausible."""
     since = moment(text)
     return max(0.0, (now - since) / timedelta(seconds=1)) if since else 0.0
 
 
 def oldest_first(text: str) -> tuple[bool, str]:
-    """Sorts times: Kubernetes writes them so that they sort as text, and one that is not believed comes last."""
+    """Sorts times, which Kubernetes writes so that they sort as text. One that is not plausible comes last."""
     return moment(text) is None, text
-
-
-# -- how a hold is named ----------------------------------------------------------------------------------------------
-
-
-def hold_entry(namespace: str, holder: str) -> str:
-    """How the reason of the condition ShutdownInhibited names a hold."""
-    return f"{namespace}/{cut(holder).replace(',', '%2C')}"
-
-
-def short_entry(entry: str) -> str:
-    """How the reason names a hold for whose whole entry there is no room. A whole entry has a slash, this has none."""
-    return f"sha256:{digest(entry)}"
-
-
-def reason_of(entries: Collection[str], room: int) -> tuple[str, int]:
-    """The reason that names these holds in their order, and how many of them by their short entries.
-
-    Each is named, so that each can be confirmed, however many there are. The longest are shortened first, so that
-    a name of usual length is not lost to others.
-
-    Args:
-        entries: Oldest first.
-        room: For how many characters of whole entries there is room.
-    """
-    whole = set()
-    for entry in sorted(set(entries), key=lambda item: (len(item), item)):
-        room -= len(entry) + 1
-        if room < 0:
-            break
-        whole.add(entry)
-    named = [entry if entry in whole else short_entry(entry) for entry in entries]
-    return ",".join(named), len([entry for entry in entries if entry not in whole])
-
-
-def forms(entry: str) -> frozenset[str]:
-    """The entries of a reason that name this hold."""
-    return frozenset({entry, short_entry(entry)})

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The keeper as a process, beside a controller that is stopped and killed, at a real API server."""
+"""The renewer as a process, beside a controller that is stopped and killed, at a real API server."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
 from lab.patience import PATIENCE
 
-KEEPER = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._keeper"
+RENEWER = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._lease_renewer"
 RUN = "ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.runs"
 # What takes a quarter of a minute otherwise.
 OFTEN = 0.3
-PROGRAM = f"from {RUN} import RENEW_EVERY; from {KEEPER} import runs, main; runs.RENEW_EVERY = {OFTEN}; main()"
-# A controller whose worker starts the keeper and is done, as reboot_operation does it.
+PROGRAM = f"from {RUN} import RENEW_EVERY; from {RENEWER} import runs, main; runs.RENEW_EVERY = {OFTEN}; main()"
+# A controller whose worker starts the renewer and is done, as reboot_operation does it.
 CONTROLLER = f"""
 import json, os, subprocess, sys, time
-worker = "import json, sys; from {KEEPER} import start; start(*json.loads(sys.argv[1]))"
+worker = "import json, sys; from {RENEWER} import start; start(*json.loads(sys.argv[1]))"
 subprocess.run([sys.executable, "-c", worker, sys.argv[1]], check=True)
 print("started", flush=True)
 time.sleep(600)
@@ -36,19 +36,19 @@ time.sleep(600)
 
 
 class Watched:
-    """A controller, its run's Lease and, once started, the keeper."""
+    """A controller, its run's Lease and, once started, the renewer."""
 
     def __init__(self, world):
         self.world = world
-        self.run = f"keeper-{world.namespace}"
+        self.run = f"renewer-{world.namespace}"
         self.path = paths.lease("holdfast", run_rules.lease_name(self.run))
         world.made.objects.append(self.path)
         runs.renew(world.cluster, self.run, "somebody")
         self.controller = subprocess.Popen(["sleep", "600"])
         order = {"options": {"kubeconfig": world.kubeconfig}, "run": self.run, "pid": self.controller.pid}
-        self.keeper = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment(), stdin=subprocess.PIPE)
-        self.keeper.stdin.write(json.dumps(order).encode())
-        self.keeper.stdin.close()
+        self.renewer = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment(), stdin=subprocess.PIPE)
+        self.renewer.stdin.write(json.dumps(order).encode())
+        self.renewer.stdin.close()
 
     @property
     def sign(self):
@@ -59,7 +59,7 @@ class Watched:
         until(lambda: self.sign != before, "the Lease is not renewed")
 
     def close(self):
-        for process in (self.keeper, self.controller):
+        for process in (self.renewer, self.controller):
             process.kill()
             process.wait()
 
@@ -89,14 +89,14 @@ def test_renews_is_silent_while_the_controller_is_stopped_and_ends_with_it(watch
         signs.append(watched.sign)
     # One that was under way may still have arrived.
     assert len(set(signs)) <= 2, signs
-    assert watched.keeper.poll() is None
+    assert watched.renewer.poll() is None
 
     watched.controller.send_signal(signal.SIGCONT)
     watched.until_renewed()
 
     watched.controller.kill()
     watched.controller.wait()
-    assert watched.keeper.wait(PATIENCE) == 0
+    assert watched.renewer.wait(PATIENCE) == 0
     before = watched.sign
     time.sleep(4 * OFTEN)
     assert watched.sign == before
@@ -106,19 +106,19 @@ def test_ends_when_the_run_has_ended_and_makes_no_lease_again(watched):
     watched.until_renewed()
     runs.end(watched.world.cluster, watched.run)
 
-    assert watched.keeper.wait(PATIENCE) == 0
+    assert watched.renewer.wait(PATIENCE) == 0
     assert watched.world.cluster.find(watched.path) is None
 
 
-def keepers(group):
-    """Process ids of the keepers of a process group."""
+def renewers(group):
+    """Process ids of the renewers of a process group."""
     found = subprocess.run(["ps", "-wweo", "pgid=,pid=,args="], check=True, capture_output=True, text=True).stdout
     lines = (line.split(maxsplit=2) for line in found.splitlines())
-    return {int(pid) for pgid, pid, command in lines if int(pgid) == group and f"-m {KEEPER}" in command}
+    return {int(pid) for pgid, pid, command in lines if int(pgid) == group and f"-m {RENEWER}" in command}
 
 
 def test_a_worker_starts_one_that_outlives_it_and_ends_with_the_controller(world):
-    run = f"keeper-{world.namespace}"
+    run = f"renewer-{world.namespace}"
     world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))
     runs.renew(world.cluster, run, "somebody")
     arguments = json.dumps([{"kubeconfig": world.kubeconfig}, run])
@@ -126,10 +126,10 @@ def test_a_worker_starts_one_that_outlives_it_and_ends_with_the_controller(world
     controller = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, start_new_session=True)
     try:
         assert controller.stdout.readline() == b"started\n"
-        until(lambda: keepers(controller.pid), "there is no keeper")
+        until(lambda: renewers(controller.pid), "there is no renewer")
         controller.kill()
         controller.wait()
-        until(lambda: not keepers(controller.pid), "it lives on")
+        until(lambda: not renewers(controller.pid), "it lives on")
     finally:
         controller.kill()
         controller.wait()

@@ -1,43 +1,30 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What others write: how long a text may be, which times are believed, and how holds are named."""
+"""What others write: how long a text may be, and which times are plausible."""
 
 from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.bounds import (
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.bounds import (
     LONGEST,
     bounded,
     cut,
-    forms,
-    hold_entry,
     merged,
     moment,
     oldest_first,
-    reason_of,
     seconds_since,
-    short_entry,
     some,
 )
 
-CHECKOUT = Path(__file__).resolve().parents[3]
 NOW = datetime(2026, 5, 4, 3, 2, 1, tzinfo=timezone.utc)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
-
-
-def test_the_agent_has_the_same_file():
-    link = CHECKOUT / "roles/node_agent/files/holdfast_agent/bounds.py"
-
-    assert link.is_symlink()
-    assert link.resolve() == CHECKOUT / "plugins/module_utils/_api/bounds.py"
 
 
 @given(TEXTS, TEXTS)
@@ -118,27 +105,3 @@ def test_an_absurd_time_is_not_the_oldest():
     times = ["0000-01-01T00:00:00Z", "2026-05-04T03:01:01Z", "2026-05-04T03:01:00Z"]
 
     assert sorted(times, key=oldest_first) == [times[2], times[1], times[0]]
-
-
-@given(st.lists(TEXTS.filter(bool), max_size=40, unique=True), st.integers(0, 2000))
-def test_each_hold_is_named_and_no_other(holders, room):
-    entries = [hold_entry("app", holder) for holder in holders]
-    reason, short = reason_of(entries, room)
-    named = reason.split(",") if reason else []
-
-    assert len(named) == len(entries)
-    assert all(forms(entry) & {name} for entry, name in zip(entries, named))
-    assert not forms(hold_entry("app", "".join(holders) + "x")) & set(named)
-    assert short == len([name for name in named if "/" not in name])
-    assert sum(len(name) + 1 for name in named if "/" in name) <= room
-
-
-def test_two_hundred_long_holders_leave_a_short_one_its_whole_name():
-    long = [hold_entry(f"tenant-{number}", str(number) * 300) for number in range(200)]
-    mine = "shop/migration-0"
-    reason, short = reason_of([*long, mine], 32768)
-
-    assert reason.split(",")[-1] == mine
-    assert short == len([entry for entry in long if short_entry(entry) in reason])
-    assert 0 < short < 200
-    assert len(reason) < 40000

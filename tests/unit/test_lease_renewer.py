@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What follows the controller's process: the keeper of a run's sign of life, and the workers."""
+"""What follows the controller's process: the lease renewer of a run, and the workers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.action import node_claim
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Unreachable
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _keeper
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _lease_renewer
 
 PATIENCE = 600
-ORPHAN = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._orphan"
+PARENT_DEATH = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death"
 
 
 @pytest.fixture
@@ -61,27 +61,27 @@ class TestEnd:
 
     def test_one_that_lives_is_waited_for(self, sleeper):
         started = time.monotonic()
-        assert _keeper.Process(sleeper.pid).ended_within(0.2) is False
+        assert _lease_renewer.Process(sleeper.pid).ended_within(0.2) is False
         assert time.monotonic() - started >= 0.2
 
     def test_one_that_is_gone(self, sleeper):
         sleeper.kill()
         sleeper.wait()
 
-        assert _keeper.Process(sleeper.pid).ended_within(0.2) is True
+        assert _lease_renewer.Process(sleeper.pid).ended_within(0.2) is True
 
 
 def test_an_end_is_noticed_at_once(sleeper):
     sleeper.kill()
 
-    assert _keeper.Process(sleeper.pid).ended_within(PATIENCE) is True
+    assert _lease_renewer.Process(sleeper.pid).ended_within(PATIENCE) is True
 
 
 def test_a_process_that_gets_the_same_id_later_is_another(sleeper, monkeypatch):
     opened = []
     found = os.pidfd_open
     monkeypatch.setattr(os, "pidfd_open", lambda pid: opened.append(pid) or found(pid))
-    process = _keeper.Process(sleeper.pid)
+    process = _lease_renewer.Process(sleeper.pid)
     for _round in range(3):
         assert not process.ended_within(0)
     assert opened == [sleeper.pid]
@@ -92,18 +92,18 @@ def test_a_process_that_gets_the_same_id_later_is_another(sleeper, monkeypatch):
 
 
 def test_stopped_and_going_on(sleeper):
-    assert not _keeper._stopped(sleeper.pid)
+    assert not _lease_renewer._stopped(sleeper.pid)
     sleeper.send_signal(signal.SIGSTOP)
-    until(lambda: _keeper._stopped(sleeper.pid), "it is not seen to be stopped")
+    until(lambda: _lease_renewer._stopped(sleeper.pid), "it is not seen to be stopped")
     sleeper.send_signal(signal.SIGCONT)
-    until(lambda: not _keeper._stopped(sleeper.pid), "it is not seen to go on")
+    until(lambda: not _lease_renewer._stopped(sleeper.pid), "it is not seen to go on")
 
 
 def test_a_process_that_is_gone_is_not_stopped(sleeper):
     sleeper.kill()
     sleeper.wait()
 
-    assert not _keeper._stopped(sleeper.pid)
+    assert not _lease_renewer._stopped(sleeper.pid)
 
 
 def test_a_name_with_a_parenthesis_hides_no_state(tmp_path):
@@ -111,12 +111,12 @@ def test_a_name_with_a_parenthesis_hides_no_state(tmp_path):
     program.symlink_to("/bin/sleep")
     with subprocess.Popen([program, "600"]) as process:
         until(lambda: "a) T" in Path(f"/proc/{process.pid}/comm").read_text(), "it does not start")
-        assert not _keeper._stopped(process.pid)
+        assert not _lease_renewer._stopped(process.pid)
         process.kill()
 
 
 class Kept:
-    """The keeper's own loop, with what it sees of the controller and the API server told from outside."""
+    """The renewer's own loop, with what it sees of the controller and the API server told from outside."""
 
     def __init__(self, monkeypatch, rounds):
         self.touched = []
@@ -124,18 +124,20 @@ class Kept:
         self.round = None
         order = {"options": {"host": "https://api"}, "run": "4711", "pid": 42}
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(json.dumps(order).encode())))
-        monkeypatch.setattr(_keeper, "Cluster", lambda options: options)
-        monkeypatch.setattr(_keeper, "Process", self._process)
-        monkeypatch.setattr(_keeper, "_stopped", lambda pid: self.round == "stopped")
-        monkeypatch.setattr(_keeper.runs, "touch", self._touch)
-        _keeper.main()
+        monkeypatch.setattr(_lease_renewer, "Cluster", lambda options: options)
+        monkeypatch.setattr(_lease_renewer, "Process", self._process)
+        monkeypatch.setattr(_lease_renewer, "_stopped", lambda pid: self.round == "stopped")
+        monkeypatch.setattr(_lease_renewer.runs, "touch", self._touch)
+        _lease_renewer.main()
 
     def _process(self, pid):
         assert pid == 42
         return SimpleNamespace(ended_within=self._ended_within)
 
     def _ended_within(self, seconds):
-        assert seconds == (_keeper.runs.RENEW_AGAIN if self.round == "api away" else _keeper.runs.RENEW_EVERY)
+        assert seconds == (
+            _lease_renewer.runs.RENEW_AGAIN if self.round == "api away" else _lease_renewer.runs.RENEW_EVERY
+        )
         self.round = next(self.rounds)
         return self.round == "ended"
 
@@ -176,7 +178,7 @@ def test_follows_the_parent_of_its_worker_and_tells_no_secret(monkeypatch):
             self.stdin.close = lambda: seen.update(order=json.loads(self.stdin.getvalue()))
 
     monkeypatch.setattr(subprocess, "Popen", Process)
-    _keeper.start({"host": "https://api", "api_key": "s3cr3t"}, "4711")
+    _lease_renewer.start({"host": "https://api", "api_key": "s3cr3t"}, "4711")
 
     assert seen["order"] == {
         "options": {"host": "https://api", "api_key": "s3cr3t"},
@@ -189,15 +191,15 @@ def test_follows_the_parent_of_its_worker_and_tells_no_secret(monkeypatch):
 
 
 def test_finds_the_collection_as_it_was_found():
-    (found,) = _keeper._search_path()
+    (found,) = _lease_renewer._search_path()
 
-    assert (Path(found) / "ansible_collections/holdfast/kubernetes/plugins/plugin_utils/_keeper.py").is_file()
+    assert (Path(found) / "ansible_collections/holdfast/kubernetes/plugins/plugin_utils/_lease_renewer.py").is_file()
 
 
 # The worker says its id and then waits for nothing in particular, as one does that waits for a slot.
 CONTROLLER = f"""
 import os, sys, time
-from {ORPHAN} import end_with_parent
+from {PARENT_DEATH} import end_with_parent
 ready, told = os.pipe()
 worker = os.fork()
 if not worker:
@@ -222,7 +224,7 @@ def test_a_worker_ends_with_its_controller():
 
 LATE = f"""
 import os, sys
-from {ORPHAN} import end_with_parent
+from {PARENT_DEATH} import end_with_parent
 parents = iter([{{first}}, {{second}}])
 os.getppid = lambda: next(parents)
 end_with_parent()
@@ -245,7 +247,7 @@ def test_a_controller_that_went_before_the_kernel_was_told(first, second, code):
 # As Ansible makes its workers; this one is slow, and begins with its task when its controller is gone already.
 SLOW = f"""
 import multiprocessing, os, sys, time
-from {ORPHAN} import end_with_parent
+from {PARENT_DEATH} import end_with_parent
 
 def work(made_by):
     print(os.getpid(), flush=True)
@@ -273,7 +275,7 @@ def test_a_worker_whose_controller_went_before_its_task_began():
 @pytest.mark.parametrize(("state", "kept"), [("present", ["4711"]), ("absent", [])])
 def test_only_a_claim_that_is_taken_is_kept_up(monkeypatch, state, kept):
     started = []
-    monkeypatch.setattr(_keeper, "start", lambda _options, run: started.append(run))
+    monkeypatch.setattr(_lease_renewer, "start", lambda _options, run: started.append(run))
     action = node_claim.ActionModule.__new__(node_claim.ActionModule)
     action._keep_run({"keep": True, "state": state, "run": "4711"}, {"claim": {"run": "another"}})
 

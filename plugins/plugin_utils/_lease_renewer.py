@@ -22,19 +22,19 @@ from typing import Any
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _orphan
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _parent_death
 
-_NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._keeper"
+_NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._lease_renewer"
 
 
 def start(options: dict[str, Any], run: str) -> None:
-    """Start the keeper for the process that this worker belongs to.
+    """Start the renewer for the process that this worker belongs to.
 
     Args:
         options: The common options; they go through a pipe, because arguments of a process can be seen by others.
         run: Id of the run.
     """
-    order = {"options": options, "run": run, "pid": _orphan.controller()}
+    order = {"options": options, "run": run, "pid": _parent_death.controller()}
     search = [*_search_path(), *(path for path in sys.path if path)]
     process = subprocess.Popen(
         [sys.executable, "-m", _NAME],

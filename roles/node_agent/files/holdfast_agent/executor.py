@@ -1,0 +1,139 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Carries out the acts of the plan, and records in the facts what each act changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import dbus
+
+from .bounds import cut
+from .condition import Condition
+from .holds import Hold
+from .logind import Locks
+from .loop import post
+from .masks import Masks
+from .plan import Act, Facts, Lock, Mask, Publish, Store, Unlock, Unmask
+from .publisher import DONE, REFUSED, Publisher
+from .store import State
+
+LOG = logging.getLogger(__name__)
+
+
+class Executor:
+    """Carries out acts on one node.
+
+    Args:
+        published: Called after the API server answered to a write of the condition.
+    """
+
+    def __init__(
+        self,
+        facts: Facts,
+        locks: Locks,
+        masks: Masks,
+        state: State,
+        publisher: Publisher,
+        *,
+        published: Callable[[], None],
+    ) -> None:
+        self._facts = facts
+        self._locks = locks
+        self._masks = masks
+        self._state = state
+        self._publisher = publisher
+        self._published = published
+
+    @property
+    def failed(self) -> bool:
+        """Whether an act failed and may succeed later."""
+        facts = self._facts
+        return bool(facts.failed_locks or facts.store_failed or facts.publish_waits or self._masks.worth_retrying)
+
+    def forget_failures(self) -> None:
+        """Let the plan try again what failed."""
+        self._facts.failed_locks.clear()
+        self._facts.store_failed = ""
+        self._facts.publish_waits = False
+        self._masks.forget_failures()
+
+    def carry_out(self, act: Act) -> None:
+        LOG.debug("%s", act)
+        if isinstance(act, Lock):
+            self._lock(act.holds)
+        elif isinstance(act, Mask):
+            self._masks.mask(act.units)
+        elif isinstance(act, Store):
+            self._store(act.holds)
+        elif isinstance(act, Publish):
+            self._publish(act.condition)
+        elif isinstance(act, Unlock):
+            self._locks.release(act.keys)
+            self._facts.locks = self._locks.keys
+        elif isinstance(act, Unmask):
+            self._masks.unmask(act.units)
+
+    def verify_locks(self) -> frozenset[str]:
+        """The keys of the locks that logind does not list any more.
+
+        Raises:
+            dbus.DBusException: logind does not answer.
+        """
+        lost = self._locks.lost(self._facts.holds)
+        if lost:
+            LOG.warning("%d locks were lost and are taken again.", len(lost))
+        self._facts.locks = self._locks.keys
+        return lost
+
+    def _lock(self, holds: tuple[Hold, ...]) -> None:
+        failed = self._locks.take(holds)
+        self._facts.failed_locks.update(failed)
+        for key, cause in failed.items():
+            LOG.error("No lock for %s: %s", next(hold.entry for hold in holds if hold.key == key), cause)
+        self._facts.locks = self._locks.keys
+
+    def _store(self, holds: tuple[Hold, ...]) -> None:
+        try:
+            self._state.write_holds(holds)
+        except OSError as error:
+            LOG.error("The holds can't be written to disk: %s", error)
+            self._facts.store_failed = str(error)
+        else:
+            self._facts.stored = holds
+
+    def _publish(self, condition: Condition) -> None:
+        if condition.status == "True" and not self._still_locked():
+            return
+        self._facts.publishing = True
+        self._publisher.condition(
+            condition, lambda outcome, message: post(self._record_published, condition, outcome, message)
+        )
+
+    def _still_locked(self) -> bool:
+        """Check the locks once more before a holder relies on them."""
+        try:
+            lost = self.verify_locks()
+        except dbus.DBusException as error:
+            LOG.error("logind does not list its locks: %s", error)
+            self._facts.publish_waits = True
+            return False
+        # A lock that logind never lists would otherwise be taken again in an endless loop.
+        self._facts.failed_locks.update(dict.fromkeys(lost, "logind does not list it"))
+        return not lost
+
+    def _record_published(self, condition: Condition, outcome: str, message: str) -> None:
+        facts = self._facts
+        facts.publishing = False
+        facts.publish_refused = outcome == REFUSED
+        if outcome == DONE:
+            facts.published = condition
+            LOG.info("The condition says %s: %s", condition.status, cut(condition.reason, 1000))
+        else:
+            # The write may have succeeded although its answer was lost.
+            facts.published = None
+            facts.publish_waits = True
+            LOG.log(logging.DEBUG if facts.api_error else logging.WARNING, "The condition was not written: %s", message)
+        self._published()

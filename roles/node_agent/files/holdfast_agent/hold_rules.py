@@ -1,0 +1,1 @@
+../../../../plugins/module_utils/_shared/hold_rules.py

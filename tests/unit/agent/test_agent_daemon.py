@@ -1,0 +1,456 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent as a whole, on a logind, a systemd, a GLib loop and an API server in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import importlib
+import itertools
+import json
+import os
+import select
+import sys
+import types
+
+import pytest
+
+from holdfast_agent.condition import ALLOWED
+from holdfast_agent.config import Config
+
+UNITS = {"reboot.target", "systemd-reboot.service"}
+SINCE = "2026-01-02T03:04:05.000000Z"
+
+
+class BusError(Exception):
+    """What dbus-python raises."""
+
+    def get_dbus_name(self):
+        return "org.freedesktop.DBus.Error.Failed"
+
+    def get_dbus_message(self):
+        return str(self)
+
+
+class Loop:
+    """GLib as far as the agent uses it. Time passes only when a test says so."""
+
+    PRIORITY_DEFAULT = 0
+
+    def __init__(self):
+        self.now = 0
+        self._number = itertools.count(1)
+        self._timers = []
+        self._removed = set()
+
+    def idle_add(self, call, **_priority):
+        return self._add(0, call)
+
+    def timeout_add_seconds(self, seconds, call):
+        return self._add(seconds, call)
+
+    def timeout_add(self, milliseconds, call):
+        return self._add(milliseconds / 1000, call)
+
+    def source_remove(self, number):
+        self._removed.add(number)
+
+    def _add(self, seconds, call):
+        number = next(self._number)
+        heapq.heappush(self._timers, (self.now + seconds, number, seconds, call))
+        return number
+
+    def run(self, seconds=0):
+        end = self.now + seconds
+        while self._timers and self._timers[0][0] <= end:
+            self.now, number, period, call = heapq.heappop(self._timers)
+            if number not in self._removed and call():
+                heapq.heappush(self._timers, (self.now + period, number, period, call))
+        self.now = end
+
+
+class Machine:
+    """logind and systemd behind the bus."""
+
+    def __init__(self):
+        self.locks = []
+        self.files = set()
+        self.overridden = set()
+        self.broken = set()
+        self.calls = []
+        self.signals = {}
+        self.owner_changed = []
+
+    # -- the bus
+
+    def get_object(self, *_name, **_options):
+        return self
+
+    def add_signal_receiver(self, call, signal_name, **_match):
+        self.signals[signal_name] = call
+
+    def watch_name_owner(self, _name, call):
+        self.owner_changed.append(call)
+
+    def __getattr__(self, method):
+        """The methods of D-Bus, which have names in capitals."""
+        if not method[0].isupper():
+            raise AttributeError(method)
+
+        def call(*arguments, **_options):
+            self.calls.append(method)
+            if method in self.broken:
+                raise BusError(f"{method} is broken")
+            return getattr(self, f"_{method}", lambda *_arguments: None)(*arguments)
+
+        return call
+
+    # -- logind
+
+    def _Inhibit(self, _what, _who, why, _mode):  # noqa: N802
+        mine, theirs = os.pipe()
+        self.locks.append((why, mine))
+        return types.SimpleNamespace(take=lambda: theirs)
+
+    def _ListInhibitors(self):  # noqa: N802
+        return [("shutdown", "holdfast", why, "block", 0, 1) for why in self.locked]
+
+    def _Get(self, *_property):  # noqa: N802
+        return False
+
+    @property
+    def locked(self):
+        """What the locks say whose descriptor is open."""
+        return [why for why, descriptor in self.locks if not select.select([descriptor], [], [], 0)[0]]
+
+    # -- systemd
+
+    def _MaskUnitFiles(self, units, *_flags):  # noqa: N802
+        self.files |= set(units)
+
+    def _UnmaskUnitFiles(self, units, *_flags):  # noqa: N802
+        self.files -= set(units)
+
+    def _ListUnitsByNames(self, units):  # noqa: N802
+        masked = self.files - self.overridden
+        return [(unit, "", "masked" if unit in masked else "loaded") for unit in units]
+
+
+class Node:
+    """A node, its agent, and what the API server gets."""
+
+    def __init__(self, folder, loop, modules):
+        self.folder = folder
+        self.loop = loop
+        self.modules = modules
+        self.machine = Machine()
+        self.written = []
+        self.events = []
+        self.outcome = ("done", "")
+        self.status = ""
+        self.ready = False
+        self.config = Config(
+            "worker-1", masked_targets=("reboot",), alert_timeout=0, textfile=str(folder / "agent.prom")
+        )
+
+    def start(self, supervisor):
+        state = self.modules["store"].State(self.folder, self.folder)
+        self.agent = self.modules["daemon"].Agent(self.config, self.machine, supervisor, state)
+        self.agent.start()
+        self.loop.run()
+
+    def hold(self, *holders):
+        holds = tuple(self.modules["holds"].Hold("shop", holder, SINCE) for holder in holders)
+        self.watcher._on_holds(holds)
+        self.loop.run()
+
+    def away(self, error):
+        self.watcher._on_error(error)
+        self.loop.run()
+
+    @property
+    def stored(self):
+        path = self.folder / "holds.json"
+        return [item["holder"] for item in json.loads(path.read_text())] if path.exists() else []
+
+    @property
+    def metrics(self):
+        lines = (self.folder / "agent.prom").read_text().splitlines()
+        return {name: value for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+@pytest.fixture
+def node(tmp_path, monkeypatch):
+    loop = Loop()
+    before = set(sys.modules)
+    bus = types.SimpleNamespace(DBusException=BusError, Interface=lambda found, _name: found)
+    glib = types.SimpleNamespace(DBusGMainLoop=None)
+    for name, module in {
+        "gi": types.ModuleType("gi"),
+        "gi.repository": types.SimpleNamespace(GLib=loop),
+        "dbus": bus,
+        "dbus.mainloop": types.ModuleType("dbus.mainloop"),
+        "dbus.mainloop.glib": glib,
+    }.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    names = ("daemon", "holds", "publisher", "store", "units", "watch")
+    modules = {name: importlib.import_module(f"holdfast_agent.{name}") for name in names}
+    node = Node(tmp_path, loop, modules)
+
+    def condition(_publisher, wanted, done):
+        node.written.append(wanted)
+        done(*node.outcome)
+
+    def event(_publisher, hold, done):
+        node.events.append(hold.holder)
+        done("done", "")
+
+    monkeypatch.setattr(modules["publisher"].Publisher, "start", lambda _publisher: None)
+    monkeypatch.setattr(modules["publisher"].Publisher, "condition", condition)
+    monkeypatch.setattr(modules["publisher"].Publisher, "event", event)
+    monkeypatch.setattr(modules["watch"].Watcher, "start", lambda watcher: setattr(node, "watcher", watcher))
+    monkeypatch.setattr(modules["units"].Units, "has_file", lambda _units, unit: unit in node.machine.files)
+    yield node
+    for name in set(sys.modules) - before:
+        if name.startswith("holdfast_agent."):
+            del sys.modules[name]
+    for _why, descriptor in node.machine.locks:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+
+
+class Supervisor:
+    """PID 1, which keeps nothing."""
+
+    watchdog_seconds = None
+
+    def __init__(self, node):
+        self._node = node
+
+    def ready(self):
+        self._node.ready = True
+        return True
+
+    def status(self, text):
+        self._node.status = text
+
+    def alive(self):
+        pass
+
+    def barrier(self):
+        pass
+
+    def keep(self, _name, _descriptor):
+        pass
+
+    def forget(self, _name):
+        pass
+
+
+@pytest.fixture
+def started(node):
+    node.start(Supervisor(node))
+    return node
+
+
+def test_a_hold_is_locked_masked_stored_and_confirmed_and_its_release_undoes_that(started):
+    started.hold("a")
+
+    assert started.machine.locked == ["shop/a"]
+    assert started.machine.files == UNITS
+    assert started.stored == ["a"]
+    assert (started.written[-1].status, started.written[-1].reason) == ("True", "shop/a")
+    assert started.status == "1 holds: shop/a; 1 locks; API up"
+    assert started.metrics["holdfast_agent_locks"] == "1"
+    assert started.ready
+
+    started.hold()
+
+    assert started.written[-1] == ALLOWED
+    assert (started.machine.locked, started.machine.files, started.stored) == ([], set(), [])
+    assert started.status == "no holds; 0 locks; API up"
+
+
+def test_the_holds_on_disk_are_locked_before_the_api_server_answers(node):
+    item = {"namespace": "shop", "holder": "a", "acquired": SINCE}
+    (node.folder / "holds.json").write_text(json.dumps([item]))
+    node.start(Supervisor(node))
+
+    assert (node.machine.locked, node.machine.files, node.written) == (["shop/a"], UNITS, [])
+    assert node.ready
+
+
+def test_nothing_is_released_while_the_api_server_is_away(started):
+    started.hold("a")
+    started.away("no route")
+
+    assert started.machine.locked == ["shop/a"]
+    assert started.status.endswith("API away")
+    assert started.metrics["holdfast_agent_api_up"] == "0"
+
+    started.away("")
+
+    assert started.status.endswith("API up")
+
+
+def test_a_lock_that_fails_is_reported_and_taken_with_the_next_try(started):
+    started.machine.broken = {"Inhibit"}
+    started.hold("a")
+
+    assert started.written[-1].reason == "InhibitorFailed"
+    assert "Inhibit is broken" in started.written[-1].message
+    assert started.metrics["holdfast_agent_failed_locks"] == "1"
+
+    started.machine.broken = set()
+    started.loop.run(1)
+
+    assert started.written[-1].status == "True"
+    assert started.machine.locked == ["shop/a"]
+
+
+def test_a_lock_that_logind_lost_is_taken_again_before_it_is_named(started):
+    started.hold("a")
+    started.machine.locks.clear()
+    for call in started.machine.owner_changed:
+        call(":1.2")
+
+    assert started.machine.locked == ["shop/a"]
+    assert started.written[-1].status == "True"
+
+
+def test_masks_that_fail_are_tried_again_and_named(started):
+    started.machine.broken = {"MaskUnitFiles"}
+    started.hold("a")
+
+    assert started.written[-1].status == "True"
+    assert "not masked: reboot.target (MaskUnitFiles is broken)" in started.written[-1].message
+
+    started.machine.broken = set()
+    started.loop.run(1)
+
+    assert started.machine.files == UNITS
+    assert started.written[-1].message == "kubelet inhibited node shutdown"
+
+
+def test_a_mask_that_a_file_overrides_is_named_and_not_tried_again(started):
+    started.machine.overridden = {"reboot.target"}
+    started.hold("a")
+    tries = started.machine.calls.count("MaskUnitFiles")
+    started.loop.run(60)
+
+    assert "not masked: reboot.target (a file" in started.written[-1].message
+    assert started.machine.calls.count("MaskUnitFiles") == tries
+
+
+def test_a_mask_that_a_person_removed_is_restored(started):
+    started.hold("a")
+    started.machine.files.clear()
+    started.machine.signals["UnitFilesChanged"]()
+
+    assert started.machine.files == UNITS
+
+
+def test_a_mask_that_can_not_be_removed_is_tried_again(started):
+    started.hold("a")
+    started.machine.broken = {"UnmaskUnitFiles"}
+    started.hold()
+
+    assert started.machine.files == UNITS
+
+    started.machine.broken = set()
+    started.loop.run(1)
+
+    assert started.machine.files == set()
+
+
+def test_a_condition_that_is_not_written_releases_nothing_and_is_written_again(started):
+    started.hold("a")
+    started.outcome = ("away", "no answer")
+    started.hold()
+
+    assert started.machine.locked == ["shop/a"]
+
+    started.outcome = ("done", "")
+    started.loop.run(1)
+
+    assert started.machine.locked == []
+
+
+def test_pauses_between_tries_grow_to_half_a_minute(started):
+    started.machine.broken = {"Inhibit"}
+    started.hold("a")
+    for seconds in (1, 2, 4, 8, 16, 30, 30):
+        tries = started.machine.calls.count("Inhibit")
+        started.loop.run(seconds - 1)
+        assert started.machine.calls.count("Inhibit") == tries
+        started.loop.run(1)
+        assert started.machine.calls.count("Inhibit") == tries + 1
+
+
+def test_a_lock_that_logind_does_not_list_is_not_named(started):
+    started.machine._ListInhibitors = list
+    started.hold("a")
+
+    assert started.written[-1].reason == "InhibitorFailed"
+    assert "logind does not list it" in started.written[-1].message
+
+
+def test_leases_are_ignored_during_a_shutdown_until_it_is_cancelled(started):
+    started.machine.signals["PrepareForShutdown"](True)
+    started.hold("a")
+
+    assert started.machine.locked == []
+    assert started.status.endswith("a shutdown is under way")
+
+    started.machine.signals["PrepareForShutdown"](False)
+    started.loop.run()
+
+    assert started.machine.locked == ["shop/a"]
+
+
+def test_a_full_disk_confirms_nothing_until_it_has_room(started, monkeypatch):
+    def full(*_arguments):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(started.modules["store"].State, "write_holds", full)
+        started.hold("a")
+
+        assert started.written[-1].reason == "InhibitorFailed"
+        assert "no space left" in started.written[-1].message
+
+    started.loop.run(1)
+
+    assert started.written[-1].status == "True"
+
+
+def test_the_heartbeat_writes_the_condition_again_and_finds_removed_masks(started):
+    started.hold("a")
+    count = len(started.written)
+    started.machine.files.clear()
+    started.loop.run(300)
+
+    assert len(started.written) == count + 1
+    assert started.machine.files == UNITS
+
+
+def test_a_hold_that_lasts_too_long_makes_one_event(node):
+    node.config = Config("worker-1", masked_targets=("reboot",), alert_timeout=1, textfile=node.config.textfile)
+    node.start(Supervisor(node))
+    node.hold("a")
+    node.hold("a")
+
+    assert node.events == ["a"]
+
+
+def test_an_agent_that_can_not_lock_is_ready_after_half_a_minute(node):
+    item = {"namespace": "shop", "holder": "a", "acquired": SINCE}
+    (node.folder / "holds.json").write_text(json.dumps([item]))
+    node.machine.broken = {"Inhibit"}
+    node.start(Supervisor(node))
+
+    assert not node.ready
+    node.loop.run(30)
+    assert node.ready

@@ -1,0 +1,86 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The report of rolling_reboot in a real ansible-playbook, while the API server is away."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+# Nobody listens there.
+AWAY = {"host": "https://127.0.0.1:9", "api_key": "none", "api_timeout": 0}
+HOME = {"auth": AWAY, "group": "default", "management": {}}
+
+
+def of(name, result):
+    return {
+        "__rolling_reboot_result": {"name": name, "result": result, "detail": result},
+        "__rolling_reboot_operation": "kernel",
+        "__rolling_reboot_run": "run-1",
+        "__rolling_reboot_home": HOME,
+    }
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Reports what these hosts came to; the report that was written, and all that was printed."""
+    include = {
+        "ansible.builtin.include_role": {
+            "name": "holdfast.kubernetes.rolling_reboot",
+            "tasks_from": "report",
+            "rolespec_validate": False,
+        }
+    }
+    (tmp_path / "play.yml").write_text(
+        yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": [include]}])
+    )
+    written = tmp_path / "report.json"
+
+    def run(hosts):
+        (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"nodes": {"hosts": hosts}}))
+        env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+        collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
+        env |= {
+            "ANSIBLE_COLLECTIONS_PATH": collections,
+            "ANSIBLE_HOME": str(tmp_path / "home"),
+            "ANSIBLE_SHOW_CUSTOM_STATS": "true",
+        }
+        extra = json.dumps({"rolling_reboot_hosts": ["nodes"], "rolling_reboot_report": str(written)})
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", "-e", extra, "play.yml"],
+            cwd=tmp_path,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, json.loads(written.read_text()), done.stdout
+
+    return run
+
+
+def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
+    lost = {"name": "node-3", "group": "default", "reason": "no boot", "healthy": False, "run": "run-1"}
+    code, written, output = report(
+        {
+            "node-1": of("node-1", "rebooted"),
+            "node-2": {},
+            "node-3": {**of("node-3", "failed"), "__rolling_reboot_uncounted": [lost]},
+        }
+    )
+
+    assert code != 0
+    assert written["summary"]["rebooted"] == ["node-1"]
+    assert "rolling_reboot_rebooted" in output
+    assert "OPERATION kernel COULD NOT BE ENDED: The API server https://127.0.0.1:9 did not answer" in output
+    assert "Run holdfast.kubernetes.doctor, or this again" in output
+    assert "No result of node-2" in output
+    assert "The failure of node-3 could not be counted" in output
