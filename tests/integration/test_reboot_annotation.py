@@ -436,12 +436,14 @@ class TestExpired:
         assert fenced.keys == {OTHER: "gibberish"}
 
 
-class TestByMachine:
-    @pytest.fixture(scope="class", autouse=True)
-    def kind(self, lab, cluster):
-        with machines(lab, cluster):
-            yield
+@pytest.fixture(scope="class")
+def kind_machine(lab, cluster):
+    with machines(lab, cluster):
+        yield
 
+
+@pytest.mark.usefixtures("kind_machine")
+class TestByMachine:
     def test_by_its_machine(self, world, hosts):
         (node,) = world.nodes()
         host = hosts.add(node)
