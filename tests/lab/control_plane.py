@@ -26,8 +26,8 @@ ETCD_PORT = 2379
 SERVICES = "10.96.0.0/16"
 SERVICE_API = "10.96.0.1"
 
-# Seconds without a sign of life until a node counts as unreachable; 50 by default, too long for a test. On a busy machine
-# a sign of life can be late by more than ten seconds.
+# Seconds without a sign of life until a node counts as unreachable; 50 by default, too long for a test. On a busy
+# machine a sign of life can be late by more than ten seconds.
 NODE_GRACE = 35
 # Seconds between two signs of life of a simulated node.
 RENEWED_EVERY = 5
