@@ -96,7 +96,9 @@ class ControlPlane:
         self.process("kube-apiserver").stop(timeout=5)
 
     def _start(self, name: str, argv: list[str]) -> None:
-        self.process(name).start(self.cgroup.command([self.paths.bin / name, *argv]), direct_environment())
+        # Memory is cheaper here than the time of the garbage collector: it takes 15 percent of the API server's.
+        environment = {**direct_environment(), "GOGC": "400"}
+        self.process(name).start(self.cgroup.command([self.paths.bin / name, *argv]), environment)
 
     def _kubeconfig(self, name: str) -> Path:
         return self.paths.pki / f"{name}.kubeconfig"
