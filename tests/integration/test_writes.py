@@ -262,7 +262,7 @@ def test_watches_that_end_at_once_lose_nothing(scene):
 
 def test_a_third_of_the_writes_fails(scene):
     scene.proxy.faults.share = 0.33
-    for _count in range(3):
+    for _turn in range(3):
         scene.slot()
         scene.claim()
         scene.cordon()
