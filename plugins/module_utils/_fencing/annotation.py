@@ -210,7 +210,7 @@ class _Annotation:
         return True
 
     def _under_way(self, request: Request | None, written: Written | None) -> bool:
-        """Return whether an earlier run asked for this reboot, the annotation is gone, and the boot is still the same."""
+        """Return whether an earlier run asked for this reboot, and the annotation is gone, but no new boot is seen."""
         if request is not None or written is None or not self._target.node or not written.boot_id:
             return False
         age = seconds_between(from_text(written.since), self._management.now())

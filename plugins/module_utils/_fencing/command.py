@@ -41,7 +41,7 @@ class Ended:
 
     @property
     def said(self) -> str:
-        """Return its last lines. They may contain secrets: show them, but do not store them where others can read them."""
+        """Return its last lines. They may contain secrets: show them, but do not store them where others can read."""
         lines = (self.complaint.strip() or self.output.strip()).splitlines()
         return " ".join(lines[-_LINES:])
 

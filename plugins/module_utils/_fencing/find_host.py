@@ -337,7 +337,7 @@ def _by_providers(providers: dict[str, str], host: Object) -> str:
 
 
 def _providers(cluster: Cluster) -> dict[str, str]:
-    """Map what each provider ID says of the host (UID, or namespace and name, with and without consumer) to the Node."""
+    """Map what each provider ID says of the host (UID, or namespace and name, with and without consumer) to a Node."""
     found = {}
     for node in cluster.items(paths.NODES):
         text = str((node.get("spec") or {}).get("providerID") or "")

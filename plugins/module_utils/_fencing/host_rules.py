@@ -6,7 +6,8 @@
 Sources: baremetalhost_controller.go (manageHostPower, saveHostStatus) and host_state_machine.go of the
 baremetal-operator (2026). The controller saves a status only over the object version that it has read. It also saves
 one without reading the power: after a registration error, changed credentials or an unknown power state. So a status
-is newer than our key proves nothing. Proof is a poweredOn that was true after the key was written, and now is false.
+that is newer than our key proves nothing. The proof is a poweredOn that was true after the key was written, and is
+false now.
 """
 
 from __future__ import annotations

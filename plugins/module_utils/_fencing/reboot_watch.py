@@ -36,7 +36,7 @@ class Outcome:
 
     @property
     def rebooted(self) -> bool:
-        """Whether it rebooted. The annotation never proves it: metal3 removes it when the host is off, and others may."""
+        """Whether it rebooted. The annotation proves nothing: metal3 removes it when the host is off, as anyone may."""
         if self.came_back:
             return True
         # If someone else rebooted the node and the annotation is still set, the host is about to go off.
