@@ -34,8 +34,8 @@ class WrongCluster(Refused):
 def is_of(node: Object, machine: Object) -> bool:
     """Return whether a Node of the right name is that of a Machine.
 
-    The annotations of Cluster API on the Node decide. Without them, the provider ID does, but not one that is just the
-    name, which some providers use.
+    The annotations of Cluster API on the Node decide. Without them, the provider ID does. It is no proof by itself,
+    because some providers derive it from the name.
     """
     named = machine_rules.name_of(node)
     if named is not None:

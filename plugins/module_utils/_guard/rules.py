@@ -96,7 +96,7 @@ class Guard:
         return any(self.has(machine, point) and not hooks.is_past(machine, point) for point in POINTS)
 
     def missing(self, machine: Object, points: Collection[str]) -> dict[str, str | None]:
-        """Return what to write so that a Machine that is not being deleted has our hooks; never replace those of others."""
+        """Return what to write so that a Machine has our hooks, unless it is being deleted; keep those of others."""
         if hooks.is_deleting(machine):
             return {}
         keys = [self.key(point) for point in POINTS if point in points]
@@ -130,7 +130,7 @@ class Selection:
         return named or any(_made_of(machine, kind, name) for kind, name in self.templates)
 
     def gives_hooks_to(self, machine: Object) -> bool:
-        """Return whether the run sets hooks on a Machine; Machines that only a template selects get theirs from the template.
+        """Return whether a run sets hooks on a Machine; if only a template selects it, the template brings them.
 
         Cluster API removes those hooks with the template's, but not if another client wrote them, too.
         """
@@ -170,7 +170,7 @@ class Change:
 
 
 def record_of(machine: Object, hook: str) -> dict[str, Any] | None:
-    """Return the record on a Machine; ``None`` if there is none, it is invalid, or it is of an earlier Machine of that name."""
+    """Return the record on a Machine; ``None`` if there is none, or an invalid one, or an earlier Machine's."""
     found = (node_rules.record(machine, MACHINE_GUARD) or {}).get(hook)
     if not isinstance(found, dict) or not _is_record(found):
         return None
@@ -421,7 +421,7 @@ def check_fenced(machine: Object, state: str) -> None:
 
 
 def let_go(machine: Object, guard: Guard, point: str) -> dict[str, str | None]:
-    """Return the removal of our hooks when the work at a point is done; empty if they are already removed."""
+    """Return which of our hooks to remove when the work at a point is done; empty if ours is already removed."""
     if not guard.has(machine, point):
         return {}
     points = (PRE_DRAIN, PRE_TERMINATE) if point == PRE_TERMINATE else (point,)

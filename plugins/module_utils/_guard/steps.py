@@ -209,7 +209,7 @@ class _GuardStep:
     def _look_at_node(self, machine: Object) -> nodes.Found:
         found = nodes.look(self._context.cluster, machine)
         if found.node and self._context.cluster is not self._management and not self._context.check_mode:
-            # The Node will be claimed, too, and others who see that claim check for a sign of life in the Node's cluster.
+            # The Node will be claimed, too, and others who see that claim check for a sign of life in its cluster.
             runs.renew(self._context.cluster, self._run, self._params.get("holder") or "")
         return found
 
