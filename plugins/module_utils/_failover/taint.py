@@ -281,7 +281,7 @@ def _take_off(context: Context, params: Params) -> Result:
 
 
 def _await_empty(context: Context, params: Params, deadline: Deadline) -> None:
-    """Wait until the node's old contents are gone; a returning kubelet ends its old pods. Skip a wait that cannot help."""
+    """Wait until the old contents are gone; a returning kubelet ends its old pods. Skip a wait that cannot help."""
     node = read_node(context.cluster, params["name"])
     taint = rules.taint_of(node)
     if taint is None:

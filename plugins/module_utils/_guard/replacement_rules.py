@@ -38,8 +38,8 @@ def siblings_label(machine: Object) -> str | None:
 def wanted(maker: Object | None, machines: Collection[Object]) -> int:
     """Return how many others must exist while a Machine that is being deleted still does.
 
-    Cluster API counts Machines that are being deleted: if one is deleted by itself, its replacement is made only when it
-    is gone. So the number is what is asked for, or what exists in a rollout, without those that are being deleted.
+    Cluster API counts Machines that are being deleted: it replaces one that is deleted by itself only when that one is
+    gone. So the number is what is asked for, or what exists in a rollout, without those that are being deleted.
 
     Args:
         maker: The object that makes them; ``None`` if it is gone.
