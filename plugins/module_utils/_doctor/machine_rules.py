@@ -22,7 +22,7 @@ KIND = "machine"
 
 
 def is_marked(machine: Object) -> bool:
-    """Return whether to look at a Machine."""
+    """Return whether a Machine is being deleted and has a guard record."""
     return is_deleting(machine) and MACHINE_GUARD in node_rules.annotations_of(machine)
 
 

@@ -139,7 +139,7 @@ class Picture:
         return (ledger.slots[node] for ledger in self.ledgers.values() if node in ledger.slots)
 
     def healed(self, slot: Slot) -> bool:
-        """Return whether the node of a failed slot is back, by the same rule that releases it when a run asks for a slot."""
+        """Return whether the node of a failed slot is back, by the same rule that releases it on a slot request."""
         node = self.nodes.get(slot.node)
         if node is None:
             return False

@@ -38,7 +38,7 @@ def lines(findings: Sequence[Finding], cleared: Collection[Finding], *, clearing
 
 
 def _place(finding: Finding) -> tuple[bool, str]:
-    """Sort findings: those on one node together, operations and runs last."""
+    """Return a sort key: findings on one node together, operations and runs last."""
     return (not finding.node, finding.node)
 
 

@@ -71,8 +71,8 @@ def is_moved(node: Object) -> bool:
 def sign_of_life(lease: Object | None, since: datetime, now: datetime, before: Sign | None) -> Sign | None:
     """Return the latest time at which its kubelet can have renewed its Lease last; ``None`` if it has no Lease.
 
-    A change of the Lease is a sign of life, regardless of the machine's clock, and an unchanged Lease is none. So the two
-    clocks are compared only at the first look at the Lease.
+    A change of the Lease is a sign of life, regardless of the machine's clock, and an unchanged Lease is none. So the
+    two clocks are compared only at the first look at the Lease.
 
     Args:
         since: Since when the node counts as silent.

@@ -112,7 +112,7 @@ class EventLog:
 
 
 def _begun(condition: Condition, now: datetime, instead: bool) -> datetime:
-    """Return since when a new condition lasts; one that replaces another was interrupted, whatever its own time says."""
+    """Return since when a new condition lasts; one that replaces another was interrupted, whatever its own time."""
     if condition.since is None:
         return now
     return max(condition.since, now) if instead else condition.since
