@@ -177,7 +177,7 @@ class ActionModule(BuiltinReboot):
         return result, "" if answer["rc"] in _NO_SUCH_COMMAND else "refused"
 
     def _stays_up(self, until: int, *, ended: bool) -> bool:
-        """Return whether the node ignores the command: logind answers, in the same boot, and prepares no shutdown.
+        """Return whether the node stays up despite the command: same boot, and logind prepares no shutdown.
 
         If the connection broke, the command may still arrive, until it is too late for it.
         """

@@ -78,7 +78,7 @@ def _start(source: EventSource) -> concurrent.futures.Future[None]:
     def work() -> None:
         try:
             source.run()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where it is waited for
+        except Exception as error:  # noqa: BLE001 - the waiting task raises every error
             _settle(ended, error)
         else:
             _settle(ended, None)

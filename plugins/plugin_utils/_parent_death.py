@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def controller() -> int:
-    """Return the process id of the controller when it made this worker; a process that is gone has no children."""
+    """Return the process id of the controller that made this worker, even if that process is gone by now."""
     maker = multiprocessing.parent_process()
     return maker.pid if maker and maker.pid else os.getppid()
 

@@ -72,7 +72,7 @@ class Scope:
     Attributes:
         nodes: Objects on these nodes, and their slots.
         group: The ledger of this group; empty for all ledgers.
-        operations: Whether to include operations. For single nodes, it does not: an operation concerns its whole group.
+        operations: Whether to include operations; not for single nodes, because an operation concerns its whole group.
     """
 
     nodes: frozenset[str] | None = None

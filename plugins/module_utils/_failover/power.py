@@ -30,7 +30,7 @@ REDFISH = "redfish"
 _PAUSE = 2.0
 # Seconds that a command gets beyond its deadline, so that timeout(1) can end it.
 _GRACE = 30.0
-# timeout(1) ends with its own signal, which it sends to all processes that it started, too.
+# timeout(1) ends by the signal that it sends to itself and to all processes that it started.
 _KILLED = -9
 
 

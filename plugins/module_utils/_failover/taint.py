@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Taint a node that is proven to be off as out of service, wait until its contents move, and put it back."""
+"""Taint a node proven to be off as out of service, wait until its contents move, and put it back into service."""
 
 from __future__ import annotations
 

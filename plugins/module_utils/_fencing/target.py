@@ -62,7 +62,7 @@ class Target:
         return self._cluster.find(paths.node(self.node)) if self.node else None
 
     def check_claim(self, run: str) -> None:
-        """Check that the claim is ours; without a run, where nothing is switched off, that nobody has one."""
+        """Check the claim where nothing is switched off: it must be ours or, without a run, nobody's."""
         # Nobody can claim a Node that was deleted.
         if node := self.find_node():
             claim_rules.check(node, run)

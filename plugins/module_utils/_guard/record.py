@@ -116,7 +116,7 @@ class _GuardRecord:
         """Take the last look before Cluster API resumes: it drains the Node, or ends the machine."""
         rules.check_fenced(machine, state)
         if state not in _HELD:
-            # To release a node that is proven to be off interrupts nothing.
+            # A node that is proven to be off interrupts no workload, so holds do not count.
             claim_rules.check(node, self._run)
             return {"off": state}
         override = self._params["override_holds"]

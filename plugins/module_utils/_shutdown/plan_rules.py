@@ -35,7 +35,7 @@ class Memory:
 
     Attributes:
         before: For each file of others, its settings before our change.
-        ours: Our settings there. A setting that differs by now was changed by others, and counts as theirs.
+        ours: Our settings there. A setting that differs by now was changed by others, and counts as ``before``.
         made: Files that are only ours.
     """
 
@@ -128,7 +128,7 @@ def is_ours(text: str | None) -> bool:
 
 
 def plan(memory: Memory, texts: Texts, wanted: Wanted) -> Outcome:
-    """Return what to change so that the files have what is wanted, and nothing else of ours.
+    """Return what to change so that the files have what is wanted, and none of our other settings.
 
     Args:
         memory: What earlier runs left.
