@@ -197,7 +197,7 @@ def evidence_of(node: Object) -> dict[str, Any] | None:
 def needs_force(node: Object) -> bool:
     """Return whether nothing shows that the node was off since it got the taint.
 
-    Then it has no evidence of ours, or still the same boot ID. Only then does ``force`` have an effect.
+    Then it does not have our evidence, or still has the same boot ID. Only then does ``force`` have an effect.
     """
     record = evidence_of(node)
     return record is None or not record.get("boot_id") or node_rules.boot_id(node) in ("", record["boot_id"])
