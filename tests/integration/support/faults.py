@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A proxy in front of the API server that answers some requests as an overloaded or dying API server does.
 
-It speaks HTTP to its clients, and connects to the API server with the user of its own kubeconfig. The seed, the request
-and how often it came decide what happens, so that a failure can be repeated. ``log`` has every fault.
+It speaks HTTP to its clients, and reaches the API server with the kubeconfig that it was made from. The seed, the
+request and how often it came decide what happens, so that a failure can be repeated. ``log`` has every fault.
 """
 
 from __future__ import annotations
@@ -77,9 +77,7 @@ class Faults:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next(self, kind: str, method: str = "", path: str = "", times: int = 1) -> None:
-        """Plan a fault for the next writes whose path has this text; with ``method``, only for those with that
-        method.
-        """
+        """Plan a fault for the next writes that have this method, if one is given, and this text in their path."""
         self.planned.append(Planned(kind, method, path, times))
 
     def decide(self, method: str, path: str) -> str:
