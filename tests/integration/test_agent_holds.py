@@ -1,9 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node agent on real nodes, systemd 252 and 257: what holds a node, what it reports, and that nothing switches it
-off.
-"""
+"""The node agent on real nodes, systemd 252 and 257: what holds, what it reports, and that nothing switches off."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a rolling reboot respects apart from the reboot itself: windows, blockers, canaries, the control plane,
-others.
-"""
+"""What a rolling reboot respects besides the reboot: windows, blockers, canaries, the control plane, and others."""
 
 from __future__ import annotations
 

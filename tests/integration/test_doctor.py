@@ -30,7 +30,6 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
 
 OURS = "holdfast.dev/"
 LONG_AGO = "2020-01-01T00:00:00.000000Z"
-# So that no machine is too slow for what is to be alive.
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
 SKIP = "cluster.x-k8s.io/skip-remediation"
 ALL = {"cordon", "opt_outs", "claim", "record", "slot", "operation", "run"}

@@ -1,9 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines whose deletion waits: a real ansible-rulebook gets the events and serves them. Cluster API's own
-controller.
-"""
+"""Machines whose deletion waits, served by a real ansible-rulebook. Deleted by Cluster API's own controller."""
 
 from __future__ import annotations
 

@@ -241,9 +241,7 @@ def test_hosts_in_a_cluster_of_their_own(world, lab, nodes, tmp_path):
 
 
 def test_metal3s_own_times(hosts, nodes, world):
-    """Three minutes for the machine to shut down, one or two until the next try, a minute until metal3 sees that it is
-    on.
-    """
+    """Three minutes for the machine to shut down, one or two until the next try, a minute until on is noticed."""
     (node,) = nodes()
     host = hosts.add(node, times=Times())
     host.faults(soft_ignored=True)

@@ -345,9 +345,7 @@ def test_the_api_is_away_for_long(guarding, fleet, world):
 
 @pytest.mark.long
 def test_left_at_the_deadline(guarding, fleet, world):
-    """Another owner's hook keeps it from ours until the run is over. The removal of hooks spares it, and reports
-    that.
-    """
+    """Another owner's hook keeps it from ours until the run is over. Removing hooks spares it, and reports that."""
     (node,) = world.nodes()
     name = fleet.machine(node, annotations={f"{PRE_DRAIN}/theirs": "them", f"{PRE_TERMINATE}/{HOOK}": OWNER})
     fleet.delete(name)
@@ -546,9 +544,7 @@ def test_two_runs_at_once(guarding, fleet, world):
 
 @pytest.mark.long
 def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
-    """A policy refuses hooks on an existing Machine, and on one that is made meanwhile: the run reports both, and
-    serves the others.
-    """
+    """A policy refuses hooks on an existing Machine and on a new one: the run reports both, and serves the others."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
@@ -661,8 +657,7 @@ def refuse_hooks(fleet, made, name):
 
 
 def refuse(fleet, made, name, forbidden, probe):
-    """Add a policy about annotations of Machines whose names start with this name; return how to remove it, once it
-    works.
+    """Add a policy about annotations of Machines with this name prefix; return how to remove it, once it works.
 
     Args:
         forbidden: What no annotation may be, by its ``key``; an expression.

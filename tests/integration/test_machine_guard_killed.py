@@ -32,7 +32,7 @@ class Point:
 
     Attributes:
         name: The last step before the kill.
-        module: The run is killed after the task with this module; empty for in the second file of the user's tasks.
+        module: The run is killed after the task with this module; empty: in the second file of the user's tasks.
         phase: The phase that the record on the Machine must have then: proof that the run got there.
         options: Some of that task's options.
         points: The points with hooks.

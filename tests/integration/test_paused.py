@@ -74,7 +74,7 @@ class Scene:
         return next(from_text(claim["since"]) for claim in map(json.loads, filter(None, claims)) if claim["run"] != run)
 
     def versions_of(self, name: str, *, claims: bool) -> list[str]:
-        """The versions of a node that each writer left, each once, without what kubelets report."""
+        """Each successive version of a node, without what kubelets report."""
         written = []
         for change in list(self.changes.changes):
             node = change.object

@@ -181,9 +181,7 @@ def test_a_host_that_was_off_proves_nothing(fenced):
 
 @pytest.mark.parametrize("status", ["registration error", "OK"])
 def test_a_machine_that_is_on_while_its_status_says_off(fenced, status):
-    """It was seen off, and went on while metal3 was away; then comes our key, and a BMC that is, or is not,
-    reachable.
-    """
+    """It was seen off, and went on while metal3 was away; then our key, and a BMC that is, or is not, reachable."""
     fenced.host.tell(poweredOn=False, operationalStatus="error")
     pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", mode="hard", wait_timeout=6)
     fenced.host.until(lambda host: OURS in (host["metadata"].get("annotations") or {}))

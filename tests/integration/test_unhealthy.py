@@ -140,9 +140,7 @@ def test_a_mended_node_that_needs_no_reboot_any_more_is_uncordoned(rolling, node
 @pytest.mark.nodes
 @pytest.mark.parametrize("told", [False, True])
 def test_a_real_node_that_loses_its_power_in_its_reboot_stops_the_rest(rolling, nodes, world, lab, told):
-    """Its ssh and its kubelet are gone until it is switched on; power fails before or just after the order to
-    reboot.
-    """
+    """Its ssh and its kubelet are gone until someone switches it on; before or just after the order to reboot."""
     lost, *rest = names = "node-1", *nodes(2)
     # The record of an operation stays on a real node.
     operation = f"power-{rolling.group}"

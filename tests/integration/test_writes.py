@@ -1,9 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every kind of write through an API server that is overloaded, resets connections or is away: it succeeds, once
-only.
-"""
+"""Every kind of write through an API server that is overloaded, resets connections or is away: made, and made once."""
 
 from __future__ import annotations
 
@@ -181,7 +179,7 @@ def write(request, scene):
 @pytest.mark.long_on("503", "lost")
 @pytest.mark.parametrize("fault", KINDS, ids=["429", "503", "lost", "unanswered"])
 def test_gets_through_and_says_so(scene, write, fault):
-    # A run that works renews its Lease meanwhile, which has its own faults in other tests.
+    # A working run also renews its Lease; that write is a case of its own.
     scene.proxy.faults.next(fault, path=write.path)
 
     result = write.write(scene)

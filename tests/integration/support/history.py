@@ -112,7 +112,7 @@ class _Stream:
         try:
             while not self._stopped:
                 self._watch(_WATCH)
-        except Exception as error:  # noqa: BLE001 - told by end(), in the thread that asks
+        except Exception as error:  # noqa: BLE001 - raised by end(), in its caller's thread
             self.error = error
 
     def _watch(self, seconds: int) -> None:

@@ -60,7 +60,7 @@ class Listening:
             await self._task
         except asyncio.CancelledError:
             pass
-        except Exception as error:  # noqa: BLE001 - told by failure(), in the thread that asks
+        except Exception as error:  # noqa: BLE001 - reported by failure(), in its caller's thread
             self._failure = error
         with self._news:
             self._news.notify_all()

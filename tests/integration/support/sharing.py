@@ -51,7 +51,7 @@ def nodes_of(nodeid: str) -> tuple[str, ...]:
 
 
 class Sharing(LoadScopeScheduling):
-    """One process has all tests of a real node, in their order, one those of Machines; others go to whoever is free."""
+    """One process runs a real node's tests, in order; one runs those of Machines; any free one runs the others."""
 
     def _split_scope(self, nodeid: str) -> str:
         if _name(nodeid).startswith(_MACHINES):

@@ -64,7 +64,7 @@ class RealSwitch:
         self._say("reboot")
 
     def _say(self, what: str) -> None:
-        # As logind does when the button is pressed: it refuses while a lock blocks it, whoever asks.
+        # As logind does when the button is pressed: it refuses while a lock blocks it, for root too.
         try:
             self._lab.ssh(self._name, f"systemctl {what} --check-inhibitors=yes")
         except LabError as error:
