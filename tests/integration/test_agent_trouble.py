@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node agent without the API, after a power loss, in a shutdown, with other clocks, and with late clients."""
+"""The node agent without the API, after a power loss, in a shutdown, with a wrong clock, and with many Leases."""
 
 from __future__ import annotations
 

@@ -316,7 +316,7 @@ def test_what_is_left_is_said(guarding, fleet, world):
 
 @pytest.mark.long
 def test_the_api_is_away_for_long(guarding, fleet, world):
-    """A run that ends only on a signal survives it."""
+    """A run that ends only on a signal does not end because the API is away."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     halt = Halt(guarding.folder / "halt")

@@ -240,7 +240,7 @@ def test_the_answer_is_lost(work, fleet, name, monkeypatch):
 
 
 def test_what_the_turn_before_left(work, name, world):
-    """Its renewer keeps it alive, and no other run works on the Machine."""
+    """Otherwise its renewer would keep that run live, and no other run could work on the Machine."""
     first = work.step(worker="w.1")
     work.claim()
     taken = work.step(worker="w.2", wait_timeout=0)

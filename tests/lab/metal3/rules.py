@@ -147,8 +147,7 @@ def _manage_power(host: Host, provisioner: Provisioner, chance: float) -> Outcom
         return Outcome(status, events=events, after=_pause(times.backoff, status["errorCount"], chance))
     if result.dirty:
         return Outcome(status if _clear(status) else None, events=events, after=result.after)
-    # Ironic had nothing to do. Only here are the errors forgotten and the power reported that the specification asks
-    # for.
+    # Ironic had nothing to do. Only here are the errors forgotten and the specified power reported.
     status["poweredOn"] = bool(spec.get("online"))
     status["errorCount"] = 0
     return Outcome(status, events=events, after=times.requeue)
