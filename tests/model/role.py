@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The steps of roles/rolling_reboot, task file by task file, as programs that yield one act after the other.
+"""The steps of roles/rolling_reboot, task file by task file, as generators that yield one act after another.
 
-Between any two acts anything may happen: the run may be killed or paused, others may act. The one place where the role
-has two tasks and the model one act is the last look and the reboot itself: whatever is between them, the node's own
-boot ID or the user's tasks have to guard.
+Between any two acts anything may happen: the run may be killed or paused, others may act. In one place the role has two
+tasks and the model one act: the last look and the reboot itself. There, the node's own boot ID or the user's tasks must
+guard what happens between them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIDWAY = ("cordon", "drain", "reboot", "ready", "uncordon")
 WENT = ("reboot", "ready", "uncordon")
 HOLD_ATTEMPTS = 2
 Program = Generator[Act, Outcome, Any]
-# The end of the first pass: nobody begins with the last one before all are here.
+# The end of the first pass: no node starts the last pass before all nodes are here.
 NEXT_PASS = Act("next_pass")
 
 
@@ -50,7 +50,7 @@ class Play:
 
 @dataclass
 class Host:
-    """A node as the run knows it: facts that the role sets, and in the end a result."""
+    """A node as the run knows it: the facts that the role sets, and at the end a result."""
 
     play: Play
     operation: str
@@ -130,14 +130,14 @@ def resume_held(host: Host) -> Program:
     yield from slot(host)
     yield from look(host)
     if host.state != "wanted" or (host.held and not host.resumed):
-        # Its run finished it meanwhile, or put it back.
+        # Meanwhile its run finished it, or put it back.
         yield from leave(host)
     elif host.resumed and host.held and host.seen["ready"] and not host.sent:
         yield from put_back(host)
 
 
 def tidy(host: Host) -> Program:
-    """Of a node that is done, take away what a run left that died before it did."""
+    """For a node that is done, remove what a run left that died before it could."""
     left = [mark for mark in (host.seen["claim"], host.seen["slot"]) if mark]
     if any(mark["operation"] == host.operation for mark in left):
         claimed = yield host.ours("claim", restart=False)
@@ -157,7 +157,7 @@ def attempt(host: Host, last: bool) -> Program:
         yield from slot(host)
         yield from look(host)
         if host.state == "wanted" and host.resumed and host.held and host.seen["ready"] and not host.sent:
-            # It began after we had looked, and was paused before the claim passed on.
+            # That run began after we had looked, and was paused before the claim passed on.
             yield from put_back(host)
         elif host.state == "wanted" and (host.resumed or not host.held):
             yield from reboot(host)
@@ -176,12 +176,12 @@ def slot(host: Host) -> Program:
     host.untouched = True
     limits = {"max_failed": play.max_failed, "count_others": play.count_others}
     while True:
-        # What is read before a slot is taken may be old when it is: see Memory.do_peek.
+        # What a run reads before it takes a slot may be out of date by then: see Memory.do_peek.
         yield host.ours("peek")
         yield from do(host.ours("slot", policy=play.policy, **limits))
         yield from do(host.ours("claim", restart=play.restart))
         yield from do(host.ours("mark"))
-        # A run that was paused between these has the claim, and the slot may have passed on.
+        # A run that was paused between these acts has the claim, but the slot may have passed on.
         mine = (yield from do(Act("look", host.name)))["slot"]
         if mine and (mine["run"], mine["operation"], mine["state"]) == (play.run, host.operation, "active"):
             host.untouched = False
@@ -204,7 +204,7 @@ def reboot(host: Host) -> Program:
         yield from look(host)
     if not host.already and not (yield from down(host)):
         if not host.seen["ready"]:
-            # Another run sent it down, and it is off still: no slot goes back for that.
+            # Another run sent the node down, and it is still off: its slot stays.
             raise Failed(Act("back", host.name), "it is held, and not back from its reboot")
         yield from put_back(host)
         return
@@ -212,7 +212,7 @@ def reboot(host: Host) -> Program:
 
 
 def down(host: Host) -> Program:
-    """Whether the node went down; not where it is held."""
+    """Whether the node went down; it does not where it is held."""
     if not host.sent:
         yield from do(host.ours("note", phase="cordon", claimed=True))
         yield from do(host.ours("cordon"))
