@@ -14,7 +14,7 @@ options:
       - Path of a kubeconfig file, a list of paths that are merged (the first file that defines something wins), or the content of one as a dictionary.
       - Several paths can also be given as one string, separated as in the environment variable E(KUBECONFIG).
       - A file that is encrypted with Ansible Vault is decrypted on the controller.
-      - Without it and without O(host), the service account of the pod is used where there is one, else E(KUBECONFIG) or C(~/.kube/config).
+      - Without it and without O(host), the service account of the pod is used if there is one, else E(KUBECONFIG) or C(~/.kube/config).
       - Falls back on the environment variable E(K8S_AUTH_KUBECONFIG).
     type: raw
   context:
@@ -146,7 +146,7 @@ options:
           - Path of a kubeconfig file, a list of paths that are merged (the first file that defines something wins), or the content of one as a dictionary.
           - Several paths can also be given as one string, separated as in the environment variable E(KUBECONFIG).
           - A file that is encrypted with Ansible Vault is decrypted on the controller.
-          - Without it and without O(host), the service account of the pod is used where there is one, else E(KUBECONFIG) or C(~/.kube/config).
+          - Without it and without O(host), the service account of the pod is used if there is one, else E(KUBECONFIG) or C(~/.kube/config).
         type: raw
       context:
         description:

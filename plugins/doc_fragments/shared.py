@@ -30,7 +30,7 @@ options:
 options:
   run:
     description:
-      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody; see M(holdfast.kubernetes.node_claim).
+      - Id of the run that works on the node. With it the node must be claimed by this run, without it by nobody; see M(holdfast.kubernetes.node_claim).
     type: str
 """
 

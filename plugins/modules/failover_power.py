@@ -36,7 +36,7 @@ options:
     type: str
   run:
     description:
-      - Id of the run, which has to have the claim. Needed for O(power=off). Without a Node there is no claim.
+      - Id of the run, which must have the claim. Needed for O(power=off). Without a Node there is no claim.
     type: str
   facts:
     description:
@@ -44,7 +44,7 @@ options:
     type: dict
   timeout:
     description:
-      - Seconds until the machine has to be off or on, or the command has to end.
+      - Seconds until the machine must be off or on, or the command has to end.
     type: int
     default: 300
   override_holds:
@@ -64,7 +64,7 @@ options:
         required: true
       uuid:
         description:
-          - UUID that the system has to have. By default it has to be the C(systemUUID) of the Node.
+          - UUID that the system must have. By default it must be the C(systemUUID) of the Node.
         type: str
       username:
         description:

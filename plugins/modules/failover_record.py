@@ -11,9 +11,9 @@ short_description: Record how far the failover of a node has come
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Keeps the annotation C(holdfast.dev/failover) of a Node, so that a run that dies can be gone on with, and the entry of the
+  - Keeps the annotation C(holdfast.dev/failover) of a Node, so that a run that dies can be resumed, and the entry of the
     failover in the ConfigMap C(failovers) of the namespace C(holdfast), which keeps the last 50 for people who ask later.
-  - The run has to have the claim on the node; see M(holdfast.kubernetes.failover_step), which begins the record.
+  - The run must have the claim on the node; see M(holdfast.kubernetes.failover_step), which begins the record.
   - With O(look) it is the look at the node directly before a step that can't be undone.
 options:
   operation:
@@ -51,7 +51,7 @@ options:
     default: false
   gate:
     description:
-      - Refuses a node that somebody holds.
+      - Refuses a node that someone holds.
     type: bool
     default: false
   override_holds:
@@ -66,12 +66,12 @@ options:
     default: 120
   delete_node:
     description:
-      - Deletes the Node once all is written down, if it is still the one that was looked at.
+      - Deletes the Node once all is recorded, if it is still the one that was looked at.
     type: bool
     default: false
   deleted:
     description:
-      - The Node was deleted after its failover, and the record went with it. Only O(result) is written down, in the ConfigMap.
+      - The Node was deleted after its failover, and the record went with it. Only O(result) is recorded, in the ConfigMap.
     type: bool
     default: false
 seealso:

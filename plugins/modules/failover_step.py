@@ -18,10 +18,10 @@ description:
     held, stands in a slot of a run that lives, or is claimed by one; and any, while more nodes are down than
     O(max_unhealthy), or where etcd would lose its quorum with it; and one that is on its way back, under the taint still. Nothing
     is changed then.
-  - With O(direction=recover) the way back is begun. Where the record is not on the Node any more, because somebody removed it or
-    the Node was deleted and made anew, what the ConfigMap C(failovers) keeps of the last failover is gone on with. Refused is a
-    node that somebody else has declared out of service, and that was not failed over.
-  - A record that somebody broke is refused, in both directions.
+  - With O(direction=recover) the way back is begun. Where the record is not on the Node any more, because someone removed it or
+    the Node was deleted and made anew, what the ConfigMap C(failovers) keeps of the last failover is resumed. Refused is a
+    node that someone else has declared out of service, and that was not failed over.
+  - A record that someone broke is refused, in both directions.
 options:
   direction:
     description:
@@ -39,7 +39,7 @@ options:
     type: str
   confirm_seconds:
     description:
-      - Seconds for which the node has to be not Ready, by the API server's clock. Of a failover that has failed before, too.
+      - Seconds for which the node must be not Ready, by the API server's clock. Of a failover that has failed before, too.
     type: int
     default: 30
   selector:
@@ -64,7 +64,7 @@ options:
     default: false
   override_holds:
     description:
-      - Fences a node although somebody holds it.
+      - Fences a node although someone holds it.
     type: bool
     default: false
   claim_timeout:
@@ -107,7 +107,7 @@ step:
   returned: success, or where another run has claimed the node that is to be failed over
   sample: fence
 operation:
-  description: Id of the failover; empty where there is none.
+  description: Id of the failover; empty if there is none.
   type: str
   returned: success
   sample: worker-3.20261121T090000Z
@@ -116,15 +116,15 @@ resumed:
   type: bool
   returned: success
 taken_from:
-  description: The dead run that had the claim before; null where there was none.
+  description: The dead run that had the claim before; null if there was none.
   type: str
   returned: success
 record:
-  description: What stands on the Node; null where there is nothing. See M(holdfast.kubernetes.failover_record).
+  description: What stands on the Node; null if there is nothing. See M(holdfast.kubernetes.failover_record).
   type: dict
   returned: success
 facts:
-  description: What was written down for later steps, such as the way of fencing and the host.
+  description: What was recorded for later steps, such as the way of fencing and the host.
   type: dict
   returned: success
   sample: {fence: metal3, host: rack-3-unit-7, namespace: metal, key: holdfast-failover}
@@ -138,7 +138,7 @@ boot_id:
   type: str
   returned: success
 boot_id_before:
-  description: The boot ID that it must not have any more when it is back; empty where it may never have been off.
+  description: The boot ID that it must not have any more when it is back; empty if it may never have been off.
   type: str
   returned: success
 now:

@@ -21,7 +21,7 @@ description:
     other drop-in, C(zz-holdfast.conf) if possible."
   - logind is told to read its files again, by SIGHUP as the kubelet does it, and keeps its locks. That it gives this time
     now, and that no lock went, is looked at.
-  - The kubelet is not restarted. RV(restart_needed) says whether it has to be. The role
+  - The kubelet is not restarted. RV(restart_needed) says whether it must be. The role
     P(holdfast.kubernetes.graceful_shutdown#role) does that, and proves that all is in effect.
 options:
   total:
@@ -77,7 +77,7 @@ options:
 notes:
   - Runs on the host itself, as root, and needs no Kubernetes API. It is no part of the action group of the other modules.
   - What was there before is kept in C(/var/lib/holdfast/graceful_shutdown.json) until O(state=absent).
-  - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
+  - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
   - python3-dbus and python3-yaml (python3-pyyaml with RHEL and its kin), on the host
@@ -103,7 +103,7 @@ attributes:
   idempotent:
     support: full
   platform:
-    description: What the host has to be.
+    description: What the host must be.
     support: full
     platforms: posix
     details:
@@ -118,7 +118,7 @@ EXAMPLES = r"""
     critical: 20
   register: result
 
-- name: Restart the kubelet where it has to know
+- name: Restart the kubelet if it has to know
   ansible.builtin.systemd_service:
     name: kubelet.service
     state: restarted
@@ -138,7 +138,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 restart_needed:
-  description: Whether the kubelet has to be restarted, because its configuration is younger than it is, or because it should
+  description: Whether the kubelet must be restarted, because its configuration is younger than it is, or because it should
     hold its delay lock and does not.
   type: bool
   returned: success
@@ -162,7 +162,7 @@ needed:
   returned: success
   sample: 60
 inhibit_delay_max:
-  description: Seconds that logind gives now, or would give in check mode; null where there is no limit.
+  description: Seconds that logind gives now, or would give in check mode; null if there is no limit.
   type: float
   returned: success
   sample: 65.0

@@ -18,7 +18,7 @@ description:
   - It changes nothing, and does not fail for something that is not there; RV(problems) says what is wrong.
 notes:
   - Runs on the host itself and needs no Kubernetes API. It is no part of the action group of the other modules.
-  - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
+  - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
   - A kubelet takes its lock some seconds after its start. Where it started less than 30 seconds ago, its lock is waited for.
   - Feature gates are not read. A kubelet whose gate GracefulNodeShutdown is off has no delay lock, and that is found.
 requirements:
@@ -58,7 +58,7 @@ extends_documentation_fragment:
   - holdfast.kubernetes.attributes.info_module
 attributes:
   platform:
-    description: What the host has to be.
+    description: What the host must be.
     support: full
     platforms: posix
     details:
@@ -107,11 +107,11 @@ kubelet:
       description: Whether it runs.
       type: bool
     config:
-      description: Its configuration file; null where it has none.
+      description: Its configuration file; null if it has none.
       type: str
       sample: /var/lib/kubelet/config.yaml
     config_dir:
-      description: Its directory of drop-ins; null where it has none.
+      description: Its directory of drop-ins; null if it has none.
       type: str
     drop_ins:
       description: The drop-ins that it reads, in the order in which they are merged.
@@ -122,7 +122,7 @@ kubelet:
       type: dict
       sample: {shutdownGracePeriod: /var/lib/kubelet/config.yaml}
     groups:
-      description: Groups of pods, from the lowest priority up; empty where the feature is off.
+      description: Groups of pods, from the lowest priority up; empty if the feature is off.
       type: list
       elements: dict
       sample: [{priority: 0, seconds: 40}, {priority: 2000000000, seconds: 20}]
@@ -139,15 +139,15 @@ logind:
   returned: success
   contains:
     inhibit_delay_max:
-      description: Seconds that it delays a shutdown at most (C(InhibitDelayMaxUSec)); null where there is no limit.
+      description: Seconds that it delays a shutdown at most (C(InhibitDelayMaxUSec)); null if there is no limit.
       type: float
       sample: 60.0
     configured:
-      description: Seconds that its files say; null where they say that there is no limit.
+      description: Seconds that its files say; null if they say that there is no limit.
       type: float
       sample: 60.0
     file:
-      description: The file that wins; null where none sets it.
+      description: The file that wins; null if none sets it.
       type: str
       sample: /etc/systemd/logind.conf.d/zz-holdfast.conf
     candidates:
@@ -156,12 +156,12 @@ logind:
       elements: dict
       sample: [{file: /etc/systemd/logind.conf.d/99-kubelet.conf, seconds: 30.0}]
 delay_lock:
-  description: The delay lock on shutdown of the kubelet that runs now; null where it has none.
+  description: The delay lock on shutdown of the kubelet that runs now; null if it has none.
   type: dict
   returned: success
   sample: {who: kubelet, why: Kubelet needs time to handle node shutdown, pid: 734, since: "2026-11-21T09:00:00Z"}
 last_shutdown:
-  description: The last shutdown that the kubelet noticed; null where it never noticed one.
+  description: The last shutdown that the kubelet noticed; null if it never noticed one.
   type: dict
   returned: success
   contains:
@@ -170,7 +170,7 @@ last_shutdown:
       type: str
       sample: "2026-11-21T09:00:00Z"
     ended:
-      description: When it had ended the pods; null where it never got so far.
+      description: When it had ended the pods; null if it never got so far.
       type: str
       sample: "2026-11-21T09:00:31Z"
     finished:
@@ -180,7 +180,7 @@ last_shutdown:
       description: Whether the node has not booted since, so that the shutdown was cancelled or is in progress.
       type: bool
 problems:
-  description: What is wrong; empty where nothing is.
+  description: What is wrong; empty if nothing is.
   type: list
   elements: dict
   returned: success
@@ -204,7 +204,7 @@ problems:
       description: Object, cause and way out.
       type: str
     file:
-      description: The file that is to blame; null where none is.
+      description: The file that is to blame; null if none is.
       type: str
       sample: /etc/systemd/logind.conf.d/zzz-unattended-upgrades.conf
 error:

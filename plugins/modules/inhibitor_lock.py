@@ -13,7 +13,7 @@ description:
   - Takes a lock of systemd-logind on the host that the task runs on, for example against shutdown.
   - The lock is held by a transient unit of systemd. It outlives the task, the connection and C(systemctl daemon-reload),
     and is kept where its process is killed.
-  - It does not outlive a boot. Make the task part of what runs after a boot where it has to.
+  - It does not outlive a boot. Make the task part of what runs after a boot if it has to.
   - A lock that is to say something else is replaced. The new one is there before the old one goes.
   - C(present) returns once logind lists the lock, C(absent) once it does not any more.
   - No hold of a Node. Kubernetes knows nothing of it, while M(holdfast.kubernetes.reboot) waits for it, or refuses, as
@@ -64,7 +64,7 @@ options:
     default: present
 notes:
   - Runs on the host itself, as root, and needs no Kubernetes. It is no part of the action group of the other modules.
-  - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
+  - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
   - python3-dbus (Debian, Ubuntu, RHEL and its kin have a package of this name), on the host
@@ -88,7 +88,7 @@ attributes:
   idempotent:
     support: full
   platform:
-    description: What the host has to be.
+    description: What the host must be.
     support: full
     platforms: posix
     details:
@@ -118,7 +118,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lock:
-  description: The lock as logind lists it; null where there is none. In check mode without what only a real lock has.
+  description: The lock as logind lists it; null if there is none. In check mode without what only a real lock has.
   type: dict
   returned: success
   contains:
@@ -156,7 +156,7 @@ lock:
       type: str
       sample: holdfast-lock-firmware.service
 unit:
-  description: Unit that holds the lock; null where there is none. One lock of a name is there at a time, in one of two
+  description: Unit that holds the lock; null if there is none. One lock of a name is there at a time, in one of two
     units, the second of which has V(:2) in its name and is used where a lock takes the place of another.
   type: str
   returned: success

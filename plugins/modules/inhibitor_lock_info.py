@@ -10,10 +10,10 @@ module: inhibitor_lock_info
 short_description: List the logind inhibitor locks on a node
 version_added: 0.1.0
 description:
-  - Lists the locks of systemd-logind on the host that the task runs on, whoever holds them, and says whether they keep it up.
+  - Lists the locks of systemd-logind on the host that the task runs on, no matter who holds them, and says whether they keep it up.
 notes:
   - Runs on the host itself and needs no Kubernetes. It is no part of the action group of the other modules.
-  - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
+  - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
   - python3-dbus (Debian, Ubuntu, RHEL and its kin have a package of this name), on the host
@@ -26,7 +26,7 @@ extends_documentation_fragment:
   - holdfast.kubernetes.attributes.info_module
 attributes:
   platform:
-    description: What the host has to be.
+    description: What the host must be.
     support: full
     platforms: posix
     details:
@@ -78,11 +78,11 @@ locks:
       type: int
       sample: 734
     since:
-      description: Since when, by the host's clock; null where it can't be told, which takes root.
+      description: Since when, by the host's clock; null if it can't be told, which takes root.
       type: str
       sample: "2026-11-21T09:00:00Z"
     unit:
-      description: Unit that the process belongs to; null where there is none.
+      description: Unit that the process belongs to; null if there is none.
       type: str
       sample: kubelet.service
 inhibit_delay_max:

@@ -42,7 +42,7 @@ options:
   state:
     description:
       - V(present) takes the hold, V(absent) releases it.
-      - A Lease that this module made is deleted on release; one that somebody else made is emptied and kept.
+      - A Lease that this module made is deleted on release; one that someone else made is emptied and kept.
     type: str
     choices: [present, absent]
     default: present
@@ -90,7 +90,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lease:
-  description: The Lease as it is now; null where there is none.
+  description: The Lease as it is now; null if there is none.
   type: dict
   returned: success
 inhibited:
@@ -103,11 +103,11 @@ waited:
   returned: success
   sample: 0.04
 holder:
-  description: Who has the Lease, where it is somebody else.
+  description: Who has the Lease, where it is someone else.
   type: str
   returned: failure, when another holder has the Lease
 acquired:
-  description: Since when somebody else has the Lease.
+  description: Since when someone else has the Lease.
   type: str
   returned: failure, when another holder has the Lease
 error:

@@ -79,7 +79,7 @@ pods:
       type: str
       sample: Terminated
     kept:
-      description: Why it is not removed without O(force); null where nothing speaks for keeping it.
+      description: Why it is not removed without O(force); null if nothing speaks for keeping it.
       type: str
       sample: Job backup-29 counts its pods, or may
     removed:

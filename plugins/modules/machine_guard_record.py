@@ -14,11 +14,11 @@ description:
   - Writes into the annotation C(holdfast.dev/machine-guard) of a Machine that
     M(holdfast.kubernetes.machine_guard_step) has taken, so that a run that goes on after this one was killed knows what was done.
   - With O(result=released) the hook at the point that the Machine waits at is removed, in the same write. Refused is that while the
-    Node is not heard of and nothing proves that it is off, while somebody holds the Node, and where its claim is not this run's.
+    Node is not heard of and nothing proves that it is off, while someone holds the Node, and where its claim is not this run's.
   - Refused is that, and what has O(look), as well where the cluster that was asked is not shown to be the one that the Machine
     belongs to. It is where the Node of that name carries the annotations C(cluster.x-k8s.io/machine) and
-    C(cluster.x-k8s.io/cluster-namespace) of this Machine, or, without any, its C(spec.providerID); where there is no such Node,
-    another one has to be of the same Cluster.
+    C(cluster.x-k8s.io/cluster-namespace) of this Machine, or, without any, its C(spec.providerID); if there is no such Node,
+    another one must be of the same Cluster.
   - With O(result=failed) the hook stays, and an Event C(MachineGuardFailed) of the Machine says why.
   - After either, the claim on the Node is given back.
 options:
@@ -81,7 +81,7 @@ options:
     default: false
   override_holds:
     description:
-      - Lets the Machine go although somebody holds its Node. The holds are recorded.
+      - Lets the Machine go although someone holds its Node. The holds are recorded.
     type: bool
     default: false
 seealso:
@@ -110,7 +110,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 record:
-  description: What stands on the Machine now. RV(record.result) is V(removed) where somebody else has removed the hook, or the
+  description: What stands on the Machine now. RV(record.result) is V(removed) where someone else has removed the hook, or the
     Machine is gone.
   type: dict
   returned: success

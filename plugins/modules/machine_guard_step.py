@@ -13,7 +13,7 @@ description:
   - Only the roles of this collection call this module; its options may change in any release.
   - Follows Machines of Cluster API until the deletion of one waits for the hook O(hook) of O(owner), at either point, and makes it
     this run's. No other run works on it at the same time, for that hook, as long as this one lives. What is done for the Machine
-    is then written down with M(holdfast.kubernetes.machine_guard_record), and that module removes the hook, too.
+    is then recorded with M(holdfast.kubernetes.machine_guard_record), and that module removes the hook, too.
   - A Machine that a run has left that is dead, because it was killed, passes to the next that looks.
   - A Machine that has failed is not taken again by the same run, unless O(retry_seconds) says so.
   - The role P(holdfast.kubernetes.machine_guard#role) is made of it.
@@ -126,14 +126,14 @@ EXAMPLES = r"""
     wait_timeout: 3600
   register: next
 
-- name: Do what has to be done
+- name: Do what must be done
   ansible.builtin.include_tasks: backup.yml
   when: next.step == 'pre-drain'
 """
 
 RETURN = r"""
 step:
-  description: The point at which the Machine waits, or V(done) where there is none to work on.
+  description: The point at which the Machine waits, or V(done) if there is none to work on.
   type: str
   returned: success
   sample: pre-drain
@@ -148,12 +148,12 @@ run:
   returned: success
   sample: 4711/1.1
 machine:
-  description: The Machine, as M(holdfast.kubernetes.deletion_hook_info) has it; null where there is none.
+  description: The Machine, as M(holdfast.kubernetes.deletion_hook_info) has it; null if there is none.
   type: dict
   returned: success
 node_state:
   description: What is known of its Node. V(ready); V(not_ready), where the kubelet says so itself; V(unreachable), where it is not
-    heard of; V(off), where that is proven by a failover; V(gone); V(none), where the Machine never had one; V(foreign), where the
+    heard of; V(off), if that is proven by a failover; V(gone); V(none), where the Machine never had one; V(foreign), where the
     cluster that was asked has a Node of that name that is not the Machine's, or is not shown to be its cluster. Nothing is to be
     done in that cluster then, and M(holdfast.kubernetes.machine_guard_record) refuses to go on.
   type: str
@@ -173,7 +173,7 @@ resumed:
   type: bool
   returned: success
 taken_from:
-  description: The dead run that had the Machine before; null where there was none.
+  description: The dead run that had the Machine before; null if there was none.
   type: str
   returned: success
 skipped:
@@ -187,7 +187,7 @@ left:
   returned: success
 refused:
   description: The Machines that could not be changed, because a webhook or a role of the API server forbids it, with namespace and
-    name. They were left, and the others were gone on with.
+    name. They were left, and the others were resumed.
   type: list
   elements: dict
   returned: success

@@ -70,7 +70,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 wanted:
-  description: How many others there have to be; null where nothing makes a replacement. For O(wait_for=replacement).
+  description: How many others there must be; null if nothing makes a replacement. For O(wait_for=replacement).
   type: int
   returned: success
   sample: 3

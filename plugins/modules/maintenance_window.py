@@ -46,7 +46,7 @@ options:
     default: UTC
   margin:
     description:
-      - Seconds of a window that have to be left for it to count as open, for what is begun now to end in it.
+      - Seconds of a window that must be left for it to count as open, for what is begun now to end in it.
     type: int
     default: 0
   wait_timeout:

@@ -161,7 +161,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 blockers:
-  description: What blocks; empty where nothing does.
+  description: What blocks; empty if nothing does.
   type: list
   elements: dict
   returned: success, and failure because of them

@@ -78,9 +78,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 claim:
-  description: The claim as it is now; null where nobody has one.
+  description: The claim as it is now; null if nobody has one.
   type: dict
-  returned: success, and where somebody else has it
+  returned: success, and where someone else has it
   contains:
     run:
       description: Id of the run.
@@ -99,7 +99,7 @@ claim:
       type: str
       sample: "2026-11-21T09:00:00.000000Z"
 taken_from:
-  description: The dead run that had it before; null where there was none.
+  description: The dead run that had it before; null if there was none.
   type: str
   returned: success
 waited:

@@ -47,7 +47,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 condition:
-  description: The condition as it was; null where there was none, or no such Node.
+  description: The condition as it was; null if there was none, or no such Node.
   type: dict
   returned: success
 error:

@@ -60,7 +60,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 condition:
-  description: The condition as the API has it; null where there is none, or no such Node.
+  description: The condition as the API has it; null if there is none, or no such Node.
   type: dict
   returned: success, and where it was waited for in vain
   sample:

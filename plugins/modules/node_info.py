@@ -77,7 +77,7 @@ nodes:
       description: Whether it is cordoned.
       type: bool
     cordoned_by:
-      description: The owner of our cordon; null where it was not cordoned with this collection.
+      description: The owner of our cordon; null if it was not cordoned with this collection.
       type: str
     holds:
       description: Who holds the node, oldest first; see M(holdfast.kubernetes.lease_hold_info).
@@ -91,10 +91,10 @@ nodes:
       type: list
       elements: str
     slot:
-      description: Its slot; see M(holdfast.kubernetes.reboot_slot). Null where it has none.
+      description: Its slot; see M(holdfast.kubernetes.reboot_slot). Null if it has none.
       type: dict
     claim:
-      description: Which run has the exclusive right to work on it; null where none has.
+      description: Which run has the exclusive right to work on it; null if none has.
       type: dict
     operation:
       description: What it went through last; see M(holdfast.kubernetes.node_operation).

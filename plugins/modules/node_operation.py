@@ -11,7 +11,7 @@ short_description: Record on a node what an operation does with it
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Keeps the annotation C(holdfast.dev/operation) of a Node, so that a run that dies can be gone on with and people see what
+  - Keeps the annotation C(holdfast.dev/operation) of a Node, so that a run that dies can be resumed and people see what
     happens. With the first phase of an operation, the boot ID and the schedulability of before are recorded.
 options:
   operation:
@@ -38,7 +38,7 @@ options:
     type: str
   claimed:
     description:
-      - Whether O(run) has to have the claim on the node; see M(holdfast.kubernetes.node_claim).
+      - Whether O(run) must have the claim on the node; see M(holdfast.kubernetes.node_claim).
     type: bool
     default: false
 seealso:
@@ -99,7 +99,7 @@ operation:
       description: Boot ID at the end.
       type: str
     unschedulable_before:
-      description: Whether somebody had cordoned the node before.
+      description: Whether someone had cordoned the node before.
       type: bool
     result:
       description: V(rebooted), V(skipped), V(failed), or empty while it goes on.

@@ -16,7 +16,7 @@ description:
     must not fence it, and has a label for that.
   - What was there before is recorded on the Node, in the annotation C(holdfast.dev/opt-outs), in the same write and before the
     Machine is touched, so that whoever comes after a killed run can put it back.
-  - O(state=absent) puts back exactly what was before, on the Machine first. A value that somebody changed meanwhile stays.
+  - O(state=absent) puts back exactly what was before, on the Machine first. A value that someone changed meanwhile stays.
 options:
   state:
     description:
@@ -91,11 +91,11 @@ opt_outs:
       description: Whether NodeHealthChecks of medik8s do.
       type: bool
     machine:
-      description: The Machine that MachineHealthChecks leave, as C(namespace/name); null where there is none.
+      description: The Machine that MachineHealthChecks leave, as C(namespace/name); null if there is none.
       type: str
       sample: metal/worker-1
 why_not:
-  description: Why there is no Machine to tell about, or to put anything back on; empty where there is one.
+  description: Why there is no Machine to tell about, or to put anything back on; empty if there is one.
   type: str
   returned: success
   sample: the API cluster.x-k8s.io is not installed in the management cluster

@@ -25,7 +25,7 @@ options:
     description:
       - Whether to wait until the node's kubelet renews its Lease, too, which it does every 10 s. A Node that died is called
         Ready for another 40 s or more.
-      - Nothing is waited for where it has no Lease.
+      - Nothing is waited for if it has no Lease.
     type: bool
     default: false
   timeout:

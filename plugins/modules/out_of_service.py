@@ -12,9 +12,9 @@ version_added: 0.1.0
 description:
   - Puts the taint C(node.kubernetes.io/out-of-service) on a Node. Kubernetes then deletes its pods at once, without waiting for
     the kubelet, and detaches its volumes although nobody has unmounted them. On a node that runs, that destroys data.
-  - So it wants evidence that the node is off. It has to be fresh, of this node, of its present boot ID, and still true when it
+  - So it wants evidence that the node is off. It must be fresh, of this node, of its present boot ID, and still true when it
     is looked at again here, directly before the act. What was seen stays on the Node, in C(holdfast.dev/evidence).
-  - Refused is a node that is Ready, shutting down, held, in a slot of a run that lives, or claimed by somebody else, and one
+  - Refused is a node that is Ready, shutting down, held, in a slot of a run that lives, or claimed by someone else, and one
     whose kubelet still renews its Lease.
   - O(state=absent) takes the taint off a node that is Ready with a new boot ID, and whose old pods and VolumeAttachments are
     gone.
@@ -94,8 +94,8 @@ options:
         type: str
       uuid:
         description:
-          - UUID that the system has to have, so that no other one is taken for it.
-          - By default it has to be the C(systemUUID) that the Node has in its C(status.nodeInfo), in any case and byte order.
+          - UUID that the system must have, so that no other one is taken for it.
+          - By default it must be the C(systemUUID) that the Node has in its C(status.nodeInfo), in any case and byte order.
             Where one of the two is not known, or they differ although you have seen that it is the right machine, give here
             what its BMC tells.
         type: str
@@ -181,7 +181,7 @@ options:
     default: false
   override_holds:
     description:
-      - Declares a node out of service although somebody holds it. The holds stay on record.
+      - Declares a node out of service although someone holds it. The holds stay on record.
     type: bool
     default: false
 seealso:
@@ -251,7 +251,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 taint:
-  description: The taint as it is now; null where it is not there.
+  description: The taint as it is now; null if it is not there.
   type: dict
   returned: success, and where something is left
   contains:
@@ -268,7 +268,7 @@ taint:
       type: str
       sample: NoExecute
 evidence:
-  description: What stands in the Node's annotation C(holdfast.dev/evidence) now; null where there is none. Which fields it has
+  description: What stands in the Node's annotation C(holdfast.dev/evidence) now; null if there is none. Which fields it has
     beyond these depends on its kind.
   type: dict
   returned: success, and where something is left
@@ -294,11 +294,11 @@ evidence:
       type: str
       sample: "2026-11-21T09:00:06.000000Z"
     run:
-      description: Id of the run; empty where there was none.
+      description: Id of the run; empty if there was none.
       type: str
       sample: "4711"
     taint:
-      description: V(found) where somebody else had put the taint there before.
+      description: V(found) where someone else had put the taint there before.
       type: str
       sample: found
     removed:

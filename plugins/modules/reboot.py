@@ -62,7 +62,7 @@ options:
     type: int
   test_command:
     description:
-      - Command that has to succeed on the host after the reboot.
+      - Command that must succeed on the host after the reboot.
     type: str
     default: whoami
   msg:
@@ -128,7 +128,7 @@ boot_id_before:
   returned: always
   sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
 boot_id_after:
-  description: Boot ID after; null where the host did not come back.
+  description: Boot ID after; null if the host did not come back.
   type: str
   returned: always
   sample: 5b1f2a90-2f4d-4a58-9f6e-0f5c4f1f0a77

@@ -11,7 +11,7 @@ short_description: Keep a metal3 host off, or reboot it once, and verify it
 version_added: 0.1.0
 description:
   - Sets or removes a reboot annotation on a BareMetalHost of the management cluster. With O(key), the host is off for as long
-    as the annotation C(reboot.metal3.io/KEY) is there. Without, C(reboot.metal3.io) asks for one reboot.
+    as the annotation C(reboot.metal3.io/KEY) is there. Without it, C(reboot.metal3.io) asks for one reboot.
   - Off is believed only where C(poweredOn) was seen true and then false after the annotation was written. A status that is
     newer than the annotation proves nothing, because metal3 saves one without having read the power. What was known of the
     host is kept beside the annotation, in C(holdfast.dev/reboot-keys), so that the next run can go on after a killed one.
@@ -19,7 +19,7 @@ description:
     annotation away is no sign of it, because it does that when the host is off.
   - Claim, holds and boot ID are looked at in the same operation, directly before the annotation is written. A run that was
     paused in between, for more than 10 seconds, looks again.
-  - Where several Clusters share a management cluster, the Machine has to be proven to be the Node's. The Node's annotations
+  - Where several Clusters share a management cluster, the Machine must be proven to be the Node's. The Node's annotations
     C(cluster.x-k8s.io/machine), C(cluster.x-k8s.io/cluster-namespace) and C(cluster.x-k8s.io/cluster-name) prove it, so do the
     UID in C(status.nodeRef), and a provider ID. Or name the host in O(bare_metal_host).
   - Refused, with the reason, are hosts on which it would do nothing, or not what it is for. They are paused, detached, not
@@ -77,7 +77,7 @@ options:
   wait:
     description:
       - Whether to wait until the host is proven to be off, until it was rebooted, or, with O(state=absent), until it is on
-        again, unless somebody else keeps it off.
+        again, unless someone else keeps it off.
     type: bool
     default: true
   wait_timeout:
@@ -122,7 +122,7 @@ attributes:
   idempotent:
     support: partial
     details:
-      - With O(key), a second run changes nothing. Without, each run asks for a reboot, unless one is under way.
+      - With O(key), a second run changes nothing. Without it, each run asks for a reboot, unless one is under way.
 """
 
 EXAMPLES = r"""
@@ -169,22 +169,22 @@ namespace:
   returned: success, and most failures
   sample: metal
 node:
-  description: Name of the Node that it is; null where that is not known.
+  description: Name of the Node that it is; null if that is not known.
   type: str
   returned: success, and most failures
   sample: worker-1
 resource_version:
-  description: C(metadata.resourceVersion) of the host as it was seen last; null where it is gone.
+  description: C(metadata.resourceVersion) of the host as it was seen last; null if it is gone.
   type: str
   returned: success, and most failures
   sample: "48213"
 powered_on:
-  description: What metal3 saw when it looked last; null where it never did.
+  description: What metal3 saw when it looked last; null if it never did.
   type: bool
   returned: success, and most failures
   sample: false
 keys:
-  description: The reboot annotations that are on the host now, whoever wrote them.
+  description: The reboot annotations that are on the host now, no matter who wrote them.
   type: list
   elements: dict
   returned: success, and most failures
@@ -214,13 +214,13 @@ keys:
       type: bool
       sample: true
 effective_mode:
-  description: How the host is switched off by these together. One V(hard), or an error before, makes it hard. Null where there
+  description: How the host is switched off by these together. One V(hard), or an error before, makes it hard. Null if there
     is none.
   type: str
   returned: success, and most failures
   sample: hard
 evidence:
-  description: Why the host is believed to be off, made for O(holdfast.kubernetes.out_of_service#module:evidence). Null where it
+  description: Why the host is believed to be off, made for O(holdfast.kubernetes.out_of_service#module:evidence). Null if it
     is not, and without O(key).
   type: dict
   returned: success
@@ -234,7 +234,7 @@ evidence:
       type: str
       sample: "2026-11-21T09:00:04.000000Z"
     node:
-      description: Name of the Node; empty where that is not known.
+      description: Name of the Node; empty if that is not known.
       type: str
       sample: worker-1
     boot_id:

@@ -32,7 +32,7 @@ options:
     required: true
   soak:
     description:
-      - Seconds that have to pass since the last canary was done, by the API server's clock.
+      - Seconds that must pass since the last canary was done, by the API server's clock.
     type: int
     default: 0
   wait_timeout:

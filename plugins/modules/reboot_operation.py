@@ -25,7 +25,7 @@ options:
     default: default
   operation:
     description:
-      - Id of the operation. Without it, one that was left behind is gone on with, or else a new one begins.
+      - Id of the operation. Without it, one that was left behind is resumed, or else a new one begins.
       - Needed to leave it.
     type: str
   fresh:
@@ -45,7 +45,7 @@ options:
     default: false
   adopt_within:
     description:
-      - Seconds since its last sign of life for which an operation that was left behind is gone on with.
+      - Seconds since its last sign of life for which an operation that was left behind is resumed.
     type: int
     default: 93600
   forks:

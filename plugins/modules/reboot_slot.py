@@ -48,7 +48,7 @@ options:
     type: int
   operation_group:
     description:
-      - Group in whose ledger the failures of the operation are counted, where that is another one. Control-plane nodes have a
+      - Group in whose ledger the failures of the operation are counted, if that is another one. Control-plane nodes have a
         budget of their own, and stop with the rest of their operation.
     type: str
   max_failed:
@@ -133,7 +133,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 slot:
-  description: The node's slot; null where it has none.
+  description: The node's slot; null if it has none.
   type: dict
   returned: success, and where a slot was refused
   contains:
@@ -200,7 +200,7 @@ unavailable:
   returned: success, and where a slot was refused
   sample: [node-1, node-7]
 budget:
-  description: How many nodes may be unavailable; null where no slot was asked for.
+  description: How many nodes may be unavailable; null if no slot was asked for.
   type: int
   returned: success, and where a slot was refused
   sample: 3

@@ -17,7 +17,7 @@ description:
   - The texts of booleans and numbers are converted. A list may be a text with commas, or JSON or YAML; a dictionary may be
     JSON or YAML.
   - A blank value counts as not set.
-  - The task fails where a value does not fit, where a required variable is not set, and where a variable begins with the
+  - The task fails if a value does not fit, where a required variable is not set, and where a variable begins with the
     role's name and is unknown. The message has the nearest known name.
   - Variables with C(no_log) are checked and are not in the result. Their values are in no message.
 options:
