@@ -45,7 +45,9 @@ EXAMPLES = r"""
 - name: Let agents read Leases
   holdfast.kubernetes.agent_rbac:
 
-- name: Remove that right after the last agent holdfast.kubernetes.agent_rbac: state: absent
+- name: Remove that right after the last agent
+  holdfast.kubernetes.agent_rbac:
+    state: absent
 """
 
 RETURN = r"""

@@ -54,8 +54,10 @@ EXAMPLES = r"""
       kubeconfig: ~/.kube/management
   register: found
 
-- name: Continue only if the host can be fenced ansible.builtin.assert: that: found.hosts and found.hosts[0].acts
-  fail_msg: "{{ (found.hosts | first | default({})).why_not | default('There is no such host.') }}"
+- name: Continue only if the host can be fenced
+  ansible.builtin.assert:
+    that: found.hosts and found.hosts[0].acts
+    fail_msg: "{{ (found.hosts | first | default({})).why_not | default('There is no such host.') }}"
 """
 
 RETURN = r"""

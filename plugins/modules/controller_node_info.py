@@ -50,10 +50,14 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Find the node that this job runs on holdfast.kubernetes.controller_node_info: register: own
+- name: Find the node that this job runs on
+  holdfast.kubernetes.controller_node_info:
+  register: own
 
-- name: Show it ansible.builtin.debug: msg: "This job runs in pod {{ own.pod }} on node {{ own.node }}." when: own.node
-  is not none
+- name: Show it
+  ansible.builtin.debug:
+    msg: "This job runs in pod {{ own.pod }} on node {{ own.node }}."
+  when: own.node is not none
 """
 
 RETURN = r"""

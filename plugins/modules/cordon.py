@@ -59,8 +59,11 @@ EXAMPLES = r"""
     owner: storage-team
     reason: replacing a disk
 
-- name: Undo it, unless someone else wants the node cordoned holdfast.kubernetes.cordon: name: node-1 owner:
-  storage-team state: uncordoned
+- name: Undo it, unless someone else wants the node cordoned
+  holdfast.kubernetes.cordon:
+    name: node-1
+    owner: storage-team
+    state: uncordoned
 """
 
 RETURN = r"""

@@ -102,14 +102,33 @@ extends_documentation_fragment:
 EXAMPLES = r"""
 ---
 - name: Stop the deletion before the Machine of this node is drained, and wait until it is deleted
-  holdfast.kubernetes.deletion_hook: node: node-1 point: pre-drain hook: backup owner: backup-team wait_for: deletion
-  wait_timeout: 86400 management: kubeconfig: ~/.kube/management
+  holdfast.kubernetes.deletion_hook:
+    node: node-1
+    point: pre-drain
+    hook: backup
+    owner: backup-team
+    wait_for: deletion
+    wait_timeout: 86400
+    management:
+      kubeconfig: ~/.kube/management
 
-- name: Let the deletion continue holdfast.kubernetes.deletion_hook: machine: workers-7c9-x2x8k namespace: clusters
-  point: pre-drain hook: backup owner: backup-team state: absent
+- name: Let the deletion continue
+  holdfast.kubernetes.deletion_hook:
+    machine: workers-7c9-x2x8k
+    namespace: clusters
+    point: pre-drain
+    hook: backup
+    owner: backup-team
+    state: absent
 
-- name: Make every new Machine wait before it is terminated holdfast.kubernetes.deletion_hook: kind: MachineDeployment
-  name: workers namespace: clusters point: pre-terminate hook: volumes-are-gone owner: storage-team
+- name: Make every new Machine wait before it is terminated
+  holdfast.kubernetes.deletion_hook:
+    kind: MachineDeployment
+    name: workers
+    namespace: clusters
+    point: pre-terminate
+    hook: volumes-are-gone
+    owner: storage-team
 """
 
 RETURN = r"""

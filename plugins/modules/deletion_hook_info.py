@@ -56,11 +56,15 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: List the Machines that wait for the hook holdfast.kubernetes.deletion_hook_info: hook: backup wait_for: waiting
+- name: List the Machines that wait for the hook
+  holdfast.kubernetes.deletion_hook_info:
+    hook: backup
+    wait_for: waiting
   register: result
 
-- name: Show their names ansible.builtin.debug: msg: "{{ result.machines | selectattr('waiting_for', 'eq', 'pre-drain')
-  | map(attribute='name') }}"
+- name: Show their names
+  ansible.builtin.debug:
+    msg: "{{ result.machines | selectattr('waiting_for', 'eq', 'pre-drain') | map(attribute='name') }}"
 """
 
 RETURN = r"""

@@ -60,12 +60,20 @@ seealso:
 
 EXAMPLES = r"""
 ---
-- name: Report what runs left holdfast.kubernetes.doctor: register: result
+- name: Report what runs left
+  holdfast.kubernetes.doctor:
+  register: result
 
-- name: Clear what belongs to no live run holdfast.kubernetes.doctor: state: cleared
+- name: Clear what belongs to no live run
+  holdfast.kubernetes.doctor:
+    state: cleared
 
-- name: Clear what belongs to no live run in one group, on two clusters holdfast.kubernetes.doctor: state: cleared
-  group: workers management: kubeconfig: ~/.kube/management
+- name: Clear what belongs to no live run in one group, on two clusters
+  holdfast.kubernetes.doctor:
+    state: cleared
+    group: workers
+    management:
+      kubeconfig: ~/.kube/management
 """
 
 RETURN = r"""

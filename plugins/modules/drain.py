@@ -96,8 +96,10 @@ EXAMPLES = r"""
   check_mode: true
   register: plan
 
-- name: Drain, and put the node back into service if that fails holdfast.kubernetes.drain: name: node-1
-  uncordon_on_failure: true
+- name: Drain, and put the node back into service if that fails
+  holdfast.kubernetes.drain:
+    name: node-1
+    uncordon_on_failure: true
 """
 
 RETURN = r"""

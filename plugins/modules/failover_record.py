@@ -93,8 +93,14 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Check the node again, and record that it is being switched off holdfast.kubernetes.failover_record: name:
-  worker-3 operation: worker-3.20261121T090000Z run: "4711" phase: fence look: true gate: true
+- name: Check the node again, and record that it is being switched off
+  holdfast.kubernetes.failover_record:
+    name: worker-3
+    operation: worker-3.20261121T090000Z
+    run: "4711"
+    phase: fence
+    look: true
+    gate: true
 """
 
 RETURN = r"""

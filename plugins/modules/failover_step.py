@@ -91,8 +91,13 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Start or resume the failover of a node holdfast.kubernetes.failover_step: name: worker-3 run: "4711" holder:
-  ada@bastion fence: metal3 register: next
+- name: Start or resume the failover of a node
+  holdfast.kubernetes.failover_step:
+    name: worker-3
+    run: "4711"
+    holder: ada@bastion
+    fence: metal3
+  register: next
 """
 
 RETURN = r"""

@@ -113,16 +113,28 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: Give pods 60 s, the last 20 s of them to critical pods holdfast.kubernetes.graceful_shutdown: total: 60
-  critical: 20 register: result
+- name: Give pods 60 s, the last 20 s of them to critical pods
+  holdfast.kubernetes.graceful_shutdown:
+    total: 60
+    critical: 20
+  register: result
 
-- name: Restart the kubelet if needed ansible.builtin.systemd_service: name: kubelet.service state: restarted when:
-  result.restart_needed
+- name: Restart the kubelet if needed
+  ansible.builtin.systemd_service:
+    name: kubelet.service
+    state: restarted
+  when: result.restart_needed
 
-- name: End databases after their clients holdfast.kubernetes.graceful_shutdown: by_priority: - {priority: 0, seconds:
-  30} - {priority: 100000, seconds: 60} - {priority: 2000000000, seconds: 20}
+- name: End databases after their clients
+  holdfast.kubernetes.graceful_shutdown:
+    by_priority:
+      - {priority: 0, seconds: 30}
+      - {priority: 100000, seconds: 60}
+      - {priority: 2000000000, seconds: 20}
 
-- name: Restore the earlier settings holdfast.kubernetes.graceful_shutdown: state: absent
+- name: Restore the earlier settings
+  holdfast.kubernetes.graceful_shutdown:
+    state: absent
 """
 
 RETURN = r"""

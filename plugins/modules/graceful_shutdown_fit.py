@@ -70,14 +70,25 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Check whether 60 s, with 20 s of them for critical pods, are enough holdfast.kubernetes.graceful_shutdown_fit:
-  selector: node-role.kubernetes.io/worker total: 60 critical: 20 register: result
+- name: Check whether 60 s, with 20 s of them for critical pods, are enough
+  holdfast.kubernetes.graceful_shutdown_fit:
+    selector: node-role.kubernetes.io/worker
+    total: 60
+    critical: 20
+  register: result
 
-- name: Name the pods that need more ansible.builtin.debug: msg: "{{ item.namespace }}/{{ item.name }} wants {{
-  item.wants }} s and gets {{ item.gets }} s" loop: "{{ result.nodes | map(attribute='cut_short') | flatten }}"
+- name: Name the pods that need more
+  ansible.builtin.debug:
+    msg: "{{ item.namespace }}/{{ item.name }} wants {{ item.wants }} s and gets {{ item.gets }} s"
+  loop: "{{ result.nodes | map(attribute='cut_short') | flatten }}"
 
-- name: Check three groups holdfast.kubernetes.graceful_shutdown_fit: name: node-1 by_priority: - {priority: 0, seconds:
-  30} - {priority: 10000, seconds: 180} - {priority: 2000000000, seconds: 20}
+- name: Check three groups
+  holdfast.kubernetes.graceful_shutdown_fit:
+    name: node-1
+    by_priority:
+      - {priority: 0, seconds: 30}
+      - {priority: 10000, seconds: 180}
+      - {priority: 2000000000, seconds: 20}
 """
 
 RETURN = r"""

@@ -69,10 +69,14 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: Check whether this node will shut down gracefully holdfast.kubernetes.graceful_shutdown_info: register: result
+- name: Check whether this node will shut down gracefully
+  holdfast.kubernetes.graceful_shutdown_info:
+  register: result
 
-- name: Stop if it will not ansible.builtin.assert: that: result.in_effect fail_msg: "{{ result.problems |
-  map(attribute='message') | join(' ') }}"
+- name: Stop if it will not
+  ansible.builtin.assert:
+    that: result.in_effect
+    fail_msg: "{{ result.problems | map(attribute='message') | join(' ') }}"
 
 - name: Look at a node whose kubelet is part of another program
   holdfast.kubernetes.graceful_shutdown_info:

@@ -103,10 +103,18 @@ EXAMPLES = r"""
     name: firmware
     why: writes the storage controller's firmware
 
-- name: Release it holdfast.kubernetes.inhibitor_lock: name: firmware why: it is written state: absent
+- name: Release it
+  holdfast.kubernetes.inhibitor_lock:
+    name: firmware
+    why: it is written
+    state: absent
 
-- name: Delay a shutdown or a suspend as long as logind allows holdfast.kubernetes.inhibitor_lock: name: flush what:
-  [shutdown, sleep] why: flushes its caches mode: delay
+- name: Delay a shutdown or a suspend as long as logind allows
+  holdfast.kubernetes.inhibitor_lock:
+    name: flush
+    what: [shutdown, sleep]
+    why: flushes its caches
+    mode: delay
 """
 
 RETURN = r"""

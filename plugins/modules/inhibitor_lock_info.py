@@ -36,11 +36,14 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: List the locks on this host holdfast.kubernetes.inhibitor_lock_info: register: result
+- name: List the locks on this host
+  holdfast.kubernetes.inhibitor_lock_info:
+  register: result
 
-- name: Name the locks that block a shutdown ansible.builtin.debug: msg: "{{ item.who }}: {{ item.why }} (since {{
-  item.since }})" loop: "{{ result.locks | selectattr('mode', 'eq', 'block') | selectattr('what', 'contains',
-  'shutdown') }}"
+- name: Name the locks that block a shutdown
+  ansible.builtin.debug:
+    msg: "{{ item.who }}: {{ item.why }} (since {{ item.since }})"
+  loop: "{{ result.locks | selectattr('mode', 'eq', 'block') | selectattr('what', 'contains', 'shutdown') }}"
 """
 
 RETURN = r"""

@@ -83,8 +83,12 @@ EXAMPLES = r"""
     holder: firmware-update
     reason: flashing the storage controller
 
-- name: Release it holdfast.kubernetes.lease_hold: node: node-1 namespace: firmware holder: firmware-update state:
-  absent
+- name: Release it
+  holdfast.kubernetes.lease_hold:
+    node: node-1
+    namespace: firmware
+    holder: firmware-update
+    state: absent
 """
 
 RETURN = r"""

@@ -45,7 +45,9 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: List who holds nodes holdfast.kubernetes.lease_hold_info: register: result
+- name: List who holds nodes
+  holdfast.kubernetes.lease_hold_info:
+  register: result
 
 - name: Wait until nobody holds this one
   holdfast.kubernetes.lease_hold_info:

@@ -41,9 +41,14 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Remove finished pods after a reboot holdfast.kubernetes.leftover_pods: name: node-1
+- name: Remove finished pods after a reboot
+  holdfast.kubernetes.leftover_pods:
+    name: node-1
 
-- name: Only report what a shutdown left holdfast.kubernetes.leftover_pods: name: node-1 state: reported
+- name: Only report what a shutdown left
+  holdfast.kubernetes.leftover_pods:
+    name: node-1
+    state: reported
 """
 
 RETURN = r"""

@@ -99,8 +99,14 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Let the deletion continue holdfast.kubernetes.machine_guard_record: machine: "{{ next.machine.name }}"
-  namespace: "{{ next.machine.namespace }}" hook: backup owner: backup-team run: "{{ next.run }}" result: released
+- name: Let the deletion continue
+  holdfast.kubernetes.machine_guard_record:
+    machine: "{{ next.machine.name }}"
+    namespace: "{{ next.machine.namespace }}"
+    hook: backup
+    owner: backup-team
+    run: "{{ next.run }}"
+    result: released
 """
 
 RETURN = r"""

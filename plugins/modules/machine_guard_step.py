@@ -119,10 +119,19 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Wait for the next Machine holdfast.kubernetes.machine_guard_step: hook: backup owner: backup-team run: "4711"
-  worker: "1.1" namespace: clusters wait_timeout: 3600 register: next
+- name: Wait for the next Machine
+  holdfast.kubernetes.machine_guard_step:
+    hook: backup
+    owner: backup-team
+    run: "4711"
+    worker: "1.1"
+    namespace: clusters
+    wait_timeout: 3600
+  register: next
 
-- name: Run the tasks before the drain ansible.builtin.include_tasks: backup.yml when: next.step == 'pre-drain'
+- name: Run the tasks before the drain
+  ansible.builtin.include_tasks: backup.yml
+  when: next.step == 'pre-drain'
 """
 
 RETURN = r"""

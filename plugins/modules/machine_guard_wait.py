@@ -61,8 +61,12 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Wait until the new Machine is ready holdfast.kubernetes.machine_guard_wait: wait_for: replacement machine:
-  workers-7c9-x2x8k namespace: clusters wait_timeout: 1800
+- name: Wait until the new Machine is ready
+  holdfast.kubernetes.machine_guard_wait:
+    wait_for: replacement
+    machine: workers-7c9-x2x8k
+    namespace: clusters
+    wait_timeout: 1800
 """
 
 RETURN = r"""

@@ -88,8 +88,10 @@ EXAMPLES = r"""
     wait_timeout: 43200
   register: window
 
-- name: Start nothing outside of a window ansible.builtin.assert: that: window.open fail_msg: "The next maintenance
-  window opens at {{ window.opens }}."
+- name: Start nothing outside of a window
+  ansible.builtin.assert:
+    that: window.open
+    fail_msg: "The next maintenance window opens at {{ window.opens }}."
 """
 
 RETURN = r"""

@@ -58,7 +58,8 @@ options:
         type: str
       firing_only:
         description:
-          - Whether only firing alerts block. x after its start a Prometheus tells of alerts that fire as pending.
+          - Whether only firing alerts block. By default pending ones do, too.
+          - Shortly after its start, a Prometheus reports firing alerts as pending.
         type: bool
         default: false
       labels:
@@ -135,9 +136,18 @@ attributes:
 EXAMPLES = r"""
 ---
 - name: Check whether a backup runs on the node, or a critical alert is active anywhere
-  holdfast.kubernetes.node_blockers: name: node-1 pods: - selector: app=backup - selector: app.kubernetes.io/component
-  in (builder, runner) namespace: ci alerts: url: http://prometheus.monitoring.svc:9090 ignore:
-  ^(Watchdog|RebootRequired|InfoInhibitor)$ labels: severity: critical register: result
+  holdfast.kubernetes.node_blockers:
+    name: node-1
+    pods:
+      - selector: app=backup
+      - selector: app.kubernetes.io/component in (builder, runner)
+        namespace: ci
+    alerts:
+      url: http://prometheus.monitoring.svc:9090
+      ignore: ^(Watchdog|RebootRequired|InfoInhibitor)$
+      labels:
+        severity: critical
+  register: result
 
 - name: Wait for an hour until no alert of this node fires
   holdfast.kubernetes.node_blockers:

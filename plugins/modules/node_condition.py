@@ -39,8 +39,10 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Remove a condition that a removed node-problem-detector left holdfast.kubernetes.node_condition: name: node-1
-  condition: KernelDeadlock
+- name: Remove a condition that a removed node-problem-detector left
+  holdfast.kubernetes.node_condition:
+    name: node-1
+    condition: KernelDeadlock
 """
 
 RETURN = r"""

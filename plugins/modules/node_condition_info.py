@@ -45,8 +45,11 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Check whether an agent reports for this node holdfast.kubernetes.node_condition_info: name: node-1 condition:
-  ShutdownInhibited register: result
+- name: Check whether an agent reports for this node
+  holdfast.kubernetes.node_condition_info:
+    name: node-1
+    condition: ShutdownInhibited
+  register: result
 
 - name: Wait until it does
   holdfast.kubernetes.node_condition_info:

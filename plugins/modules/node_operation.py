@@ -56,8 +56,11 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Record that the drain begins holdfast.kubernetes.node_operation: name: node-1 operation: kernel-2026-11 phase:
-  drain
+- name: Record that the drain begins
+  holdfast.kubernetes.node_operation:
+    name: node-1
+    operation: kernel-2026-11
+    phase: drain
 """
 
 RETURN = r"""

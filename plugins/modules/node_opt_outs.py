@@ -66,10 +66,18 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Set the opt-outs holdfast.kubernetes.node_opt_outs: name: node-1 management: kubeconfig: ~/.kube/management
+- name: Set the opt-outs
+  holdfast.kubernetes.node_opt_outs:
+    name: node-1
+    management:
+      kubeconfig: ~/.kube/management
 
-- name: Restore the earlier values holdfast.kubernetes.node_opt_outs: name: node-1 management: kubeconfig:
-  ~/.kube/management state: absent
+- name: Restore the earlier values
+  holdfast.kubernetes.node_opt_outs:
+    name: node-1
+    management:
+      kubeconfig: ~/.kube/management
+    state: absent
 """
 
 RETURN = r"""

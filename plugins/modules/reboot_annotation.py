@@ -10,21 +10,23 @@ module: reboot_annotation
 short_description: Keep a metal3 host off, or reboot it once, and verify it
 version_added: 0.1.0
 description:
-  - Sets or removes a reboot annotation on a BareMetalHost of the management cluster. With O(key), the host is off for as long
-    as the annotation C(reboot.metal3.io/KEY) is there. Without it, C(reboot.metal3.io) asks for one reboot.
-  - Off is believed only where C(poweredOn) was seen true and then false after the annotation was written. A status that is
-    newer than the annotation proves nothing, because metal3 saves one without having read the power. What was known of the
-    host is kept beside the annotation, in C(holdfast.dev/reboot-keys), so that the next run can go on after a killed one.
-  - A reboot is over when C(poweredOn) was seen false and then true, or when the Node has a new boot ID. That metal3 took the
-    annotation away is no sign of it, because it does that when the host is off.
-  - Claim, holds and boot ID are looked at in the same operation, directly before the annotation is written. A run that was
-    paused in between, for more than 10 seconds, looks again.
-  - Where several Clusters share a management cluster, the Machine must be proven to be the Node's. The Node's annotations
-    C(cluster.x-k8s.io/machine), C(cluster.x-k8s.io/cluster-namespace) and C(cluster.x-k8s.io/cluster-name) prove it, so do the
-    UID in C(status.nodeRef), and a provider ID. Or name the host in O(bare_metal_host).
-  - Refused, with the reason, are hosts on which it would do nothing, or not what it is for. They are paused, detached, not
-    provisioned, being deleted, or have C(online) false or C(disablePowerOff) true.
-  - Annotations of others are left byte for byte. As long as one of them with a key is there, the host stays off.
+  - Sets or removes a reboot annotation on a BareMetalHost of the management cluster. With O(key), metal3 keeps the host
+    off as long as the annotation C(reboot.metal3.io/KEY) exists. Without it, C(reboot.metal3.io) asks for one reboot.
+  - The host counts as off only after C(poweredOn) was seen true and then false since the annotation was written. A
+    status that is newer than the annotation proves nothing, because metal3 can save a status without reading the power.
+    The module records the host's earlier state in C(holdfast.dev/reboot-keys), so that the next run can continue after
+    a killed one.
+  - A reboot is over when C(poweredOn) was seen false and then true, or when the Node has a new boot ID. A removed
+    annotation does not prove it, because metal3 removes the annotation when the host is off.
+  - The module checks claim, holds and boot ID in the same operation, directly before it writes the annotation. If the
+    run pauses in between for more than 10 seconds, it checks again.
+  - Where several Clusters share a management cluster, the Machine must be proven to be the Node's. The Node's
+    annotations C(cluster.x-k8s.io/machine), C(cluster.x-k8s.io/cluster-namespace) and C(cluster.x-k8s.io/cluster-name)
+    prove it. The UID in C(status.nodeRef) or a provider ID also proves it. Otherwise, name the host in
+    O(bare_metal_host).
+  - The task refuses, with the reason, hosts on which the annotation has no effect or the wrong effect. These hosts are
+    paused, detached, not provisioned, being deleted, or have C(online) false or C(disablePowerOff) true.
+  - Annotations of others stay unchanged, byte for byte. As long as one of them has a key, the host stays off.
 options:
   bare_metal_host:
     description:
@@ -38,7 +40,7 @@ options:
     type: str
   host:
     description:
-      - The URL of the API server, as in all modules. What is no URL is taken for O(bare_metal_host).
+      - The URL of the API server, as in all modules. A value that is not a URL counts as O(bare_metal_host).
       - Falls back on the environment variable E(K8S_AUTH_HOST).
     type: str
   namespace:
@@ -53,9 +55,9 @@ options:
     type: str
   mode:
     description:
-      - How the host is switched off. V(soft) lets the operating system shut down, and metal3 goes on to a hard power-off where
-        that fails. A hard annotation of anybody makes it hard for all.
-      - It can be changed while the annotation is there.
+      - How the host is switched off. V(soft) lets the operating system shut down, and metal3 uses a hard power-off if
+        that fails. One hard annotation, from any writer, makes the power-off hard.
+      - It can be changed while the annotation exists.
     type: str
     choices: [soft, hard]
     default: soft
@@ -76,13 +78,13 @@ options:
     default: present
   wait:
     description:
-      - Whether to wait until the host is proven to be off, until it was rebooted, or, with O(state=absent), until it is on
+      - Whether to wait until the host is proven off, until it was rebooted, or, with O(state=absent), until it is on
         again, unless someone else keeps it off.
     type: bool
     default: true
   wait_timeout:
     description:
-      - Seconds to wait at most. When they have passed the task fails, and the annotation stays.
+      - Maximum number of seconds to wait. After that, the task fails, and the annotation stays.
       - A host that was off before is waited for 75 s at most. Where metal3 sees it on within that time, it can still be seen to
         go off.
     type: int
@@ -116,7 +118,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Host, holds and claim are looked at, and the write is sent as a server-side dry run. Nothing is waited for.
+      - The module checks host, holds and claim, and sends the write as a server-side dry run. It does not wait.
   diff_mode:
     support: full
   idempotent:
@@ -127,7 +129,7 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: Keep the host of a node off, and see that it is
+- name: Keep the host of a node off, and verify it
   holdfast.kubernetes.reboot_annotation:
     node: worker-1
     key: holdfast
@@ -169,7 +171,7 @@ namespace:
   returned: success, and most failures
   sample: metal
 node:
-  description: Name of the Node that it is; null if that is not known.
+  description: Name of the host's Node; null if it is not known.
   type: str
   returned: success, and most failures
   sample: worker-1
@@ -179,12 +181,12 @@ resource_version:
   returned: success, and most failures
   sample: "48213"
 powered_on:
-  description: What metal3 saw when it looked last; null if it never did.
+  description: The power state that metal3 saw last; null if it never read one.
   type: bool
   returned: success, and most failures
   sample: false
 keys:
-  description: The reboot annotations that are on the host now, no matter who wrote them.
+  description: The reboot annotations on the host now, from any writer.
   type: list
   elements: dict
   returned: success, and most failures
@@ -194,7 +196,7 @@ keys:
       type: str
       sample: reboot.metal3.io/holdfast
     key:
-      description: The part behind the slash; empty for the annotation without one.
+      description: The part after the slash; empty for the annotation without one.
       type: str
       sample: holdfast
     value:
@@ -202,15 +204,15 @@ keys:
       type: str
       sample: '{"mode": "hard"}'
     mode:
-      description: What metal3 makes of the value. What it can't read, it takes for V(soft).
+      description: The mode that metal3 reads from the value. metal3 reads an invalid value as V(soft).
       type: str
       sample: hard
     force:
-      description: Whether it counts on a host that is not provisioned, too.
+      description: Whether it also applies to a host that is not provisioned.
       type: bool
       sample: false
     valid:
-      description: Whether it is what metal3's webhook lets through.
+      description: Whether metal3's webhook accepts it.
       type: bool
       sample: true
 effective_mode:
@@ -284,12 +286,12 @@ overridden_holds:
   returned: success
   sample: []
 waited:
-  description: Seconds that it took.
+  description: Duration in seconds.
   type: float
   returned: success
   sample: 12.4
 why:
-  description: In one word, what kept it from happening, for example V(inert) for a host that metal3 does not act on,
+  description: Why the task failed, as one word, for example V(inert) for a host that metal3 does not act on,
     V(no_reboot), V(foreign), V(node_unknown), V(not_datable), V(new_boot) or V(timed_out).
   type: str
   returned: failure because of the host
