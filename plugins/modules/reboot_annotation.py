@@ -30,13 +30,14 @@ description:
 options:
   bare_metal_host:
     description:
-      - Name of the BareMetalHost. This or O(node) is needed. With O(node), too, it is not searched for; that both are the same is checked as far as the
-        objects tell.
+      - Name of the BareMetalHost. This or O(node) is needed. If O(node) is also set, the module does not search for the
+        host; it checks that both belong together, as far as the objects show it.
     type: str
   node:
     description:
       - Name of the Node. Its host is found by its Machine and Metal3Machine, or by its provider ID.
-      - Where only O(bare_metal_host) is given, the Node is searched for in the same way, because its holds and its claim matter.
+      - If only O(bare_metal_host) is set, the module searches for the Node in the same way, because its holds and its
+        claim matter.
     type: str
   host:
     description:
@@ -50,7 +51,7 @@ options:
   key:
     description:
       - Keeps the host off under this name, until it is removed with O(state=absent).
-      - Each who keeps a host off has a key of their own. At most 63 characters.
+      - Everyone who keeps a host off uses a separate key. At most 63 characters.
       - Without it, the host is rebooted once.
     type: str
   mode:
@@ -63,16 +64,17 @@ options:
     default: soft
   state:
     description:
-      - Whether the annotation is there. V(absent) removes our own only.
-      - An annotation of O(key) that is there already, of which C(holdfast.dev/reboot-keys) does not say that it is ours, is
-        not taken over, but refused. V(absent) with its O(key) removes it all the same, but not with O(run), and not with both
-        O(bare_metal_host) and O(node).
-      - With V(absent), a BareMetalHost that is given by its name and is gone is no failure. With O(node), too, it does not have
-        to be that Node's any more; then a key is removed only where it was written for O(node). Both are warned of.
-      - V(expired) removes those of our annotations, with any key, whose host has begun another life since. It is not
-        provisioned any more, or another Metal3Machine uses it. With O(node) only those that were written for it, which are
-        waited for; without, all that there are now. Run this where a Machine may be deleted after it was fenced, because its
-        key would keep the host's next life off.
+      - Whether the annotation exists. V(absent) removes only annotations of this collection.
+      - The task refuses an existing annotation of O(key) that C(holdfast.dev/reboot-keys) does not list as an
+        annotation of this collection. V(absent) with this O(key) still removes it, but not with O(run), and not with
+        both O(bare_metal_host) and O(node).
+      - With V(absent), the task does not fail if a BareMetalHost that is given by name is gone. If O(node) is also set,
+        the host may no longer belong to that Node; the module then removes a key only if it was written for O(node).
+        The task warns in both cases.
+      - V(expired) removes annotations of this collection, with any key, from hosts that are no longer provisioned, or
+        that another Metal3Machine now uses. With O(node), it waits for and removes only annotations that were written
+        for this Node; without it, it removes all that exist now. Run this if a Machine may be deleted after it was
+        fenced, because the key would keep the host off in its next use.
     type: str
     choices: [present, absent, expired]
     default: present
@@ -85,8 +87,8 @@ options:
   wait_timeout:
     description:
       - Maximum number of seconds to wait. After that, the task fails, and the annotation stays.
-      - A host that was off before is waited for 75 s at most. Where metal3 sees it on within that time, it can still be seen to
-        go off.
+      - For a host that was already off, the module waits 75 s at most. If metal3 sees the host on within that time, the
+        module can still see it go off.
     type: int
     default: 600
   override_holds:
@@ -216,8 +218,8 @@ keys:
       type: bool
       sample: true
 effective_mode:
-  description: How the host is switched off by these together. One V(hard), or an error before, makes it hard. Null if there
-    is none.
+  description: The mode that results from all annotations together. One V(hard), or an earlier error, makes it hard.
+    Null if there is none.
   type: str
   returned: success, and most failures
   sample: hard
@@ -260,11 +262,11 @@ evidence:
       type: str
       sample: holdfast
     since:
-      description: Since when the key is there, by the clock of the API server that has the host.
+      description: When the key was set, by the clock of the API server that has the host.
       type: str
       sample: "2026-11-21T08:59:31.000000Z"
     seen:
-      description: What makes it believed.
+      description: What shows that the host is off.
       type: str
       sample: poweredOn went from true to false after the key was written
 removed:
@@ -275,7 +277,7 @@ removed:
   sample: [{host: metal/rack-3-unit-7, annotation: reboot.metal3.io/holdfast-failover, node: worker-1,
       why: its state is "available"}]
 kept:
-  description: Our annotations that stay.
+  description: Annotations of this collection that stay.
   type: list
   elements: dict
   returned: O(state=expired)

@@ -48,8 +48,8 @@ options:
     type: int
   operation_group:
     description:
-      - Group in whose ledger the failures of the operation are counted, if that is another one. Control-plane nodes have a
-        budget of their own, and stop with the rest of their operation.
+      - Group in whose ledger the failures of the operation are counted, if it is another group. Control-plane nodes
+        have a budget of their own, and stop with the rest of their operation.
     type: str
   max_failed:
     description:
