@@ -150,7 +150,7 @@ SPEC: dict[str, Any] = {
             "default": [],
             "options": {
                 "days": {"type": "list", "elements": "str"},
-                # Not required here, but looked at by number, so that the message says which one lacks it.
+                # Not required here. The operation checks them, so that the message has the number of the incomplete entry.
                 "start": {"type": "str"},
                 "end": {"type": "str"},
             },
