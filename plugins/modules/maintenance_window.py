@@ -150,7 +150,7 @@ SPEC: dict[str, Any] = {
             "default": [],
             "options": {
                 "days": {"type": "list", "elements": "str"},
-                # Not required here. The operation checks them, so that the message has the number of the incomplete entry.
+                # Not required here: the operation checks them and names the number of the entry.
                 "start": {"type": "str"},
                 "end": {"type": "str"},
             },

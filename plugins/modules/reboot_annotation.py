@@ -224,7 +224,8 @@ effective_mode:
   returned: success, and most failures
   sample: hard
 evidence:
-  description: Proof that the host is off, for O(holdfast.kubernetes.out_of_service#module:evidence). Null if the host is not
+  description: Proof that the host is off, for O(holdfast.kubernetes.out_of_service#module:evidence).
+    Null if the host is not
     proven off, and without O(key).
   type: dict
   returned: success
