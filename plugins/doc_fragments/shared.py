@@ -30,7 +30,8 @@ options:
 options:
   run:
     description:
-      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody; see M(holdfast.kubernetes.node_claim).
+      - Id of the run that works on the node. If set, this run must have claimed the node. If not set, no run may have
+        claimed it. See M(holdfast.kubernetes.node_claim).
     type: str
 """
 
@@ -38,7 +39,7 @@ options:
 options:
   run:
     description:
-      - Id of the run that waits. Its Lease is renewed meanwhile, so that the run counts as alive.
+      - Id of the run that waits. Its Lease is renewed during the wait, so that the run counts as live.
     type: str
 """
 

@@ -10,16 +10,17 @@ module: node_blockers
 short_description: List the pods and Prometheus alerts that block a reboot of a node, and wait until there are none
 version_added: 0.1.0
 description:
-  - Looks whether pods of the node, or alerts of a Prometheus, speak against its reboot now, and can wait until nothing does.
-    Holds are not looked at; the reboot does that itself.
-  - Without O(wait_timeout) it looks once and never fails because something blocks. With it, it returns as soon as nothing
-    blocks, and fails when the time is up.
-  - A Prometheus that can't be asked, or answers with something else than its alerts, is a blocker itself. So is one that has
-    just started and has not evaluated its rules yet, because it knows of no alert until then.
+  - Checks whether pods of the node, or alerts of a Prometheus, block its reboot now, and can wait until nothing blocks.
+    It does not check holds, because the reboot itself checks them.
+  - Without O(wait_timeout), it checks once and never fails because of a blocker. With O(wait_timeout), it returns as
+    soon as nothing blocks, and fails when the time is over.
+  - A Prometheus that can't be reached, or that does not answer with its alerts, is a blocker itself. A Prometheus that
+    has just started and has not evaluated its rules is also a blocker, because it knows no alerts yet.
 options:
   pods:
     description:
-      - Pods that block while they are on the node and have not ended. One whose phase is C(Succeeded) or C(Failed) has ended.
+      - Pods that block while they are on the node and have not ended. A pod whose phase is C(Succeeded) or C(Failed)
+        has ended.
     type: list
     elements: dict
     suboptions:
@@ -34,20 +35,22 @@ options:
         type: str
   alerts:
     description:
-      - Alerts that block. An alert blocks if none of the suboptions leaves it out.
+      - Alerts that block. An alert blocks unless one of the suboptions excludes it.
     type: dict
     suboptions:
       url:
         description:
-          - Base URL of the Prometheus, or of whatever has its HTTP API (C(/api/v1/alerts) and C(/api/v1/rules)) below a path.
-          - Redirects are not followed. The proxies of the environment (C(HTTP_PROXY), C(HTTPS_PROXY), C(NO_PROXY)) are used.
+          - Base URL of the Prometheus, or of a server with the same HTTP API (C(/api/v1/alerts) and C(/api/v1/rules))
+            below a path.
+          - The module does not follow redirects. It uses the proxies of the environment (C(HTTP_PROXY), C(HTTPS_PROXY),
+            C(NO_PROXY)).
         type: str
         required: true
       only:
         description:
           - Regular expression. Only alerts whose name has a match block. By default all do.
-          - As with all regular expressions here, it is one of Python and may match anywhere in the name; use C(^) and C($) for
-            the whole name. Nested repetitions such as C((a+)+$) can take very long and are not guarded against.
+          - All regular expressions here use Python's syntax and may match anywhere in the name; use C(^) and C($) for
+            the whole name. Nested repetitions such as C((a+)+$) can take very long, and no limit applies.
         type: str
       ignore:
         description:
@@ -56,7 +59,7 @@ options:
       firing_only:
         description:
           - Whether only firing alerts block. By default pending ones do, too.
-          - For a moment after its start a Prometheus tells of alerts that fire as pending.
+          - Shortly after its start, a Prometheus reports firing alerts as pending.
         type: bool
         default: false
       labels:
@@ -100,7 +103,7 @@ options:
     default: 0
   interval:
     description:
-      - Seconds between two questions to the Prometheus while alerts are waited for. Pods are watched instead.
+      - Seconds between two requests to the Prometheus during the wait. Pods are watched instead.
     type: int
     default: 15
 seealso:
@@ -132,7 +135,7 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: Look whether a backup runs on the node, or a critical alert is active anywhere
+- name: Check whether a backup runs on the node, or a critical alert is active anywhere
   holdfast.kubernetes.node_blockers:
     name: node-1
     pods:
@@ -161,7 +164,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 blockers:
-  description: What blocks; empty where nothing does.
+  description: What blocks; empty if nothing does.
   type: list
   elements: dict
   returned: success, and failure because of them
@@ -171,7 +174,7 @@ blockers:
       type: str
       sample: alert
     name:
-      description: Name of the pod or of the alert. Where the Prometheus does not tell its alerts, its URL.
+      description: Name of the pod or of the alert. If the Prometheus does not report its alerts, its URL.
       type: str
       sample: NodeFilesystemAlmostOutOfSpace
     namespace:

@@ -10,13 +10,13 @@ module: reboot_slot
 short_description: Take one unit of a group's budget for a node, or return it
 version_added: 0.1.0
 description:
-  - Gives a node a slot of its group, so that all runs, controllers and job slices together never take down more nodes than
-    the group's budget allows. The slots stand in the ConfigMap C(group.GROUP) in the namespace C(holdfast); each change of
-    it is a compare-and-swap.
-  - Waits for slots that a run works on. Where no run works on what fills the budget, and that has stood unchanged for
-    O(unhealthy_grace), it fails and names it.
-  - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. A different one is refused while slots
-    are taken, and replaces the old one otherwise.
+  - Gives a node a slot of its group, so that all runs, controllers and job slices together never take down more nodes
+    than the group's budget allows. The slots are in the ConfigMap C(group.GROUP) in the namespace C(holdfast); each
+    change of it is a compare-and-swap.
+  - Waits for slots that a run works on. If no run works on the nodes that fill the budget, and these nodes have not
+    changed for O(unhealthy_grace), the task fails and names them.
+  - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. The task refuses a different
+    policy while slots are taken. Otherwise the new policy replaces the old one.
 options:
   group:
     description:
@@ -44,12 +44,12 @@ options:
     type: int
   max_domains:
     description:
-      - How many domains may have unavailable nodes at the same time. V(1) works one domain after the other.
+      - How many domains may have unavailable nodes at the same time. With V(1), one domain follows the other.
     type: int
   operation_group:
     description:
-      - Group in whose ledger the failures of the operation are counted, where that is another one. Control-plane nodes have a
-        budget of their own, and stop with the rest of their operation.
+      - Group in whose ledger the failures of the operation are counted, if it is another group. Control-plane nodes
+        have a budget of their own, and stop with the rest of their operation.
     type: str
   max_failed:
     description:
@@ -73,8 +73,8 @@ options:
   state:
     description:
       - V(present) takes the slot, V(absent) gives it back.
-      - V(failed) counts the node as failed in its operation. A node that is Ready gives its slot back; one that is not keeps
-        it, as failed, until it is Ready with a new boot ID.
+      - V(failed) counts the node as failed in its operation. A Ready node returns its slot. A node that is not Ready
+        keeps its slot, as failed, until it is Ready with a new boot ID.
     type: str
     choices: [present, absent, failed]
     default: present
@@ -84,13 +84,13 @@ options:
     type: str
   healthy:
     description:
-      - With O(state=failed), whether the node is healthy. By default it is where it is Ready, which may be old news of a
-        node that was just switched off.
+      - With O(state=failed), whether the node is healthy. By default, a Ready node counts as healthy, but this may be
+        outdated for a node that was just switched off.
     type: bool
   unhealthy_grace:
     description:
-      - Seconds for which what fills the budget, and is worked on by nobody, must have stood unchanged before the wait for a
-        slot is refused. After an outage of the API many Nodes look not Ready for a moment.
+      - Seconds for which the nodes that fill the budget, and that no run works on, must be unchanged before the task
+        gives up its wait for a slot. After an outage of the API, many Nodes are not Ready for a short time.
     type: int
     default: 300
   wait_timeout:
@@ -133,9 +133,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 slot:
-  description: The node's slot; null where it has none.
+  description: The node's slot; null if it has none.
   type: dict
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   contains:
     group:
       description: The group.
@@ -154,7 +154,7 @@ slot:
       type: str
       sample: "4711"
     since:
-      description: Since when, by the API server's clock.
+      description: When it was taken, by the API server's clock.
       type: str
       sample: "2026-11-21T09:00:00.000000Z"
     domain:
@@ -180,7 +180,7 @@ slot:
 waited:
   description: Seconds waited.
   type: float
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   sample: 41.3
 idle:
   description: Seconds of the wait since a slot of the group was last taken or given back.
@@ -191,18 +191,18 @@ in_flight:
   description: Nodes of the group that have a slot.
   type: list
   elements: str
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   sample: [node-1]
 unavailable:
   description: Nodes that fill the budget, with a slot or without.
   type: list
   elements: str
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   sample: [node-1, node-7]
 budget:
-  description: How many nodes may be unavailable; null where no slot was asked for.
+  description: How many nodes may be unavailable; null if no slot was asked for.
   type: int
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   sample: 3
 error:
   description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
