@@ -120,7 +120,7 @@ def _rested(entry: Mapping[str, Any], runs: Mapping[str, Run], now: datetime) ->
 
 
 def _still_failed(ledger: Ledger, failures: Mapping[str, str], nodes: Collection[str]) -> dict[str, str]:
-    """Failures that still count when a run resumes: of nodes that it does not try again, or that are still unhealthy."""
+    """Failures that still count when a run resumes: of nodes that it does not try again, or that are not healthy."""
     kept = {name for name, slot in ledger.slots.items() if slot.state == FAILED}
     return {name: reason for name, reason in failures.items() if name in kept or name not in nodes}
 

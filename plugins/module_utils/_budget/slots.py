@@ -123,7 +123,7 @@ class _SlotRequest:
         }
 
     def _watch(self, last: Decision) -> Decision:
-        """Follow the ledger until a slot is granted, a run that has one may be dead, or it is time to read the Nodes."""
+        """Follow the ledger until a slot is granted, a run that has one may be dead, or the Nodes need a new look."""
         until = runs.until_one_may_be_dead(self._cluster) if self._params.get("run") else float("inf")
         passes = bool(last.fills)
         if passes:
