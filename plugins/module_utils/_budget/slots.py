@@ -262,7 +262,7 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
     before = store.ledger_of(config_map)
     slot = before.slots.get(params["name"])
     run = params.get("run") or ""
-    # A slot that passed to a run of a new operation is no mistake of this run.
+    # If the slot has passed to a run of another operation, this run made no mistake.
     passed_on = run and slot is not None and slot.run not in ("", run)
     if slot is not None and slot.operation != params["operation"] and not passed_on:
         raise Refused(
