@@ -117,7 +117,7 @@ class Cluster:
         """JSON merge patch. With ``metadata.resourceVersion`` in it, a compare-and-swap (409 on conflict).
 
         Args:
-            once: Never send the patch again: the data behind the decision may be too old by then. Decide again.
+            once: Never send the patch again: the data behind the decision may be too old. The caller decides again.
         """
         timeout = _TIMEOUT if patient and not once else _SHORT_TIMEOUT
         return self._write("PATCH", path, body, patient=patient, once=once, timeout=timeout)
@@ -277,7 +277,7 @@ def _place(method: str, path: str, body: Object) -> str:
 
 
 def _is_written(method: str, present: Object, body: Object) -> bool:
-    """Whether an object has the written content and, after a PUT, nothing else."""
+    """Whether an object has the written content and, after a PUT, nothing that the request left out."""
     wanted = _lasting(method, body)
     if not contains(present, wanted):
         return False

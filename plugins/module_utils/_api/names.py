@@ -32,7 +32,7 @@ MACHINE_GUARD = "holdfast.dev/machine-guard"
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 SHUTDOWN_INHIBITED = hold_rules.CONDITION
 
-# The first two tell the cluster autoscaler and Cluster API to leave an object alone.
+# These two tell the cluster autoscaler and Cluster API to leave an object alone.
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SKIP_REMEDIATION = "cluster.x-k8s.io/skip-remediation"
 # A label on a Node: the NodeHealthChecks and remediators of medik8s leave the node alone.

@@ -68,7 +68,7 @@ def inhibited_by(node: Object) -> list[str]:
 
 
 def confirms(node: Object, entry: str) -> bool:
-    """Whether the node refuses a shutdown for this hold. The condition may name it by its short entry."""
+    """Whether the node refuses a shutdown for this hold. The reason names it by its whole or its short entry."""
     return not forms(entry).isdisjoint(inhibited_by(node))
 
 

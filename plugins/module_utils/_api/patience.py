@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long to retry a request while the API server is unavailable or overloaded, and whether a write succeeded."""
+"""How long to retry a request while the API server is unavailable or overloaded, and whether a write is in place."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ except ImportError:
 
 # Seconds; the default.
 API_TIMEOUT = 30
-# The same request may get another answer a moment later.
+# After these statuses, the same request may get another answer a moment later.
 _PASSING = (429, 500, 502, 503, 504)
-# With these the API server has not carried out the request.
+# With these statuses, the API server has not carried out the request.
 _NOT_DONE = (429,)
 _LONGEST_PAUSE = 5.0
 

@@ -102,7 +102,7 @@ def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False, r
 
 def _record(cluster: Cluster, node: Object, record: dict[str, Any] | None, owner: str, reason: str) -> dict[str, Any]:
     if record and record.get("owner") == owner:
-        # If the node was uncordoned meanwhile, the cordon from before ours is no longer wanted.
+        # If someone uncordoned the node meanwhile, the cordon from before the record is no longer wanted.
         before = bool(record.get("unschedulable_before")) and node_rules.unschedulable(node)
         return {**record, "reason": cut(reason) or record.get("reason", ""), "unschedulable_before": before}
     before = node_rules.unschedulable(node) and bool(record is None or record.get("unschedulable_before"))

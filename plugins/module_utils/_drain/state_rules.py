@@ -238,7 +238,7 @@ class Drain:
         return not self.entries and not self._unanswered
 
     def hopeless(self, now: float) -> bool:
-        """Whether all pods that are left can never be evicted, and the time to settle is over."""
+        """Whether no pod that is left can be evicted, and the time to settle after other pods left is over."""
         if not self._only_never():
             return False
         return self.last_gone is None or now >= self.last_gone + SETTLE
