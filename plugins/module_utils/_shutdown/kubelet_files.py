@@ -45,7 +45,7 @@ def find_kubelet(bus: NodeBus, unit: str, given: Mapping[str, str | None]) -> Ku
     """
     service = bus.service(unit)
     pid = _kubelet_below(service.pid) or service.pid
-    command = _command_line(pid) or expand(service.command, service.environment)
+    command = _command_of(pid, service)
     said = {name: value for name, value in given.items() if value}
     found = {**places(command, _directory(pid)), **said}
     known = is_kubelet(command) or bool(said.keys() & {"config", "config_dir"})
@@ -153,6 +153,17 @@ def _words(path: Path) -> list[str]:
         return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def _command_of(pid: int, service: Service) -> list[str]:
+    """Return the command line of the process; that of the unit if none runs, or if systemd has not executed it yet.
+
+    Until then the process has the name ``(kubelet)``, or since systemd 254 the command line of systemd-executor. A
+    kubelet that refuses its configuration is started again and again, and is often seen like that.
+    """
+    running, declared = _command_line(pid), expand(service.command, service.environment)
+    executed = is_kubelet(running) and not running[0].startswith("(")
+    return declared if not running or (is_kubelet(declared) and not executed) else running
 
 
 def _command_line(pid: int) -> list[str]:
