@@ -25,6 +25,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     reboot_operation,
     reboot_slot,
 )
+from lab.patience import PATIENCE
 
 KERNEL = {"operation": "kernel"}
 
@@ -205,7 +206,7 @@ def test_waits_for_an_api_server_that_is_away(scene, write):
         waiting = scene.world._threads.submit(write.write, scene)
         back.wait(1.5)
         assert not waiting.done()
-    assert waiting.result(60)["changed"] is True
+    assert waiting.result(PATIENCE)["changed"] is True
     assert write.shown(scene)
 
 
@@ -216,7 +217,7 @@ def test_waits_for_an_api_server_that_is_frozen(scene, write):
         waiting = scene.world._threads.submit(write.write, scene)
         time.sleep(1)
         assert not waiting.done()
-    assert waiting.result(60)["changed"] is True
+    assert waiting.result(PATIENCE)["changed"] is True
     assert write.shown(scene)
 
 
@@ -234,7 +235,7 @@ def test_a_change_is_decided_again_after_an_outage(scene):
     scene.world.cluster.replace(place, {**scene.world.cluster.get(place), "data": taken})
     scene.proxy.faults.planned.clear()
 
-    result = asked.result(90)
+    result = asked.result(PATIENCE)
 
     assert result["error"] == "timed_out", result
     assert set(scene.rolling.slots()) == {scene.other}
@@ -242,22 +243,22 @@ def test_a_change_is_decided_again_after_an_outage(scene):
 
 def test_a_waiting_node_gets_its_slot_after_an_outage(scene):
     scene.slot()
-    waiting = scene.world._threads.submit(scene.slot, node=scene.other, wait_timeout=120)
+    waiting = scene.world._threads.submit(scene.slot, node=scene.other, wait_timeout=PATIENCE)
     time.sleep(1)
     with scene.proxy.away():
         time.sleep(3)
     assert not waiting.done()
     scene.slot("absent")
-    assert waiting.result(60)["slot"]["node"] == scene.other
+    assert waiting.result(PATIENCE)["slot"]["node"] == scene.other
 
 
 def test_watches_that_end_at_once_lose_nothing(scene):
     scene.proxy.faults.watches_end = True
     scene.slot()
-    waiting = scene.world._threads.submit(scene.slot, node=scene.other, wait_timeout=120)
+    waiting = scene.world._threads.submit(scene.slot, node=scene.other, wait_timeout=PATIENCE)
     time.sleep(1)
     scene.slot("absent")
-    assert waiting.result(60)["slot"]["node"] == scene.other
+    assert waiting.result(PATIENCE)["slot"]["node"] == scene.other
 
 
 def test_a_third_of_the_writes_fails(scene):
