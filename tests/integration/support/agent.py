@@ -253,5 +253,10 @@ def free(agent: Agent) -> Iterator[Agent]:
 
 
 def apply_rbac(lab: Lab) -> None:
-    """Apply the right to read Leases; it stays, because other agents may run."""
-    run([str(lab.bin / "kubectl"), f"--kubeconfig={lab.kubeconfig}", "apply", "--filename", str(RBAC)])
+    """
+    Apply the right to read Leases; it stays, because other agents may run.
+
+    Several processes do this at once. On the client's side, ``kubectl apply`` reads and then creates, and the second
+    process finds that the object exists. On the server's side it is one request.
+    """
+    lab.kubectl("apply", "--server-side", "--force-conflicts", "--filename", str(RBAC))
