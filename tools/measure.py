@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the minutes of the tests go: tables of the last run, for docs/testing.md.
+"""Where the time of the tests goes: write tables of the last run into docs/testing.md.
 
 tools/measure.py            write the tables into docs/testing.md
 tools/measure.py --print    print the time of every test file instead
 
-Reads build/logs/stages.json and the JUnit reports beside it, which tools/stages.py and pytest leave. Standard library
-only.
+Reads build/logs/stages.json and the JUnit reports beside it, which tools/stages.py and pytest write. Uses the standard
+library only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SLOWEST = 40
 
 @dataclass(frozen=True)
 class Test:
-    """One test of the last run, with its set-up and its clean-up."""
+    """One test of the last run, with its setup and its teardown."""
 
     stage: str
     file: str
@@ -51,7 +51,7 @@ def tests() -> list[Test]:
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """A Markdown table; numbers are aligned to the right."""
+    """A Markdown table; numbers are right-aligned."""
     columns = list(header)
     body = [[f"{cell:,.1f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     right = [bool(body) and all(re.fullmatch(r"[\d,.]+", row[index]) for row in body) for index in range(len(columns))]
@@ -86,7 +86,7 @@ def by_file(found: list[Test]) -> str:
 
 
 def put(page: str, name: str, text: str) -> str:
-    """The page with ``text`` between the markers of ``name``."""
+    """Return the page with ``text`` between the markers of ``name``."""
     start, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     head, found, rest = page.partition(start)
     _old, found_end, tail = rest.partition(end)

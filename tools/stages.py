@@ -5,10 +5,10 @@
 
 tools/stages.py lint|sanity|unit|integration|long|molecule|test|test-all
 
-Each stage prints what it did and its seconds; its whole output is kept in build/logs. A failure does not keep the
-later stages from running; the exit status is that of the first failure. The last line is `N passed, N failed`.
-The stages that need no lab, the build of the lab and Molecule run beside each other. `test` runs the tests that are not
-marked `long`, and one Molecule scenario. `test-all` runs everything. tools/measure.py reads what the stages leave.
+Each stage prints what it did and its seconds; build/logs has its whole output. Later stages run even after a failure;
+the exit status is that of the first failure. The last line is `N passed, N failed`. The stages that need no lab, the
+build of the lab and Molecule run in parallel. `test` runs the tests that are not marked `long`, and one Molecule
+scenario. `test-all` runs everything. tools/measure.py reads the files that the stages write.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ CHECKOUT = workingtree.CHECKOUT
 BUILD = CHECKOUT / "build"
 LOGS = BUILD / "logs"
 BIN = Path(sys.executable).parent
-# What the integration tests and the scenarios are written for.
+# The numbers of nodes that the integration tests and the scenarios need.
 NODES = 3
 SIMULATED = 20
 # Processes that share the integration tests: one for each real node, one for Machines, and two for all other tests.
 AT_ONCE = 6
-# The lab has rules of its own.
+# The lab has its own rules.
 UNIT_TESTS = ["tests/unit", "tests/lab"]
 # It needs 100 CPU seconds, as much as all other sanity tests together.
 SLOW_SANITY = "pylint"
-# The scenario of `test`: the main job. The tests of `test` show what the other roles do.
+# The scenario of `test`: the main job. The integration tests of `test` cover the other roles.
 SCENARIO = "rolling_reboot"
 
 
 @dataclass
 class Result:
-    """What a stage came to."""
+    """The result of a stage."""
 
     name: str
     passed: int = 0
@@ -71,7 +71,7 @@ class Interrupted(BaseException):
     """A signal asks this program to end."""
 
 
-# What runs now, in any thread. An interrupted stage ends it.
+# The processes that run now, in any thread. An interrupted stage ends them.
 _running: set[subprocess.Popen[bytes]] = set()
 # CPU seconds of the commands that the stages waited for, by the name of the log.
 _cpu: dict[Path, float] = {}
@@ -82,20 +82,20 @@ def say(text: str = "") -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Ours, with the tools of the virtual environment first."""
+    """The environment of this program, with the tools of the virtual environment first in PATH."""
     env = {
         **os.environ,
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "PYTHONPYCACHEPREFIX": str(BUILD / "cache/pycache"),
         "HOLDFAST_LAB": os.environ.get("HOLDFAST_LAB") or str(BUILD / "lab"),
-        # A copy that was installed for the user must not hide the checkout.
+        # A collection that is installed for the user must not hide the checkout.
         "ANSIBLE_COLLECTIONS_PATH": str(BUILD / "collections"),
         "ANSIBLE_NOCOWS": "1",
         "PYTHONUNBUFFERED": "1",
     }
     if not sys.stdout.isatty():
         env["NO_COLOR"] = env["ANSIBLE_NOCOLOR"] = "1"
-    # A configuration of the user's own must not decide how the tests end.
+    # The user's own configuration must not affect the tests.
     env.pop("ANSIBLE_CONFIG", None)
     env.update(more)
     return env
@@ -111,7 +111,7 @@ def run(
 ) -> int:
     """Run a command with its output in ``log``; with ``show``, on the terminal as well.
 
-    Through a file rather than a pipe: what a lab starts in the background would keep a pipe open for good.
+    The output goes through a file: a background process that the lab starts would keep a pipe open forever.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output, log.open("rb") as shown:
@@ -145,7 +145,7 @@ def run(
 
 
 def _poll(process: subprocess.Popen[bytes], log: Path) -> int | None:
-    """Popen.poll(), and the CPU time of the process with all that it waited for."""
+    """As Popen.poll(), but also records the CPU time of the process and of the processes that it waited for."""
     if process.returncode is None:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
@@ -155,7 +155,7 @@ def _poll(process: subprocess.Popen[bytes], log: Path) -> int | None:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all that it started."""
+    """End a process with everything that it started."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
@@ -176,7 +176,7 @@ def show_log(log: Path) -> None:
 
 def lint_commands() -> dict[str, tuple[list[str], Path]]:
     """Each check with its command and the directory to run it in."""
-    # antsibull-docs copies what it looks at, and ansible-lint walks through it: both get a tree without build/. It has
+    # antsibull-docs copies the tree, and ansible-lint walks through it: both get a tree without build/. That tree has
     # no links: antsibull-docs takes a linked action plugin for a redirect of the module.
     tree = workingtree.copy(BUILD / "lint", repository=True, links=False)
     return {
@@ -241,7 +241,7 @@ def log_of(stage: str, name: str = "") -> Path:
 
 # --- sanity
 
-# ansible-test fetches pip's bootstrap from a host of its own; Python has one at hand.
+# ansible-test downloads pip's bootstrap from its own host; Python includes one.
 _GET_PIP = """\
 import subprocess
 import sys
@@ -253,7 +253,7 @@ subprocess.run([sys.executable, "-m", "pip", "install", *wanted], check=True)
 
 
 def sanity_home() -> Path:
-    """A home with ansible-test's caches, and with pip's settings: ansible-test passes no variable on."""
+    """A home with ansible-test's caches and with pip's settings: ansible-test passes no variables on to pip."""
     home = BUILD / "sanity/home"
     cache = home / ".ansible/test/cache"
     cache.mkdir(parents=True, exist_ok=True)
@@ -278,7 +278,7 @@ def sanity_home() -> Path:
 
 
 def shellcheck() -> str | None:
-    """Shellcheck, if need be unpacked from Debian's package without installing it."""
+    """Return shellcheck; if needed, unpack it from Debian's package without installing it."""
     if found := shutil.which("shellcheck"):
         return found
     unpacked = BUILD / "cache/shellcheck"
@@ -356,7 +356,7 @@ def unit(options: argparse.Namespace) -> Result:
 
 
 class Lab:
-    """The lab, made when it is needed and removed only by the one who made it."""
+    """The lab, made when it is needed. Only the program that made it removes it."""
 
     def __init__(self) -> None:
         self.was_up = self._command("status") == 0
@@ -369,7 +369,7 @@ class Lab:
         return run(command, log_of("lab", arguments[0]), env=environment(PYTHONPATH=str(CHECKOUT / "tests")), show=show)
 
     def prepare(self) -> None:
-        """Begin in the background with what takes minutes on a fresh machine."""
+        """Start in the background what takes minutes on a fresh machine."""
         if self.was_up:
             return
         log = log_of("lab", "setup")
@@ -441,21 +441,21 @@ def molecule(options: argparse.Namespace) -> Result:
     result = Result("molecule")
     wanted: list[str] = options.scenario or ([SCENARIO] if options.stage == "test" else [])
     known = sorted(path.parent.name for path in CHECKOUT.glob("extensions/molecule/**/molecule.yml"))
-    # Several runs at once must not share what Molecule remembers.
+    # Several runs at once must not share Molecule's state.
     home = BUILD / "molecule" / ("-".join(wanted) or "all")
     env = environment(
-        # Molecule installs what it tests into Ansible's home: not into the user's, please.
+        # Molecule installs the collection into Ansible's home: keep it out of the user's.
         ANSIBLE_HOME=str(home),
-        # A socket's path has to be short.
+        # A socket's path must be short.
         ANSIBLE_SSH_CONTROL_PATH_DIR=str(Path.home() / ".ansible/cp"),
-        # A play over no host at all tests nothing.
+        # A play without hosts tests nothing.
         ANSIBLE_HOST_PATTERN_MISMATCH="error",
         XDG_CACHE_HOME=str(BUILD / "cache"),
     )
-    # What a scenario that failed had prepared counts as prepared still, whatever became of the nodes since.
+    # Molecule's state says that a failed scenario is prepared, even if the nodes have changed since.
     for left in (home / "tmp").glob("molecule.*"):
         shutil.rmtree(left)
-    # From where galaxy.yml lies, or it does not read extensions/molecule/config.yml.
+    # Run it in the directory of galaxy.yml, or it does not read extensions/molecule/config.yml.
     chosen = [argument for name in wanted for argument in ("--scenario-name", name)] or ["--all"]
     log = log_of("molecule", "-".join(wanted))
     result.status = run(["molecule", "test", *chosen], log, env=env, show=options.stage not in TOGETHER)
@@ -473,7 +473,7 @@ def molecule(options: argparse.Namespace) -> Result:
 
 @contextlib.contextmanager
 def signals() -> Iterator[None]:
-    """A signal ends the stage at work, and the lab is still taken down."""
+    """A signal ends the running stage, and the lab is still taken down."""
 
     def interrupt(number: int, _frame: object) -> None:
         raise Interrupted(number)
@@ -529,7 +529,7 @@ class Report:
 def beside(
     work: Callable[[argparse.Namespace], Result], options: argparse.Namespace
 ) -> Iterator[Callable[[Any], Result]]:
-    """A stage that begins now, in a thread; to run the one that is given is to wait for it."""
+    """Start a stage now, in a thread; running the returned stage waits for it."""
 
     def timed() -> Result:
         started = time.monotonic()
@@ -548,7 +548,7 @@ def beside(
 
 
 def before_integration(report: Report, options: argparse.Namespace, lab: Lab) -> bool:
-    """All stages but the integration tests, beside each other; whether the lab is up after them."""
+    """Run all stages but the integration tests in parallel; return whether the lab is up afterwards."""
     with contextlib.ExitStack() as stack:
         sanity_beside = stack.enter_context(beside(sanity, options))
         lab_beside = stack.enter_context(beside(lambda _options: lab_up(lab), options))
@@ -573,7 +573,7 @@ def before_integration(report: Report, options: argparse.Namespace, lab: Lab) ->
 
 WITHOUT_LAB = {"lint": lint, "sanity": sanity, "unit": unit}
 WITH_LAB = {"integration": integration, "long": long, "molecule": molecule}
-# What the commands for everyone end with, after all other stages.
+# The final commands for all tests, after all other stages.
 TOGETHER = {"test": ["integration"], "test-all": ["integration", "long"]}
 
 

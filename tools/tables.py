@@ -5,12 +5,12 @@
 
 tools/tables.py [--check]
 
-A table stands between `<!-- table: NAME -->` and `<!-- end of table -->`. With --check, nothing is written: the exit
-status is 1 if a table is stale, and the file is named.
+A table is between `<!-- table: NAME -->` and `<!-- end of table -->`. With --check, nothing is written: the exit status
+is 1 if a table is stale, and the output names the file.
 
 In the README: modules, roles, playbooks, plugins. In a role's README: entry points, and variables, in one table or in
-several, of which each names its own without the role's prefix: `<!-- table: variables auth node_name -->`. Each
-variable of meta/argument_specs.yml must be in exactly one.
+several. Each of several tables names its variables without the role's prefix: `<!-- table: variables auth node_name
+-->`. Each variable of meta/argument_specs.yml must be in exactly one table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import yaml
 
 CHECKOUT = workingtree.CHECKOUT
 TABLE = re.compile(r"(<!-- table: (?P<name>[^\n]*?) -->\n).*?(?=<!-- end of table -->)", re.DOTALL)
-# Ansible's markup for words that are meant literally: C(x), O(x=y), P(namespace.collection.role#role).
+# Ansible's markup for literal words: C(x), O(x=y), P(namespace.collection.role#role).
 LITERAL = re.compile(r"\b[CEOPMV]\(([^()]*?)(?:#\w+)?\)")
 BOLD = re.compile(r"\bB\(([^()]*)\)")
 URL = re.compile(r"\bU\(([^()]*)\)")
@@ -59,12 +59,12 @@ JOBS = {
     "Guard a Machine's deletion": ["deletion_hook", "deletion_hook_info"],
     "Prove graceful shutdown": ["graceful_shutdown", "graceful_shutdown_info", "graceful_shutdown_fit"],
 }
-# The first sentence of each other module, which is listed after these.
+# The first sentence of each other module's documentation; these modules are listed last.
 FOR_ROLES = "Only the roles of this collection call this module; its options may change in any release."
 
 
 class Wrong(Exception):
-    """The documentation does not say what a table needs."""
+    """The documentation lacks what a table needs."""
 
 
 def once(where: str, listed: Sequence[str], known: Iterable[str]) -> None:
@@ -87,7 +87,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def documentation(path: Path) -> dict[str, Any]:
-    """The DOCUMENTATION of a plugin, from its Python or the YAML beside it."""
+    """The DOCUMENTATION of a plugin, from its Python file or the YAML file beside it."""
     content = path.read_text()
     if path.suffix == ".yml":
         loaded = yaml.safe_load(content)["DOCUMENTATION"]
@@ -131,7 +131,7 @@ def roles() -> str:
 
 
 def playbooks() -> str:
-    """Each playbook begins with a sentence of comment, and names its guide behind it."""
+    """Each playbook begins with a one-sentence comment, and names its guide after it."""
     rows = []
     for path in sorted(CHECKOUT.glob("playbooks/*.yml")):
         found = re.search(r"^---\n# (.+)\. Guide: (\S+)$", path.read_text(), re.MULTILINE)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Look through the working tree for what does not belong into it. Standard library only."""
+"""Check the working tree for files and text that do not belong in it. Uses the standard library only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORBIDDEN = {
     "a merge conflict": re.compile(r"^(?:<{7}|>{7}) ", re.MULTILINE),
 }
 THIS = "tools/tree_check.py"
-# Those that are made of code; what only configures says nothing that could be owned.
+# Program files only; files that only configure something need no license notice.
 PROGRAM = re.compile(r"\.(?:py|sh|go)$")
 NOTICE = "GNU General Public License v3.0+ (see COPYING"
 LARGEST = 512 * 1024

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A copy of the working tree where tools want a collection to lie: …/ansible_collections/holdfast/kubernetes.
+"""Copy the working tree to where tools expect a collection: …/ansible_collections/holdfast/kubernetes.
 
-Uncommitted files are in it, ignored ones are not. Standard library only.
+The copy has uncommitted files, but no ignored ones. Uses the standard library only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def files() -> list[str]:
-    """What belongs to the working tree, relative to it."""
+    """The files of the working tree, relative to it."""
     if (CHECKOUT / ".git").exists():
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -28,7 +28,7 @@ def files() -> list[str]:
             text=True,
         ).stdout
         return sorted(name for name in set(listed.split("\0")) if name and os.path.lexists(CHECKOUT / name))
-    # A released tarball: nothing is ignored in it but what the build makes.
+    # A released tarball: everything in it counts except what the build makes.
     found = []
     for directory, below, names in os.walk(CHECKOUT):
         relative = Path(directory).relative_to(CHECKOUT)
@@ -50,12 +50,12 @@ def _same(source: Path, target: Path, *, links: bool) -> bool:
 
 
 def copy(collections: Path, *, repository: bool = False, links: bool = True, keep: tuple[str, ...] = ()) -> Path:
-    """Bring the copy below ``collections`` up to date; what lies in ``keep`` is not removed from it.
+    """Bring the copy below ``collections`` up to date; files in ``keep`` stay in it.
 
-    Without ``links`` it has files where the working tree has links to files.
+    Without ``links``, links to files become files.
 
-    With ``repository`` it is a Git repository (without a commit): below build/, tools that look for one would find
-    ours, in which the copy is ignored.
+    With ``repository``, the copy is a Git repository (without a commit): otherwise, below build/, tools that look for a
+    repository find the checkout's, which ignores the copy.
     """
     root = collections / "ansible_collections/holdfast/kubernetes"
     root.mkdir(parents=True, exist_ok=True)

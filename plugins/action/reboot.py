@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reboot a node: gate, inhibitors, ansible.builtin.reboot's own way to reboot, and proof that it happened."""
+"""Reboot a node: gate, inhibitors, the reboot of ansible.builtin.reboot, and proof that it happened."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death 
 
 _MINUTE = 60
 _LOOK_EVERY = 2.0
-# Seconds from the last look in which the node may begin with its reboot: a silent run loses its claim after 90 s.
+# Seconds from the last look in which the node may begin its reboot: a silent run loses its claim after 90 s.
 _ACT_WITHIN = 30
 _LATE_AT_MOST = 3
-# A node refuses by itself where a hold came after the last look. Where that is gone again, it is asked again.
+# Seconds. A node refuses by itself if a hold came after the last look. If the hold is gone by then, try again.
 _TRY_FOR = 60
 _TRY_EVERY = 1.0
 _NO_SUCH_COMMAND = (126, 127)
@@ -85,7 +85,7 @@ class ActionModule(BuiltinReboot):
         except HoldfastError as error:
             result = error.as_result()
         except AnsibleConnectionFailure as error:
-            # Reported as unreachable, neither rescue nor always would run just when a node does not come back.
+            # If it were reported as unreachable, rescue and always would not run for a node that does not come back.
             result = {"failed": True, "msg": f"The node can't be reached: {error}", "error": "unreachable"}
         except AnsibleError as error:
             result = {"failed": True, "msg": str(error), "error": "error"}
@@ -109,8 +109,8 @@ class ActionModule(BuiltinReboot):
         return cleaned
 
     def cleanup(self, force: bool = False) -> None:
-        """Remove what modules left on the node, where it is there to be asked."""
-        # Ansible calls this when all is over, and a connection that fails here would take the place of the result.
+        """Remove what modules left on the node, if it is reachable."""
+        # Ansible calls this at the end, and a failed connection here would replace the result.
         with suppress(AnsibleConnectionFailure):
             super().cleanup(force)
 
@@ -140,7 +140,7 @@ class ActionModule(BuiltinReboot):
         return result
 
     def perform_reboot(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, Any]:
-        """Look a last time, and act directly after it, until the node has heard it or will not have it."""
+        """Look a last time, and act directly after it, until the node accepts the command or refuses it for good."""
         given = "reboot_command" in self._task.args
         programs = self._programs(task_vars, distribution)
         if self._params.get("node"):
@@ -150,16 +150,16 @@ class ActionModule(BuiltinReboot):
             state = self._look(first=False)
             result, again = self._act(state, self._command(state, programs, distribution))
             if again == LATE and late < _LATE_AT_MOST:
-                # Another run may have finished the node meanwhile: the look tells.
+                # Another run may have finished the node meanwhile: the look shows it.
                 late, wait = late + 1, Deadline(_TRY_FOR)
             elif not again or given or wait.passed:
                 return result
             time.sleep(_TRY_EVERY)
 
     def _act(self, state: inhibitor_rules.Logind, command: str) -> tuple[dict[str, Any], str]:
-        """Send the command once; what became of it and, where the node did not do it, why it may be tried again."""
+        """Send the command once; return the result and, if the node did not obey, why a retry is possible."""
         until = int(state.uptime) + _ACT_WITHIN
-        # Until it is known to have been refused, it may have been heard.
+        # Until a refusal is known, the node may have received it.
         self._sent = True
         result: dict[str, Any] = {"failed": False, "start": datetime.now(timezone.utc)}
         try:
@@ -168,7 +168,7 @@ class ActionModule(BuiltinReboot):
                     guarded(command, self._boot_id, until), sudoable=self.DEFAULT_SUDOABLE
                 )
         except AnsibleConnectionFailure as error:
-            # A node that goes down at once ends the connection.
+            # A node that goes down at once closes the connection.
             answer, ended, said = {"rc": None}, False, str(error)
         else:
             ended, said = True, f"{answer['stdout'].strip()} {answer['stderr'].strip()}".strip()
@@ -181,9 +181,9 @@ class ActionModule(BuiltinReboot):
         return result, "" if answer["rc"] in _NO_SUCH_COMMAND else "refused"
 
     def _stays_up(self, until: int, *, ended: bool) -> bool:
-        """Whether the node does not go down by the command: logind answers, in the same boot, and prepares nothing.
+        """Return whether the node stays up despite the command: same boot, and logind prepares no shutdown.
 
-        Where the connection broke, the command may still arrive, until it is too late for it.
+        If the connection broke, the command may still arrive, until it is too late for it.
         """
         while True:
             try:
@@ -198,7 +198,7 @@ class ActionModule(BuiltinReboot):
 
     @contextmanager
     def _without_reconnection(self) -> Iterator[None]:
-        """Keep the connection from sending a command again: that would be during the shutdown, or after it."""
+        """Keep the connection from sending a command again: that would happen during or after the shutdown."""
         try:
             before = self._connection.get_option(_RECONNECTION)
         except (KeyError, AnsibleError):
@@ -211,16 +211,16 @@ class ActionModule(BuiltinReboot):
             self._connection.set_option(_RECONNECTION, before)
 
     def _name_late_holds(self) -> None:
-        """A node with an agent refuses by itself where a hold came after the last look: say whose it is."""
+        """A node with an agent refuses by itself if a hold came after the last look: report who has the hold."""
         node = self._params.get("node")
         if node:
             gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
 
     def _look(self, *, first: bool) -> inhibitor_rules.Logind:
-        """See that the node may be rebooted now; the gate last."""
+        """Check that the node may be rebooted now; the gate comes last."""
         state = self._logind()
         if state.preparing_for_shutdown:
-            # Whatever asked for it, the node goes down.
+            # The node goes down, whatever requested it.
             self._sent = True
             raise Refused(
                 "A shutdown is in progress on the node already. Wait until it is over and see what started it.",
@@ -268,12 +268,12 @@ class ActionModule(BuiltinReboot):
             )
 
     def _foreign(self, state: inhibitor_rules.Logind) -> list[inhibitor_rules.Inhibitor]:
-        """Block locks that are not the shadow of a hold: those the gate has judged already."""
+        """Return block locks that do not represent a hold: the gate has already judged holds."""
         judged = bool(self._params.get("node"))
         return [item for item in state.blocks() if not (judged and item.who == inhibitor_rules.AGENT)]
 
     def _programs(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, str]:
-        """Paths of what may be called. They are searched for on the node, so not between the last look and the act."""
+        """Return paths of the commands. The search runs on the node, so not between the last look and the act."""
         given = dict(self._task.args)
         programs = {}
         try:
@@ -292,12 +292,12 @@ class ActionModule(BuiltinReboot):
         if "given" in programs:
             return f"{programs['given']} {self.get_shutdown_command_args(distribution)}"
         if self._params["override_holds"] and any(item.who == inhibitor_rules.AGENT for item in state.blocks()):
-            # The agent's masks let nothing else through; whoever sets the option has taken the applications' part.
+            # The agent's masks allow nothing else; a user who sets the option has decided for the applications.
             return f"{programs['systemctl']} reboot --force"
         if "shutdown" in programs:
             return f"{programs['shutdown']} {self.get_shutdown_command_args(distribution)}"
-        # shutdown, with the minutes that ansible.builtin.reboot gives it, is planned for now: on systemd 252 that
-        # succeeds, and is refused silently a moment later where a hold came in between.
+        # shutdown, with the minutes that ansible.builtin.reboot passes, is scheduled for now: on systemd 252 that
+        # succeeds, and is silently refused a moment later if a hold came in between.
         return f"{programs['systemctl']} reboot --message={shlex.quote(self._params['msg'])}"
 
     def _logind(self) -> inhibitor_rules.Logind:

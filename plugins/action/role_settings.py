@@ -21,7 +21,7 @@ _PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks/vars/argument_spec
 
 
 class ActionModule(ActionBase):
-    """Reads the spec, the variables and the defaults of the role; the rules say what they mean."""
+    """Reads the spec, the variables and the defaults of the role; the rules interpret them."""
 
     _requires_connection = False
     _supports_check_mode = True
@@ -54,7 +54,7 @@ class ActionModule(ActionBase):
         return result
 
     def _specs(self, params: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        """The spec of every entry point, and what the variables begin with."""
+        """Return the spec of every entry point, and the prefix of the variables."""
         role = self._task._role
         if params["prefix"]:
             return dict(self._load(_PLAYBOOKS)), f"{params['prefix']}_"
@@ -66,7 +66,7 @@ class ActionModule(ActionBase):
         return _settings.plain(self._loader.load_from_file(os.fspath(path)))["argument_specs"]
 
     def _given(self, options: dict[str, Any], variables: dict[str, Any], problems: list[str]) -> dict[str, Any]:
-        """The values that are not blank. A template is evaluated once, here."""
+        """Return the values that are not blank. A template is evaluated once, here."""
         role = self._task._role
         defaults = role.get_default_vars() if role else {}
         given: dict[str, Any] = {}
@@ -87,7 +87,7 @@ class ActionModule(ActionBase):
         return given
 
     def _who(self, variables: dict[str, Any]) -> dict[str, str]:
-        """Who runs this: the job, the person and the controller."""
+        """Return who runs this: the job, the person and the controller."""
         host = socket.gethostname()
         user = self._first(variables, "awx_user_name", "tower_user_name") or os.environ.get("USER") or "unknown"
         return {"job": self._first(variables, "awx_job_id", "tower_job_id"), "person": f"{user}@{host}", "host": host}

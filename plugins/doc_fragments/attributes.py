@@ -10,7 +10,7 @@ class ModuleDocFragment:
 options: {}
 attributes:
   check_mode:
-    description: Whether the task can run in C(check_mode) and tell what it would do without doing it.
+    description: Whether the task can run in C(check_mode) and report what it would do without doing it.
   diff_mode:
     description: Whether the result says what changed, or would change, when diff mode is on.
   idempotent:
@@ -51,7 +51,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Writes are sent as server-side dry runs, so that what the API server would refuse is refused here too.
+      - Writes are sent as server-side dry runs, so that check mode also fails if the API server would refuse a write.
   diff_mode:
     support: full
   idempotent:

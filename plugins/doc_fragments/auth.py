@@ -14,7 +14,7 @@ options:
       - Path of a kubeconfig file, a list of paths that are merged (the first file that defines something wins), or the content of one as a dictionary.
       - Several paths can also be given as one string, separated as in the environment variable E(KUBECONFIG).
       - A file that is encrypted with Ansible Vault is decrypted on the controller.
-      - Without it and without O(host), the service account of the pod is used where there is one, else E(KUBECONFIG) or C(~/.kube/config).
+      - Without it and without O(host), the service account of the pod is used if there is one, else E(KUBECONFIG) or C(~/.kube/config).
       - Falls back on the environment variable E(K8S_AUTH_KUBECONFIG).
     type: raw
   context:
@@ -68,7 +68,7 @@ options:
     aliases: [key_file]
   proxy:
     description:
-      - URL of an HTTP or SOCKS proxy. The variables E(HTTP_PROXY) and the like are not read.
+      - URL of an HTTP or SOCKS proxy. E(HTTP_PROXY) and similar variables are ignored.
       - Falls back on the environment variable E(K8S_AUTH_PROXY).
     type: str
   no_proxy:
@@ -114,12 +114,12 @@ options:
     elements: str
   api_timeout:
     description:
-      - Seconds for which a request is tried again while the API server is away (refused, reset or timed-out connections) or
-        overloaded (429 with C(Retry-After), 502, 503, 504, an etcd without a leader).
-      - A change that was decided from what was read before is read and decided again after an outage, and one that was carried
-        out although its answer was lost is recognised. Nothing is counted twice.
-      - V(0) tries nothing again.
-      - Evictions are not meant. The C(timeout) of M(holdfast.kubernetes.drain) is their limit.
+      - Seconds for which a request is repeated while the API server is away (refused, reset or timed-out connections)
+        or overloaded (429 with C(Retry-After), 502, 503, 504, an etcd without a leader).
+      - After an outage, a module reads again and decides again about a change that depends on earlier reads. It
+        recognises a change that succeeded although its answer was lost. Nothing is counted twice.
+      - With V(0), no request is repeated.
+      - This does not apply to evictions. The C(timeout) of M(holdfast.kubernetes.drain) is their limit.
       - Falls back on the environment variable E(K8S_AUTH_API_TIMEOUT).
     type: int
     default: 30
@@ -137,7 +137,7 @@ notes:
 options:
   management:
     description:
-      - How to reach the cluster in which Machines and BareMetalHosts live, where it is another one than that of the Nodes.
+      - How to reach the cluster that contains the Machines and BareMetalHosts, if it is not the cluster of the Nodes.
       - By default it is the same cluster.
     type: dict
     suboptions:
@@ -146,7 +146,7 @@ options:
           - Path of a kubeconfig file, a list of paths that are merged (the first file that defines something wins), or the content of one as a dictionary.
           - Several paths can also be given as one string, separated as in the environment variable E(KUBECONFIG).
           - A file that is encrypted with Ansible Vault is decrypted on the controller.
-          - Without it and without O(host), the service account of the pod is used where there is one, else E(KUBECONFIG) or C(~/.kube/config).
+          - Without it and without O(host), the service account of the pod is used if there is one, else E(KUBECONFIG) or C(~/.kube/config).
         type: raw
       context:
         description:
@@ -190,7 +190,7 @@ options:
         aliases: [key_file]
       proxy:
         description:
-          - URL of an HTTP or SOCKS proxy. The variables E(HTTP_PROXY) and the like are not read.
+          - URL of an HTTP or SOCKS proxy. E(HTTP_PROXY) and similar variables are ignored.
         type: str
       no_proxy:
         description:

@@ -30,7 +30,8 @@ options:
 options:
   run:
     description:
-      - Id of the run that works on the node. With it the node has to be claimed by this run, without it by nobody; see M(holdfast.kubernetes.node_claim).
+      - Id of the run that works on the node. If set, this run must have claimed the node. If not set, no run may have
+        claimed it. See M(holdfast.kubernetes.node_claim).
     type: str
 """
 
@@ -38,7 +39,8 @@ options:
 options:
   operation:
     description:
-      - Id of the rolling reboot that this is a part of. With it the Node's record says in which phase it is, before anything is done. Needs O(run).
+      - Id of the rolling reboot that this is a part of. If set, the task records its phase on the Node before it does
+        anything else. Needs O(run).
     type: str
 """
 
@@ -65,7 +67,7 @@ options:
     type: int
   max_domains:
     description:
-      - How many domains may have unavailable nodes at the same time. V(1) works one domain after the other.
+      - How many domains may have unavailable nodes at the same time. With V(1), one domain follows the other.
     type: int
   max_failed:
     description:
@@ -79,8 +81,8 @@ options:
     default: true
   unhealthy_grace:
     description:
-      - Seconds for which what fills the budget, and is worked on by nobody, must have stood unchanged before the wait for a
-        slot is refused. After an outage of the API many Nodes look not Ready for a moment.
+      - Seconds for which the nodes that fill the budget, and that no run works on, must be unchanged before the task
+        gives up its wait for a slot. After an outage of the API, many Nodes are not Ready for a short time.
     type: int
     default: 300
 """
@@ -89,7 +91,7 @@ options:
 options:
   windows:
     description:
-      - The windows of a week. Without any, one is always open.
+      - The windows of a week. Without windows, one is always open.
     type: list
     elements: dict
     default: []
@@ -102,12 +104,12 @@ options:
       start:
         description:
           - Time of day at which it starts, such as C("22:00"). Always needed.
-          - Write it in quotes. YAML takes C(22:00) without them for a number, which is refused.
+          - Write it in quotes. YAML reads C(22:00) without quotes as a number, which the task refuses.
         type: str
       end:
         description:
           - Time of day at which it ends, at most C("24:00"). Always needed.
-          - One that is not after O(windows[].start) is on the next day.
+          - A time that is not after O(windows[].start) is on the next day.
         type: str
 """
 
@@ -115,7 +117,8 @@ options:
 options:
   pods:
     description:
-      - Pods that block while they are on the node and have not ended. One whose phase is C(Succeeded) or C(Failed) has ended.
+      - Pods that block while they are on the node and have not ended. A pod whose phase is C(Succeeded) or C(Failed)
+        has ended.
     type: list
     elements: dict
     suboptions:
@@ -130,20 +133,22 @@ options:
         type: str
   alerts:
     description:
-      - Alerts that block. An alert blocks if none of the suboptions leaves it out.
+      - Alerts that block. An alert blocks unless one of the suboptions excludes it.
     type: dict
     suboptions:
       url:
         description:
-          - Base URL of the Prometheus, or of whatever has its HTTP API (C(/api/v1/alerts) and C(/api/v1/rules)) below a path.
-          - Redirects are not followed. The proxies of the environment (C(HTTP_PROXY), C(HTTPS_PROXY), C(NO_PROXY)) are used.
+          - Base URL of the Prometheus, or of a server with the same HTTP API (C(/api/v1/alerts) and C(/api/v1/rules))
+            below a path.
+          - The module does not follow redirects. It uses the proxies of the environment (C(HTTP_PROXY), C(HTTPS_PROXY),
+            C(NO_PROXY)).
         type: str
         required: true
       only:
         description:
           - Regular expression. Only alerts whose name has a match block. By default all do.
-          - As with all regular expressions here, it is one of Python and may match anywhere in the name; use C(^) and C($) for
-            the whole name. Nested repetitions such as C((a+)+$) can take very long and are not guarded against.
+          - All regular expressions here use Python's syntax and may match anywhere in the name; use C(^) and C($) for
+            the whole name. Nested repetitions such as C((a+)+$) can take very long, and no limit applies.
         type: str
       ignore:
         description:
@@ -152,7 +157,7 @@ options:
       firing_only:
         description:
           - Whether only firing alerts block. By default pending ones do, too.
-          - For a moment after its start a Prometheus tells of alerts that fire as pending.
+          - Shortly after its start, a Prometheus reports firing alerts as pending.
         type: bool
         default: false
       labels:
@@ -195,7 +200,7 @@ options:
 options:
   run:
     description:
-      - Id of the run that waits. Its Lease is renewed meanwhile, so that the run counts as alive.
+      - Id of the run that waits. Its Lease is renewed during the wait, so that the run counts as live.
     type: str
 """
 

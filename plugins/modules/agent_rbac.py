@@ -11,21 +11,21 @@ short_description: Give node agents the right to read Leases
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Node agents have the identity of their kubelet. It may do all that they need but one thing, to read Leases of any
-    namespace. This module writes the ClusterRole C(holdfast-node-agent), which allows that and no more, and binds it to the
-    group C(system:nodes).
+  - A node agent uses the identity of its kubelet. This identity lacks one right that the agent needs, to read the
+    Leases of any namespace. This module writes the ClusterRole C(holdfast-node-agent), which grants only this right,
+    and binds it to the group C(system:nodes).
   - The role C(holdfast.kubernetes.node_agent) uses it.
 options:
   state:
     description:
       - V(present) writes both objects, with exactly these rights.
-      - V(absent) removes them, unless a Node still has the condition C(ShutdownInhibited), which is that of an agent.
+      - V(absent) removes them, unless a Node still has the condition C(ShutdownInhibited), which an agent sets.
     type: str
     choices: [present, absent]
     default: present
   without:
     description:
-      - With O(state=absent), Nodes that do not count, because their agents are about to be removed.
+      - With O(state=absent), Nodes to ignore, because their agents are about to be removed.
     type: list
     elements: str
     default: []
@@ -45,7 +45,7 @@ EXAMPLES = r"""
 - name: Let agents read Leases
   holdfast.kubernetes.agent_rbac:
 
-- name: Take that right away after the last agent
+- name: Remove that right after the last agent
   holdfast.kubernetes.agent_rbac:
     state: absent
 """
@@ -58,7 +58,8 @@ needed_by:
   returned: success
   sample: [node-1]
 error:
-  description: What kind of failure it was, for example V(error) where the credentials may not do it, V(api) or V(api_unreachable).
+  description: What kind of failure it was, for example V(error) if the credentials do not allow it, V(api) or
+    V(api_unreachable).
   type: str
   returned: failure
   sample: error

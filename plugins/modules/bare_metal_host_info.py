@@ -10,10 +10,11 @@ module: bare_metal_host_info
 short_description: List BareMetalHosts, their nodes, and whether reboot annotations act on them
 version_added: 0.1.0
 description:
-  - Describes BareMetalHosts of the management cluster with the reboot annotations that are on them, and says whether metal3
-    would act on one, and if not, why.
-  - A host is that of a Node by the Node's Machine and Metal3Machine, or by the Node's provider ID.
-  - What does not exist is not in the result. That is no failure, nor is a management cluster without metal3.
+  - Describes the BareMetalHosts of the management cluster and their reboot annotations. For each host, says whether
+    metal3 acts on a reboot annotation, and if not, why.
+  - The Node's Machine and Metal3Machine, or the Node's provider ID, say which host belongs to a Node.
+  - The result omits objects that do not exist. A missing object, or a management cluster without metal3, is not a
+    failure.
 options:
   bare_metal_host:
     description:
@@ -25,7 +26,7 @@ options:
     type: str
   host:
     description:
-      - The URL of the API server, as in all modules. What is no URL is taken for O(bare_metal_host).
+      - The URL of the API server, as in all modules. A value that is not a URL counts as O(bare_metal_host).
       - Falls back on the environment variable E(K8S_AUTH_HOST).
     type: str
   namespace:
@@ -53,7 +54,7 @@ EXAMPLES = r"""
       kubeconfig: ~/.kube/management
   register: found
 
-- name: Go on only where it could be fenced
+- name: Continue only if the host can be fenced
   ansible.builtin.assert:
     that: found.hosts and found.hosts[0].acts
     fail_msg: "{{ (found.hosts | first | default({})).why_not | default('There is no such host.') }}"
@@ -75,15 +76,15 @@ hosts:
       type: str
       sample: metal
     node:
-      description: Name of the Node that it is; null where that is not known.
+      description: Name of the host's Node; null if it is not known.
       type: str
       sample: worker-1
     powered_on:
-      description: What metal3 saw when it looked last; null where it never did.
+      description: The power state that metal3 saw last; null if it never read one.
       type: bool
       sample: true
     online:
-      description: Whether it is to be on once nobody keeps it off.
+      description: Whether the host should be on when no reboot annotation keeps it off.
       type: bool
       sample: true
     state:
@@ -91,7 +92,7 @@ hosts:
       type: str
       sample: provisioned
     trouble:
-      description: The error that its status shows; empty where there is none.
+      description: The error that its status shows; empty if there is none.
       type: str
       sample: "power management error: the BMC did not answer"
     last_updated:
@@ -99,7 +100,7 @@ hosts:
       type: str
       sample: "2026-11-21T09:00:00Z"
     keys:
-      description: The reboot annotations on it, whoever wrote them.
+      description: The reboot annotations on the host, from any writer.
       type: list
       elements: dict
       contains:
@@ -108,7 +109,7 @@ hosts:
           type: str
           sample: reboot.metal3.io/holdfast
         key:
-          description: The part behind the slash; empty for the annotation without one.
+          description: The part after the slash; empty for the annotation without one.
           type: str
           sample: holdfast
         value:
@@ -116,15 +117,15 @@ hosts:
           type: str
           sample: '{"mode": "hard"}'
         mode:
-          description: What metal3 makes of the value. What it can't read, it takes for V(soft).
+          description: The mode that metal3 reads from the value. metal3 reads an invalid value as V(soft).
           type: str
           sample: hard
         force:
-          description: Whether it counts on a host that is not provisioned, too.
+          description: Whether it also applies to a host that is not provisioned.
           type: bool
           sample: false
         valid:
-          description: Whether it is what metal3's webhook lets through.
+          description: Whether metal3's webhook accepts it.
           type: bool
           sample: true
         ours:
@@ -132,11 +133,12 @@ hosts:
           type: bool
           sample: true
         since:
-          description: Since when, by the API server's clock; null where it is not ours.
+          description: When M(holdfast.kubernetes.reboot_annotation) wrote it, by the API server's clock; null if
+            RV(hosts[].keys[].ours) is false.
           type: str
           sample: "2026-11-21T08:59:31.000000Z"
         run:
-          description: Id of the run that wrote it; null where it is not ours.
+          description: Id of the run that wrote it; null if RV(hosts[].keys[].ours) is false.
           type: str
           sample: "4711"
         proves_off:
@@ -144,20 +146,20 @@ hosts:
           type: bool
           sample: false
         why:
-          description: What makes that believed, or what keeps it from being so.
+          description: Why the host is, or is not, believed to be off.
           type: str
           sample: its status says poweredOn
     effective_mode:
-      description: How it is switched off by the annotations together. One V(hard), or an error before, makes it hard. Null
-        where there is none.
+      description: The mode that results from all annotations together. One V(hard), or an earlier error, makes it hard.
+        Null if there is none.
       type: str
       sample: hard
     acts:
-      description: Whether metal3 would act on a reboot annotation.
+      description: Whether metal3 acts on a reboot annotation.
       type: bool
       sample: false
     why_not:
-      description: Why not; empty where it would.
+      description: Why metal3 does not act; empty if it does.
       type: str
       sample: it is paused (annotation baremetalhost.metal3.io/paused)
 error:

@@ -11,28 +11,29 @@ short_description: Find the node on which the controller itself runs
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Finds the Node on which this task itself runs, if it runs on one of this cluster, so that it can be rebooted last.
-  - Runs where the controller does. Where the task is delegated to another host, it is that one which is looked for.
-  - A pod of the same name in another cluster is not believed to be the controller's. What is believed, the surest first, is
-    told by RV(evidence).
-  - B(uid) - a pod of this cluster has the UID that the token of the service account names, or else that of the directory
-    from which the kubelet mounted C(/etc/hosts) and C(/dev/termination-log). UIDs are unique. A pod has the latter
-    without a token too, as those of AWX are. Where a UID is known, no name or address counts.
-  - B(address) - where there is no UID to be had, as in a sandbox with a kernel of its own, a pod has the name and one of
-    the IP addresses. It could be mistaken for one of the same name, namespace and address in another cluster.
-  - B(boot_id) - exactly one Node reports the boot ID of the kernel that the task runs on. It sees through containers within
-    the pod, and tells of a controller that runs on the node itself and in no pod. It is not unique where nodes are
-    containers that share a kernel, as those of kind do. With several such nodes none is named. With a single one, a
-    controller beside it is taken for one on it.
+  - Finds the Node of this cluster on which this task runs, if there is one, so that this Node can be rebooted last.
+  - Runs on the controller. If the task is delegated to another host, it finds the Node of that host.
+  - A pod of the same name in another cluster is not taken for the controller's pod. RV(evidence) says what identifies
+    the Node. The possible values, the most certain first, are as follows.
+  - B(uid) - a pod of this cluster has the UID that the service account token names, or, without a token, the UID in the
+    path of the directory from which the kubelet mounted C(/etc/hosts) and C(/dev/termination-log). UIDs are unique. The
+    directory also exists in a pod without a token, such as a pod of AWX. If a UID is known, names and addresses do not
+    count.
+  - B(address) - if there is no UID, for example in a sandbox with its own kernel, a pod has the name and one of the IP
+    addresses. A pod with the same name, namespace and address in another cluster could be mistaken for it.
+  - B(boot_id) - exactly one Node reports the boot ID of the kernel that the task runs on. This also works in containers
+    within the pod, and for a controller that runs directly on the node without a pod. The boot ID is not unique if
+    nodes are containers that share a kernel, as in kind. With several such nodes, the result is null. With one such
+    node, a controller beside the node is taken for a controller on it.
 options:
   pod:
     description:
       - Name of the controller's pod. By default that of its token, else the host name.
-      - It is where to look; the evidence has to be there all the same.
+      - The name only says which pod to examine; the evidence is still needed.
     type: str
   namespace:
     description:
-      - Namespace of the controller's pod. By default that of its service account, else all are searched.
+      - Namespace of the controller's pod. By default the namespace of its service account, otherwise all namespaces.
     type: str
 notes:
   - Needs the rights to list pods and nodes.
@@ -49,11 +50,11 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Find out whether this job would reboot the ground under its feet
+- name: Find the node that this job runs on
   holdfast.kubernetes.controller_node_info:
   register: own
 
-- name: Say so
+- name: Show it
   ansible.builtin.debug:
     msg: "This job runs in pod {{ own.pod }} on node {{ own.node }}."
   when: own.node is not none
@@ -61,22 +62,22 @@ EXAMPLES = r"""
 
 RETURN = r"""
 node:
-  description: Name of the Node; null where the controller runs on none of this cluster, or that can't be told.
+  description: Name of the Node; null if the controller does not run on a Node of this cluster, or if that is unknown.
   type: str
   returned: success
   sample: node-1
 pod:
-  description: Name of the controller's pod; null where none was found.
+  description: Name of the controller's pod; null if none was found.
   type: str
   returned: success
   sample: automation-job-4711-x7k2p
 namespace:
-  description: Its namespace; null where none was found.
+  description: Its namespace; null if none was found.
   type: str
   returned: success
   sample: awx
 evidence:
-  description: Why that is believed, V(uid), V(address) or V(boot_id); null where RV(node) is.
+  description: What identifies the Node, V(uid), V(address) or V(boot_id); null if RV(node) is null.
   type: str
   returned: success
   sample: uid

@@ -10,19 +10,19 @@ module: cordon
 short_description: Cordon a node with an owner on record, or undo only that cordon
 version_added: 0.1.0
 description:
-  - Marks a node unschedulable and records who did it, why, since when, and whether it was unschedulable before.
-  - Undoing restores what was before. A node that somebody else had cordoned stays cordoned, and so does one that was
-    annotated C(holdfast.dev/keep-cordoned) meanwhile.
+  - Marks a node unschedulable and records who did it, why, when, and whether it was unschedulable before.
+  - V(uncordoned) restores the earlier state. A node that someone else had cordoned stays cordoned. A node that has
+    received the annotation C(holdfast.dev/keep-cordoned) in the meantime also stays cordoned.
 options:
   state:
     description:
-      - Whether the node is to be cordoned in O(owner)'s name or given back.
+      - V(cordoned) cordons the node in the name of O(owner). V(uncordoned) gives it back.
     type: str
     choices: [cordoned, uncordoned]
     default: cordoned
   owner:
     description:
-      - In whose name. By default V(holdfast).
+      - Owner of the cordon. By default V(holdfast).
     type: str
   reason:
     description:
@@ -31,12 +31,12 @@ options:
   force:
     description:
       - With O(state=cordoned), takes over the cordon of another owner.
-      - With O(state=uncordoned), makes the node schedulable whoever cordoned it.
+      - With O(state=uncordoned), makes the node schedulable, no matter who cordoned it.
     type: bool
     default: false
   run:
     description:
-      - Id of the run that works on the node. With it the task fails where the run's claim passed to another one; see
+      - Id of the run that works on the node. If set, the task fails if the run's claim has passed to another run; see
         M(holdfast.kubernetes.node_claim).
     type: str
 seealso:
@@ -60,7 +60,7 @@ EXAMPLES = r"""
     owner: storage-team
     reason: replacing a disk
 
-- name: Undo it, unless somebody else wants it cordoned
+- name: Undo it, unless someone else wants the node cordoned
   holdfast.kubernetes.cordon:
     name: node-1
     owner: storage-team
@@ -73,13 +73,13 @@ unschedulable:
   type: bool
   returned: success
 owner:
-  description: In whose name the node is cordoned; of the other owner where that is why the task failed. Null where nobody
-    used this module.
+  description: Owner of the cordon. If the task failed because of another owner, that owner. Null if the node was not
+    cordoned with this module.
   type: str
   returned: success, and failure because of another owner
   sample: storage-team
 since:
-  description: Since when another owner has it cordoned.
+  description: When the other owner cordoned it.
   type: str
   returned: failure because of another owner
 error:

@@ -10,22 +10,22 @@ module: deletion_hook
 short_description: Make Cluster API wait for you before it deletes a Machine
 version_added: 0.1.0
 description:
-  - A deletion hook is an annotation on a Machine of Cluster API. While the Machine is being deleted, the controller waits at
-    the hook's point until the annotation is gone. It waits for ever.
-  - This module sets and removes one hook, and waits until the deletion waits for it. Hooks of others are never touched, nor is
-    C(kcp-cleanup), which is that of the kubeadm control plane.
-  - On the template of a MachineDeployment, a MachineSet or a KubeadmControlPlane, the Machines that are made of it have the hook
-    from birth. Cluster API puts it on those that are there already, too, and takes it off when it leaves the template, but not
-    from Machines that are being deleted. From those it is removed with O(kind=Machine).
-  - A pre-drain hook alone is no safe gate. Cluster API skips it where the Machine has no Node, where the Cluster or its control
-    plane is being deleted, and where no other control-plane Machine stays. Pre-terminate hooks always hold.
-  - Where the hook can't hold any more, because the deletion went past its point or skips it for good, the task fails with
-    RV(error=cannot_hold) and nothing is written. Where that may still change, the hook is written with a warning; with
-    O(wait_for=deletion) the task fails then, too, rather than wait in vain.
+  - A deletion hook is an annotation on a Machine of Cluster API. While the Machine is being deleted, the controller
+    waits at the hook's point until the annotation is gone, without a time limit.
+  - This module sets and removes one hook, and can wait until the deletion waits for it. It never touches hooks of
+    others, including C(kcp-cleanup), the hook of the kubeadm control plane.
+  - On the template of a MachineDeployment, a MachineSet or a KubeadmControlPlane, new Machines have the hook from the
+    start. Cluster API also adds the hook to existing Machines, and removes it from them when it is removed from the
+    template, except from Machines that are being deleted. Remove it from those with O(kind=Machine).
+  - A pre-drain hook alone is not reliable. Cluster API skips it if the Machine has no Node, if the Cluster or its
+    control plane is being deleted, and if no other control-plane Machine remains. Pre-terminate hooks always hold.
+  - If the hook can no longer hold, because the deletion has passed its point or always skips it, the task fails with
+    RV(error=cannot_hold) and writes nothing. If that may still change, the task writes the hook with a warning; with
+    O(wait_for=deletion), it also fails in this case, because the wait would never end.
 options:
   kind:
     description:
-      - What has the hook. With another kind than V(Machine), its template for Machines has it.
+      - Kind of the object. For a kind other than V(Machine), the hook is set on its Machine template.
     type: str
     choices: [Machine, MachineDeployment, MachineSet, KubeadmControlPlane]
     default: Machine
@@ -38,17 +38,17 @@ options:
   node:
     description:
       - Name of the Node whose Machine it is. The Node's annotations C(cluster.x-k8s.io/machine) and
-        C(cluster.x-k8s.io/cluster-namespace) say which one that is; where it has none or is gone, the one Machine whose
-        C(status.nodeRef) names it.
+        C(cluster.x-k8s.io/cluster-namespace) name the Machine. If the Node does not have them or is gone, it is the
+        only Machine whose C(status.nodeRef) names the Node.
     type: str
   namespace:
     description:
-      - Namespace of O(machine), needed with it. With O(node) it is found.
+      - Namespace of O(machine), required with it. With O(node), the module finds it.
     type: str
   point:
     description:
-      - Where the deletion waits. V(pre-drain) is before Cluster API drains the node, V(pre-terminate) after the drain and the wait
-        for volumes, and before the machine is ended.
+      - Where the deletion waits. V(pre-drain) is before Cluster API drains the node, V(pre-terminate) is after the
+        drain and the wait for volumes, and before the machine is terminated.
     type: str
     choices: [pre-drain, pre-terminate]
     default: pre-drain
@@ -59,25 +59,26 @@ options:
     required: true
   owner:
     description:
-      - Who has set the hook and removes it. It is the annotation's value; a hook of the same name with another owner is refused.
+      - Who sets and removes the hook. It is the annotation's value. The task refuses a hook of the same name with
+        another owner.
     type: str
     required: true
   state:
     description:
-      - Whether the hook is there.
-      - V(absent) on a Machine that is gone changes nothing.
+      - Whether the hook exists.
+      - V(absent) changes nothing if the Machine is gone.
     type: str
     choices: [present, absent]
     default: present
   unless_deleting:
     description:
-      - With O(state=absent), leaves the hook of a Machine alone that is being deleted, with a warning. It is decided together with
-        the write, so that a deletion that begins meanwhile counts, too.
+      - With O(state=absent), keeps the hook of a Machine that is being deleted, with a warning. The write itself checks
+        this, so that a deletion that begins in the meantime also counts.
     type: bool
     default: false
   wait_for:
     description:
-      - V(deletion) waits until the Machine is being deleted and its deletion waits at O(point) for this very hook.
+      - V(deletion) waits until the Machine is being deleted and its deletion waits at O(point) for this hook.
     type: str
     choices: [none, deletion]
     default: none
@@ -100,7 +101,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Be asked before the Machine of this node is drained, and wait until it is deleted
+- name: Stop the deletion before the Machine of this node is drained, and wait until it is deleted
   holdfast.kubernetes.deletion_hook:
     node: node-1
     point: pre-drain
@@ -111,7 +112,7 @@ EXAMPLES = r"""
     management:
       kubeconfig: ~/.kube/management
 
-- name: Let the deletion go on
+- name: Let the deletion continue
   holdfast.kubernetes.deletion_hook:
     machine: workers-7c9-x2x8k
     namespace: clusters
@@ -120,7 +121,7 @@ EXAMPLES = r"""
     owner: backup-team
     state: absent
 
-- name: Every Machine that is made from now on is to wait before it is ended
+- name: Make every new Machine wait before it is terminated
   holdfast.kubernetes.deletion_hook:
     kind: MachineDeployment
     name: workers
@@ -142,7 +143,7 @@ hooks:
       type: str
       sample: pre-drain
     hook:
-      description: Its name; empty for an annotation that is the bare prefix.
+      description: Its name; empty for an annotation that is only the prefix.
       type: str
       sample: backup
     owner:
@@ -154,20 +155,21 @@ hooks:
       type: str
       sample: pre-drain.delete.hook.machine.cluster.x-k8s.io/backup
 phase:
-  description: How far the deletion is, in Cluster API's own words. V(Deleted) where the Machine is gone; null for a template. Else
-    one of V(NotDeleting), V(Deleting), V(WaitingForPreDrainHook), V(DrainingNode), V(WaitingForVolumeDetach),
-    V(WaitingForPreTerminateHook), V(WaitingForInfrastructureDeletion), V(WaitingForBootstrapDeletion), V(DeletingNode),
-    V(DeletionCompleted).
+  description: Progress of the deletion, as Cluster API reports it. V(Deleted) if the Machine is gone; null for a
+    template. Otherwise one of V(NotDeleting), V(Deleting), V(WaitingForPreDrainHook), V(DrainingNode),
+    V(WaitingForVolumeDetach), V(WaitingForPreTerminateHook), V(WaitingForInfrastructureDeletion),
+    V(WaitingForBootstrapDeletion), V(DeletingNode), V(DeletionCompleted).
   type: str
   returned: success, and RV(error=cannot_hold) or RV(error=timed_out)
   sample: WaitingForPreDrainHook
 waiting_since:
-  description: Since when the deletion waits for hooks where it is now, as Cluster API wrote it; null where it does not.
+  description: When the deletion began to wait for hooks at this point, as Cluster API recorded it; null if it does not
+    wait.
   type: str
   returned: success, and RV(error=cannot_hold) or RV(error=timed_out)
   sample: "2026-11-21T09:00:00Z"
 machine:
-  description: Name of the Machine; null for a template, and where it is gone.
+  description: Name of the Machine; null for a template, and if the Machine is gone.
   type: str
   returned: success
   sample: workers-7c9-x2x8k
@@ -177,12 +179,12 @@ namespace:
   returned: success
   sample: clusters
 node:
-  description: Name of its Node; null where it has none.
+  description: Name of its Node; null if it has none.
   type: str
   returned: success
   sample: node-1
 kept:
-  description: Whether the hook was left where it is because of O(unless_deleting).
+  description: Whether the hook was kept because of O(unless_deleting).
   type: bool
   returned: success
 waited:
@@ -191,14 +193,14 @@ waited:
   returned: success
   sample: 12.5
 why:
-  description: Why the hook can't hold. V(past) where the deletion is past its point, V(no_node), V(cluster_deleting),
-    V(control_plane_deleting) or V(no_control_plane) where Cluster API skips it, V(gone) or V(removed) where that happened to the
-    Machine or the hook during the wait.
+  description: Why the hook can't hold. V(past) if the deletion is past its point, V(no_node), V(cluster_deleting),
+    V(control_plane_deleting) or V(no_control_plane) if Cluster API skips it, V(gone) if the Machine disappeared during
+    the wait, V(removed) if the hook was removed during the wait.
   type: str
   returned: RV(error=cannot_hold)
   sample: past
 owner:
-  description: Who has the hook, where it is somebody else.
+  description: Owner of the hook, if it is someone else.
   type: str
   returned: RV(error=refused) because of it
   sample: storage-team

@@ -10,8 +10,8 @@ module: deletion_hook_info
 short_description: List the deletion hooks of Machines, and the Machines that wait for them
 version_added: 0.1.0
 description:
-  - Lists Machines of Cluster API with their deletion hooks and how far their deletion is.
-  - Where there are no such Machines, or no Cluster API, the list is empty.
+  - Lists Machines of Cluster API with their deletion hooks and the progress of their deletion.
+  - If there are no such Machines, or no Cluster API, the list is empty.
 options:
   machine:
     description:
@@ -32,14 +32,14 @@ options:
     type: str
   wait_for:
     description:
-      - V(waiting) waits, by a watch, until the deletion of one of these Machines waits for a hook; for that of O(hook), where it is
-        given.
+      - V(waiting) waits, by a watch, until the deletion of one of these Machines waits for a hook; with O(hook), for
+        this hook.
     type: str
     choices: [none, waiting]
     default: none
   wait_timeout:
     description:
-      - Seconds to wait with O(wait_for=waiting). When they pass, the Machines are listed as they are then.
+      - Seconds to wait with O(wait_for=waiting). After that, the module lists the Machines as they are.
     type: int
     default: 3600
 seealso:
@@ -56,13 +56,13 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Which Machines wait for me?
+- name: List the Machines that wait for the hook
   holdfast.kubernetes.deletion_hook_info:
     hook: backup
     wait_for: waiting
   register: result
 
-- name: Their names
+- name: Show their names
   ansible.builtin.debug:
     msg: "{{ result.machines | selectattr('waiting_for', 'eq', 'pre-drain') | map(attribute='name') }}"
 """
@@ -87,22 +87,22 @@ machines:
       type: str
       sample: production
     node:
-      description: Name of its Node; null where it has none.
+      description: Name of its Node; null if it has none.
       type: str
       sample: node-1
     phase:
-      description: How far its deletion is, in Cluster API's own words. One of
-        V(NotDeleting), V(Deleting), V(WaitingForPreDrainHook), V(DrainingNode), V(WaitingForVolumeDetach),
-        V(WaitingForPreTerminateHook), V(WaitingForInfrastructureDeletion), V(WaitingForBootstrapDeletion), V(DeletingNode),
-        V(DeletionCompleted).
+      description: Progress of its deletion, as Cluster API reports it. One of V(NotDeleting), V(Deleting),
+        V(WaitingForPreDrainHook), V(DrainingNode), V(WaitingForVolumeDetach), V(WaitingForPreTerminateHook),
+        V(WaitingForInfrastructureDeletion), V(WaitingForBootstrapDeletion), V(DeletingNode), V(DeletionCompleted).
       type: str
       sample: WaitingForPreDrainHook
     waiting_for:
-      description: The point at which its deletion waits for hooks, V(pre-drain) or V(pre-terminate); null where it does not.
+      description: The point at which its deletion waits for hooks, V(pre-drain) or V(pre-terminate); null if it does
+        not wait.
       type: str
       sample: pre-drain
     waiting_since:
-      description: Since when it waits there, as Cluster API wrote it; null where it does not.
+      description: When it began to wait there, as Cluster API recorded it; null if it does not wait.
       type: str
       sample: "2026-11-21T09:00:00Z"
     hooks:
@@ -115,7 +115,7 @@ machines:
           type: str
           sample: pre-drain
         hook:
-          description: Its name; empty for an annotation that is the bare prefix.
+          description: Its name; empty for an annotation that is only the prefix.
           type: str
           sample: backup
         owner:

@@ -10,40 +10,40 @@ module: doctor
 short_description: Report what runs left in a cluster, and clear what belongs to no live run
 version_added: 0.1.0
 description:
-  - Lists slots, claims, cordons, opt-outs, half-done operations and runs; whose each is, since when, and the run's last sign
-    of life.
-  - Clears what belongs to a dead run, where that breaks nothing. A node that is not Ready, or that has failed, is left as it
-    is, and so is the operation that its slot belongs to; RV(findings[].todo) says what a person has to do.
-  - Leaves what belongs to a live run, what names no run, and the cordons of others.
-  - Reports what failovers left too, and Machines whose deletion waits for work that was begun, which is for a person to see
-    to. That is never cleared.
-  - Each thing is looked at again directly before it is cleared, so that a run that has come to life is not robbed.
-  - Where a dead run is to be gone on with, start the same playbook again instead; what was cleared is forgotten.
+  - Lists slots, claims, cordons, opt-outs, unfinished operations and runs, each with its owner, its start and the run's
+    last sign of life.
+  - Clears what belongs to a dead run, if that breaks nothing. It does not change a node that is not Ready or has
+    failed, nor the operation that the node's slot belongs to; RV(findings[].todo) says what a person has to do.
+  - Keeps what belongs to a live run, what names no run, and the cordons of others.
+  - Also reports what failovers left, and Machines whose deletion waits for work that has started. A person has to
+    resolve these. They are never cleared.
+  - Checks each object again directly before it clears it, so that a run that is live again loses nothing.
+  - To resume a dead run, start the same playbook again instead; a run cannot resume what was cleared.
 options:
   state:
     description:
-      - Whether to report only, or to clear what is stale.
+      - V(reported) only reports. V(cleared) clears what is stale.
     type: str
     choices: [reported, cleared]
     default: reported
   release:
     description:
-      - Nodes that are cleared of what dead runs left, and of failed slots, although they have not come back. Their cordons
-        still stay until they are Ready.
+      - Nodes for which the module clears what dead runs left, and failed slots, even if the nodes have not come back.
+        Their cordons still stay until they are Ready.
     type: list
     elements: str
     default: []
   nodes:
     description:
-      - Look at what is on these nodes, their slots, and the runs that these name; at nothing else, and at no operations.
-      - With an empty list at nothing at all.
+      - Check only these nodes, their slots, and the runs that these name, and no operations.
+      - With an empty list, check nothing.
     type: list
     elements: str
   group:
     description:
-      - Look at the ledger of this group, at what is on its nodes, and at the runs that these name; at nothing else. Its nodes
-        are those of the selector that its last slot was taken with.
-      - Together with O(nodes) only at those of them that are given.
+      - Check only the ledger of this group, its nodes, and the runs that these name. Its nodes are those of the
+        selector with which its last slot was taken.
+      - With O(nodes), check only the nodes of the group that are in O(nodes).
     type: str
 author:
   - holdfast.kubernetes contributors (@holdfast)
@@ -60,15 +60,15 @@ seealso:
 
 EXAMPLES = r"""
 ---
-- name: What is there?
+- name: Report what runs left
   holdfast.kubernetes.doctor:
   register: result
 
-- name: Clear what belongs to nobody
+- name: Clear what belongs to no live run
   holdfast.kubernetes.doctor:
     state: cleared
 
-- name: Clear what belongs to nobody in one group, on two clusters
+- name: Clear what belongs to no live run in one group, on two clusters
   holdfast.kubernetes.doctor:
     state: cleared
     group: workers
@@ -78,15 +78,16 @@ EXAMPLES = r"""
 
 RETURN = r"""
 findings:
-  description: Everything of ours that was looked at, in the order in which it is safe to clear.
+  description: All objects of this collection that were checked, in the order in which it is safe to clear them.
   type: list
   elements: dict
   returned: success, and where not everything could be cleared
   contains:
     kind:
-      description: V(cordon), V(opt_outs), V(claim), V(record) of an operation on a Node, V(slot), V(operation), V(failover) of a
-        Node, V(taint) out-of-service on a Node that is Ready, V(key) that keeps a BareMetalHost off, V(attachment) of a volume to
-        a Node that is no more, V(machine) whose deletion waits for a hook that a run of ours has worked at, or V(run).
+      description: V(cordon), V(opt_outs), V(claim), V(record) of an operation on a Node, V(slot), V(operation),
+        V(failover) of a Node, V(taint) out-of-service on a Node that is Ready, V(key) that keeps a BareMetalHost off,
+        V(attachment) of a volume to a Node that no longer exists, V(machine) whose deletion waits for a hook that a run
+        of this collection has worked on, or V(run).
       type: str
       sample: slot
     node:
@@ -94,11 +95,11 @@ findings:
       type: str
       sample: node-1
     group:
-      description: The group whose ledger it stands in; empty for what stands on a Node.
+      description: The group whose ledger contains it; empty for what is recorded on a Node.
       type: str
       sample: default
     operation:
-      description: Id of the operation that it belongs to; of a Machine, its namespace and name.
+      description: Id of the operation that it belongs to; for a Machine, its namespace and name.
       type: str
       sample: kernel-2026-11
     run:
@@ -106,51 +107,51 @@ findings:
       type: str
       sample: "4711"
     holder:
-      description: Who that run is, for people; empty where it left no sign of life. Of a cordon of others, its owner.
+      description: Who that run is, for people; empty if it left no sign of life. For a cordon of others, its owner.
       type: str
       sample: root@bastion
     since:
-      description: Since when it stands.
+      description: When it was recorded.
       type: str
       sample: "2026-11-21T09:00:00.000000Z"
     last_sign:
-      description: The run's last sign of life; empty where it left none.
+      description: The run's last sign of life; empty if it left none.
       type: str
       sample: "2026-11-21T09:12:00.000000Z"
     silent_seconds:
-      description: Seconds since then; null without one.
+      description: Seconds since the last sign of life; null without one.
       type: int
       sample: 312
     alive:
-      description: Whether the run lives.
+      description: Whether the run is live.
       type: bool
     stale:
       description: Whether it belongs to no live run and may be cleared.
       type: bool
     cleared:
-      description: Whether it was cleared; in check mode, whether it would be. What is stale and was not has come to life
-        meanwhile, unless the task failed because of it.
+      description: Whether it was cleared; in check mode, whether it would be. If a stale object was not cleared, its
+        run is live again, unless the task failed because of the object.
       type: bool
     why:
-      description: What it is and, where it stays although no live run has it, why.
+      description: What it is and, if it stays although no live run has it, why.
       type: str
       sample: in phase drain of operation kernel-2026-11
     todo:
-      description: What a person has to do about it; empty where nothing.
+      description: What a person has to do about it; empty if nothing.
       type: str
 report:
-  description: The same for people, one line for each, and then what there is to do by hand.
+  description: The findings for people, one line each, and then the manual steps.
   type: list
   elements: str
   returned: success, and where not everything could be cleared
 stale:
-  description: How many of them are stale.
+  description: Number of findings that are stale.
   type: int
   returned: success, and where not everything could be cleared
   sample: 3
 error:
-  description: What kind of failure it was, for example V(api) or V(api_unreachable); V(refused) where opt-outs could not be
-    put back, for example because the management cluster does not answer. All else is cleared then.
+  description: What kind of failure it was, for example V(api) or V(api_unreachable); V(refused) if opt-outs could not
+    be restored, for example because the management cluster does not answer. Everything else is cleared then.
   type: str
   returned: failure
   sample: api

@@ -10,13 +10,13 @@ module: drain
 short_description: Drain a node as its PodDisruptionBudgets allow
 version_added: 0.1.0
 description:
-  - Cordons a node and evicts its pods, all at once as far as their budgets allow. A refused eviction goes out again as soon
-    as the budget allows it; budgets and pods are watched, not polled.
-  - Pods are told apart by UID. A pod of the same name that comes back elsewhere or here does not count.
-  - A pod whose budget can never allow an eviction is named at once in a warning. When only such pods are left, the task
-    fails without waiting for O(timeout).
-  - When the deadline passes the task fails and names every pod that is left, and why.
-  - Pods of DaemonSets and mirror pods are left.
+  - Cordons a node and evicts its pods, all at once as far as their budgets allow. It repeats a refused eviction as soon
+    as the budget allows it. It watches budgets and pods and does not poll them.
+  - It identifies pods by UID. A new pod with the same name, on this node or another one, does not count.
+  - A warning immediately names each pod whose budget can never allow an eviction. When only such pods are left, the
+    task fails without waiting for O(timeout).
+  - After O(timeout), the task fails, and names every pod that is left and the reason.
+  - DaemonSet pods and mirror pods stay.
 options:
   timeout:
     description:
@@ -25,7 +25,7 @@ options:
     default: 600
   grace_period:
     description:
-      - Seconds that each pod gets to end. By default what the pod itself asks for. V(0) means 0, which kills at once.
+      - Seconds that each pod gets to end. By default the pod's own grace period. V(0) kills the pod immediately.
     type: int
   delete_emptydir:
     description:
@@ -34,12 +34,12 @@ options:
     default: false
   force:
     description:
-      - Whether pods without an owner that would make them again may be evicted. They are lost.
+      - Whether pods without an owner that recreates them may be evicted. They are lost.
     type: bool
     default: false
   disable_eviction:
     description:
-      - Deletes the pods instead of evicting them, which passes over every PodDisruptionBudget.
+      - Deletes the pods instead of evicting them, which ignores every PodDisruptionBudget.
     type: bool
     default: false
   pod_selector:
@@ -48,17 +48,17 @@ options:
     type: str
   wait_for_volumes:
     description:
-      - Whether to wait until the VolumeAttachments of the moved pods are absent.
+      - Whether to wait until the VolumeAttachments of the moved pods are gone.
     type: bool
     default: true
   uncordon_on_failure:
     description:
-      - Whether our own cordon is undone where the drain fails. By default the node stays cordoned.
+      - Whether the module undoes its own cordon if the drain fails. By default the node stays cordoned.
     type: bool
     default: false
   owner:
     description:
-      - In whose name the node is cordoned. By default V(holdfast).
+      - Owner of the cordon. By default V(holdfast).
     type: str
   reason:
     description:
@@ -66,7 +66,7 @@ options:
     type: str
   run:
     description:
-      - Id of the run that works on the node. With it the task fails where the run's claim passed to another one; see
+      - Id of the run that works on the node. If set, the task fails if the run's claim has passed to another run; see
         M(holdfast.kubernetes.node_claim).
     type: str
 seealso:
@@ -97,7 +97,7 @@ EXAMPLES = r"""
   check_mode: true
   register: plan
 
-- name: Drain, and put the node back into service where that fails
+- name: Drain, and put the node back into service if that fails
   holdfast.kubernetes.drain:
     name: node-1
     uncordon_on_failure: true
@@ -105,7 +105,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 evicted:
-  description: Pods that were evicted and are gone; in check mode those that would be.
+  description: Pods that were evicted and are gone; in check mode, the pods that would be evicted.
   type: list
   elements: dict
   returned: success, and failure of a drain that had begun
@@ -127,8 +127,8 @@ evicted:
       type: float
       sample: 1.2
 left:
-  description: Pods that were left on the node on purpose. (A result named C(skipped) would make Ansible take the whole task
-    for a skipped one.)
+  description: Pods that stay on the node on purpose. The name is not C(skipped), because Ansible would then treat the
+    whole task as skipped.
   type: list
   elements: dict
   returned: success, and failure of a drain that had begun
@@ -146,21 +146,21 @@ left:
       type: str
       sample: 4f1c2d1e-8d0a-4c0e-9d5b-6d0f3b5e7a11
     reason:
-      description: Why.
+      description: Why the pod stays.
       type: str
       sample: DaemonSet pod
 requests:
-  description: Number of requests to the API server that the drain took.
+  description: Number of requests that the drain sent to the API server.
   type: int
   returned: success, and failure of a drain that had begun
   sample: 9
 duration:
-  description: Seconds that it took.
+  description: Duration of the drain in seconds.
   type: float
   returned: success, and failure of a drain that had begun
   sample: 2.4
 blocked:
-  description: What is left and why.
+  description: Pods and VolumeAttachments that are left, and why.
   type: list
   elements: dict
   returned: failure, and in check mode
@@ -178,15 +178,15 @@ blocked:
       type: str
       sample: PodDisruptionBudget web allows no eviction now (2 pods healthy, 2 wanted)
     pdb:
-      description: The PodDisruptionBudget that says so.
+      description: The PodDisruptionBudget that blocks the eviction.
       type: str
       sample: web
     verdict:
-      description: V(later) where waiting may help, V(never) where it can't.
+      description: V(later) if waiting may help, V(never) if it can't.
       type: str
       sample: later
 unschedulable:
-  description: Whether the node is left unschedulable.
+  description: Whether the node stays unschedulable.
   type: bool
   returned: failure of a drain that had begun
 error:

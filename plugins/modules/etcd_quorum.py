@@ -10,14 +10,14 @@ module: etcd_quorum
 short_description: Check whether etcd keeps its quorum without a node, and wait for it
 version_added: 0.1.0
 description:
-  - Counts the members of etcd by their pods, one for each node that has such a pod, and says whether those that would be
-    left without the node O(name) are enough. They have to be on control-plane nodes that are Ready, and be Ready themselves.
-  - With O(wait_timeout) it waits until they are, by a watch.
-  - An etcd without pods, outside the cluster, can't be judged from here; RV(kept) is null then.
+  - Counts the members of etcd by their pods, one for each node that has such a pod, and says whether enough members
+    remain without the node O(name). A member counts if its pod is Ready, and is on a control-plane node that is Ready.
+  - With O(wait_timeout), waits by a watch until enough members remain.
+  - The module can't check an etcd that runs without pods, outside the cluster; RV(kept) is then null.
 options:
   name:
     description:
-      - Name of the Node that is to go away.
+      - Name of the Node that will go down.
     type: str
     required: true
   namespace:
@@ -32,8 +32,8 @@ options:
     default: component=etcd
   wait_timeout:
     description:
-      - Seconds to wait until etcd keeps its quorum without the node; then the task fails and names who is missing.
-      - With V(0) it only says how things are, and never fails because of it. So does check mode.
+      - Seconds to wait until etcd keeps its quorum without the node; then the task fails and names the missing members.
+      - With V(0), and in check mode, the module only reports the quorum and never fails because of it.
     type: int
     default: 0
 seealso:
@@ -69,15 +69,15 @@ control_plane:
   type: bool
   returned: success
 single_node:
-  description: Whether it is the only Node of the cluster.
+  description: Whether the node is the only Node of the cluster.
   type: bool
   returned: success
 only_control_plane:
-  description: Whether it is the only control-plane node.
+  description: Whether the node is the only control-plane node.
   type: bool
   returned: success
 members:
-  description: The nodes that have a pod of etcd. A pod that has no node yet stands for itself, by its own name.
+  description: The nodes that have a pod of etcd. A pod that has no node yet is listed by its own name.
   type: list
   elements: str
   returned: success, and failure because of the quorum
@@ -103,12 +103,12 @@ missing:
       type: str
       sample: its Node is not Ready
 needed:
-  description: How many members make a quorum; 0 where there are none.
+  description: How many members make a quorum; 0 if there are no members.
   type: int
   returned: success, and failure because of the quorum
   sample: 2
 kept:
-  description: Whether RV(ready_others) are at least RV(needed); null where no pod of etcd was found.
+  description: Whether the number of RV(ready_others) is at least RV(needed); null if no pod of etcd was found.
   type: bool
   returned: success, and failure because of the quorum
 waited:

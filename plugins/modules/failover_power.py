@@ -7,26 +7,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: failover_power
-short_description: Switch the machine of a node that is failed over off or on
+short_description: Switch the machine of a node off or on during its failover
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
   - Switches the machine of a node off or on over Redfish, or by a command of the user.
-  - Before O(power=off) it sees that the run has the claim, that the node is not Ready and has not booted since the failover
-    began, and that nobody holds it. It records the phase, and then acts, all in one operation. A run that was paused in
-    between, for more than 10 seconds, looks again.
-  - Over Redfish it reads the system at O(bmc.uri), verifies that it is the machine of the node, sends the reset to the target that
-    this system names, and reads the same system until it says that it is off. A path prefix of a gateway is kept.
+  - Before O(power=off) it checks that the run has the claim, that the node is not Ready and has not booted since the
+    failover began, and that nobody holds it. It then records the phase and acts, all in one operation. If the run
+    pauses in between for more than 10 seconds, it checks again.
+  - Over Redfish it reads the system at O(bmc.uri), verifies that it is the machine of the node, sends the reset to the
+    target that the system names, and reads the system until it reports that it is off. It keeps the path prefix of a
+    gateway.
 options:
   power:
     description:
-      - What the power is to be.
+      - The power state to set.
     type: str
     choices: ["off", "on"]
     required: true
   method:
     description:
-      - How it is switched.
+      - How to switch the power.
     type: str
     choices: [redfish, command]
     required: true
@@ -36,15 +37,15 @@ options:
     type: str
   run:
     description:
-      - Id of the run, which has to have the claim. Needed for O(power=off). Without a Node there is no claim.
+      - Id of the run, which must have the claim. Needed for O(power=off). Without a Node there is no claim.
     type: str
   facts:
     description:
-      - What later steps, another run, or people need to know. They are recorded before the act.
+      - What later steps, another run, or people need to know. The module records it before it acts.
     type: dict
   timeout:
     description:
-      - Seconds until the machine has to be off or on, or the command has to end.
+      - Seconds until the machine must be off or on, or the command must end.
     type: int
     default: 300
   override_holds:
@@ -54,7 +55,7 @@ options:
     default: false
   bmc:
     description:
-      - Where the machine is, for O(method=redfish).
+      - The machine at its BMC, for O(method=redfish).
     type: dict
     suboptions:
       uri:
@@ -64,7 +65,7 @@ options:
         required: true
       uuid:
         description:
-          - UUID that the system has to have. By default it has to be the C(systemUUID) of the Node.
+          - UUID that the system must have. By default it must be the C(systemUUID) of the Node.
         type: str
       username:
         description:
@@ -85,15 +86,16 @@ options:
         type: path
       insecure_http:
         description:
-          - Allows a O(bmc.uri) that is not https. User and password then go over the network as plain text.
+          - Allows a O(bmc.uri) that is not https. User and password then cross the network as plain text.
         type: bool
         default: false
   command:
     description:
-      - The command of the user. It is split into words as a shell would, but run without one, where this task runs.
-      - Its environment has the Node's name in E(HOLDFAST_NODE) and, with O(power=off), its boot ID in E(HOLDFAST_BOOT_ID), and
-        in E(HOLDFAST_DEADLINE) until when the look at the node counts, in seconds of C(/proc/uptime). A command that does
-        not switch the machine off at once compares that again.
+      - The command of the user. The module splits it into words as a shell does, but runs it without a shell, on the
+        host where this task runs.
+      - In its environment, E(HOLDFAST_NODE) is the Node's name. With O(power=off), E(HOLDFAST_BOOT_ID) is its boot ID,
+        and E(HOLDFAST_DEADLINE) is the time until which the check of the node counts, in seconds of C(/proc/uptime). A
+        command that does not switch the machine off immediately compares the time again.
     type: str
   command_name:
     description:
@@ -128,12 +130,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 sent:
-  description: Whether the machine was told to change its power, or may have been. A machine that is off already is not.
+  description: Whether a request to change the power was sent, or may have been sent. False for a machine that is
+    already off.
   type: bool
   returned: success, and most failures
   sample: true
 power_state:
-  description: What the BMC said last; null with O(method=command).
+  description: The last power state that the BMC reported; null with O(method=command).
   type: str
   returned: success
   sample: "Off"
@@ -143,7 +146,7 @@ uuid:
   returned: success
   sample: 38947555-7742-3448-3784-823347823834
 output:
-  description: The last that a failed command, or a BMC, said. It is not recorded, because it may have secrets in it.
+  description: The last output of a failed command or of a BMC. It is not recorded, because it may contain secrets.
   type: str
   returned: failure of the command or the BMC
 error:

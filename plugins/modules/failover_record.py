@@ -7,14 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: failover_record
-short_description: Record how far the failover of a node has come
+short_description: Record the progress of a node's failover
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Keeps the annotation C(holdfast.dev/failover) of a Node, so that a run that dies can be gone on with, and the entry of the
-    failover in the ConfigMap C(failovers) of the namespace C(holdfast), which keeps the last 50 for people who ask later.
-  - The run has to have the claim on the node; see M(holdfast.kubernetes.failover_step), which begins the record.
-  - With O(look) it is the look at the node directly before a step that can't be undone.
+  - Maintains the annotation C(holdfast.dev/failover) of a Node, so that another run can resume the failover if this one
+    dies. Also maintains the failover's entry in the ConfigMap C(failovers) in the namespace C(holdfast), which keeps
+    the last 50 failovers for later questions.
+  - The run must have the claim on the node; see M(holdfast.kubernetes.failover_step), which creates the record.
+  - With O(look), checks the node directly before a step that can't be undone.
 options:
   operation:
     description:
@@ -27,8 +28,9 @@ options:
     type: str
   result:
     description:
-      - How it ended for this run. The claim is given back in the same write, and the run ends.
-      - With V(moved), and with V(failed) once the node was told to go off, the record stays on the Node until it is recovered.
+      - How the failover ended for this run. The same write returns the claim, and the run ends.
+      - With V(moved), and with V(failed) after a power-off was requested, the record stays on the Node until it is
+        recovered.
     type: str
     choices: [moved, failed, stopped, recovered]
   detail:
@@ -37,7 +39,7 @@ options:
     type: str
   facts:
     description:
-      - What later steps, another run, or people need to know. They are added to those that are known.
+      - What later steps, another run, or people need to know. The module adds it to the recorded facts.
     type: dict
   host_version:
     description:
@@ -45,33 +47,35 @@ options:
     type: str
   look:
     description:
-      - Refuses, with RV(error=came_back), a node that is Ready or has booted since the failover began.
-      - One that says that it is shutting down is waited for, because a host that was asked to go off says so as its last.
+      - Fails with RV(error=came_back) if the node is Ready or has booted since the failover began.
+      - Waits for a node that reports its shutdown, because this report is the last one of a host that was asked to
+        power off.
     type: bool
     default: false
   gate:
     description:
-      - Refuses a node that somebody holds.
+      - Fails if someone holds the node.
     type: bool
     default: false
   override_holds:
     description:
-      - Lets O(gate) pass all the same. The holds stay on record.
+      - Makes O(gate) pass in spite of holds. The holds stay on record.
     type: bool
     default: false
   wait_timeout:
     description:
-      - Seconds to wait at most for the end of a shutdown.
+      - Maximum number of seconds to wait for the end of a shutdown.
     type: int
     default: 120
   delete_node:
     description:
-      - Deletes the Node once all is written down, if it is still the one that was looked at.
+      - Deletes the Node after everything is recorded, if it is still the Node that was checked.
     type: bool
     default: false
   deleted:
     description:
-      - The Node was deleted after its failover, and the record went with it. Only O(result) is written down, in the ConfigMap.
+      - Says that the Node was deleted after its failover, together with the record. The module then records only
+        O(result), in the ConfigMap.
     type: bool
     default: false
 seealso:
@@ -89,7 +93,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Look again, and say that the node is being switched off
+- name: Check the node again, and record that it is being switched off
   holdfast.kubernetes.failover_record:
     name: worker-3
     operation: worker-3.20261121T090000Z
@@ -114,7 +118,7 @@ record:
       type: str
       sample: "4711"
     holder:
-      description: Who has begun it.
+      description: Who started it.
       type: str
       sample: ada@bastion
     reason:
@@ -122,15 +126,15 @@ record:
       type: str
       sample: its disk has failed
     started:
-      description: Since when, by the API server's clock.
+      description: When it began, by the API server's clock.
       type: str
       sample: "2026-11-21T09:00:00.000000Z"
     since:
-      description: Since when it is in this phase.
+      description: When this phase began.
       type: str
       sample: "2026-11-21T09:00:00.000000Z"
     phase:
-      description: The phase that it is in.
+      description: The current phase.
       type: str
       sample: fence
     phases:
@@ -146,14 +150,15 @@ record:
       type: dict
       sample: {fence: metal3, host: rack-3-unit-7, namespace: metal, key: holdfast-failover}
     result:
-      description: How it ended; empty while it goes on.
+      description: How it ended; empty while it is in progress.
       type: str
       sample: moved
     detail:
       description: More about the result.
       type: str
 entry:
-  description: The same as the ConfigMap C(failovers) has it, with all runs, and each step with its time and resource versions.
+  description: The entry of the failover in the ConfigMap C(failovers), with all runs, and each step with its time and
+    resource versions.
   type: dict
   returned: success
   sample: {operation: worker-3.20261121T090000Z, node: worker-3, by: ada@bastion, result: moved}

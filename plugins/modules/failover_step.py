@@ -11,21 +11,21 @@ short_description: Start or resume the failover of a node, and return its next s
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Looks whether a node may be fenced, claims it, and begins the record of its failover in the annotation
-    C(holdfast.dev/failover). Where another run left one behind, goes on with that. The role
-    P(holdfast.kubernetes.failover#role) then does the step that is in RV(step).
-  - A node that is not Ready is watched for O(confirm_seconds) first. Refused is one that is or becomes Ready, shuts down, is
-    held, stands in a slot of a run that lives, or is claimed by one; and any, while more nodes are down than
-    O(max_unhealthy), or where etcd would lose its quorum with it; and one that is on its way back, under the taint still. Nothing
-    is changed then.
-  - With O(direction=recover) the way back is begun. Where the record is not on the Node any more, because somebody removed it or
-    the Node was deleted and made anew, what the ConfigMap C(failovers) keeps of the last failover is gone on with. Refused is a
-    node that somebody else has declared out of service, and that was not failed over.
-  - A record that somebody broke is refused, in both directions.
+  - Checks whether a node may be fenced, claims it, and creates the record of its failover in the annotation
+    C(holdfast.dev/failover). If another run left a record, it resumes that failover. The role
+    P(holdfast.kubernetes.failover#role) then carries out RV(step).
+  - It first watches a node that is not Ready for O(confirm_seconds). It refuses a node that is or becomes Ready, shuts
+    down, is held, has a slot of a live run, or is claimed by a live run. It also refuses a node while more nodes than
+    O(max_unhealthy) are down, if etcd would lose its quorum without the node, and if the node is being recovered and
+    still has the taint. It then changes nothing.
+  - With O(direction=recover), starts the recovery. If the Node no longer has the record, because someone removed it or
+    the Node was deleted and created again, it resumes from the last failover in the ConfigMap C(failovers). It refuses
+    a node that someone else has declared out of service, and that was not failed over.
+  - In both directions, it refuses a damaged record.
 options:
   direction:
     description:
-      - Whether the node is failed over or brought back.
+      - Whether to fail the node over or to recover it.
     type: str
     choices: [failover, recover]
     default: failover
@@ -35,21 +35,22 @@ options:
     type: str
   fence:
     description:
-      - How the node is to be fenced, for people and for the way back.
+      - How the node is fenced, for people and for the recovery.
     type: str
   confirm_seconds:
     description:
-      - Seconds for which the node has to be not Ready, by the API server's clock. Of a failover that has failed before, too.
+      - Seconds for which the node must be not Ready, by the API server's clock. This also applies to a failover that
+        has failed before.
     type: int
     default: 30
   selector:
     description:
-      - Label selector of the Nodes that O(max_unhealthy) is about; all by default.
+      - Label selector of the Nodes that O(max_unhealthy) counts. All by default.
     type: str
   max_unhealthy:
     description:
-      - How many of them may be not Ready, this one included. A number, or a share such as V(40%) that is rounded down but is at
-        least 1. With 0 nothing is failed over.
+      - How many of these Nodes may be not Ready, including this one. A number, or a share such as V(40%), rounded down
+        but at least 1. With V(0) nothing is failed over.
     type: str
     default: 40%
   etcd_selector:
@@ -59,18 +60,19 @@ options:
     default: component=etcd
   quorum_asked:
     description:
-      - Whether something else has said that a member of etcd may go, so that its pods are not looked at.
+      - Whether another check has already confirmed that a member of etcd may go. If true, the module does not check
+        etcd's pods.
     type: bool
     default: false
   override_holds:
     description:
-      - Fences a node although somebody holds it.
+      - Fences a node although someone holds it.
     type: bool
     default: false
   claim_timeout:
     description:
-      - Seconds to wait until it is known whether a run that has the claim lives. It is waited for no longer than until it gives
-        its next sign of life, or is dead after 90 seconds.
+      - Seconds to wait until it is known whether the run that has the claim is live. The wait ends earlier when that
+        run gives its next sign of life, or counts as dead after 90 seconds.
     type: int
     default: 120
 seealso:
@@ -89,7 +91,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Begin the failover of a node, or go on with it
+- name: Start or resume the failover of a node
   holdfast.kubernetes.failover_step:
     name: worker-3
     run: "4711"
@@ -100,37 +102,38 @@ EXAMPLES = r"""
 
 RETURN = r"""
 step:
-  description: What is to be done next. V(fence) means to switch the node off and prove that, V(taint) to declare it out of
-    service and see its workloads move. V(stop) means that it came back, so that what was done is to be undone. V(power_on) is
-    the first step of the way back. V(done) means that nothing is left to do.
+  description: The next step. V(fence) means to switch the node off and to prove that it is off. V(taint) means to
+    declare it out of service and to wait until its workloads have moved. V(stop) means that the node came back, and
+    that the earlier steps must be undone. V(power_on) is the first step of the recovery. V(done) means that there is no
+    step left.
   type: str
-  returned: success, or where another run has claimed the node that is to be failed over
+  returned: success, or if another run has claimed the node that should be failed over
   sample: fence
 operation:
-  description: Id of the failover; empty where there is none.
+  description: Id of the failover; empty if there is none.
   type: str
   returned: success
   sample: worker-3.20261121T090000Z
 resumed:
-  description: Whether a run before has begun it.
+  description: Whether an earlier run started it.
   type: bool
   returned: success
 taken_from:
-  description: The dead run that had the claim before; null where there was none.
+  description: The dead run that had the claim before; null if there was none.
   type: str
   returned: success
 record:
-  description: What stands on the Node; null where there is nothing. See M(holdfast.kubernetes.failover_record).
+  description: The record on the Node; null if there is none. See M(holdfast.kubernetes.failover_record).
   type: dict
   returned: success
 facts:
-  description: What was written down for later steps, such as the way of fencing and the host.
+  description: What was recorded for later steps, such as the fencing method and the host.
   type: dict
   returned: success
   sample: {fence: metal3, host: rack-3-unit-7, namespace: metal, key: holdfast-failover}
 exists:
-  description: Whether the Node exists. Where its own failover has deleted it, that is over, and with O(direction=recover)
-    there is only its machine to be switched on.
+  description: Whether the Node exists. If its failover has deleted it, the failover is complete, and
+    O(direction=recover) only has to switch its machine on.
   type: bool
   returned: success
 boot_id:
@@ -138,7 +141,7 @@ boot_id:
   type: str
   returned: success
 boot_id_before:
-  description: The boot ID that it must not have any more when it is back; empty where it may never have been off.
+  description: The boot ID that must have changed when the node is back; empty if the node may never have been off.
   type: str
   returned: success
 now:
@@ -151,8 +154,8 @@ waited:
   type: float
   returned: success
 why:
-  description: In one word, why it was refused, for example V(ready), V(shutting_down), V(in_slot), V(storm), V(quorum),
-    V(recover_first), V(not_ours) or V(broken_record).
+  description: Why the node was refused, as one word, for example V(ready), V(shutting_down), V(in_slot), V(storm),
+    V(quorum), V(recover_first), V(not_ours) or V(broken_record).
   type: str
   returned: refused
   sample: storm

@@ -10,33 +10,33 @@ module: graceful_shutdown
 short_description: Set how long pods have when their node shuts down, for the kubelet and for logind
 version_added: 0.1.0
 description:
-  - Sets how long the kubelet of the host that the task runs on takes to end its pods when the host is shut down, and has
-    logind wait as long. One without the other is of no use.
+  - Sets how many seconds the kubelet of this host gives its pods when the host shuts down, and makes logind wait for
+    the same time. Both settings are needed.
   - "The kubelet's side: C(shutdownGracePeriod) and C(shutdownGracePeriodCriticalPods), or
-    C(shutdownGracePeriodByPodPriority). Where the kubelet has a directory of drop-ins (C(--config-dir)), a drop-in
-    C(zz-holdfast.conf) there says all three, so that it beats whatever other files say. Else they are set in its
-    configuration file, in which every other byte stays as it is."
-  - "logind's side: a drop-in in C(/etc/systemd/logind.conf.d) sets C(InhibitDelayMaxSec) to the sum that the kubelet needs
-    and 5 s more, or to what the other files there say if that is longer. It has a name that sorts after that of every
-    other drop-in, C(zz-holdfast.conf) if possible."
-  - logind is told to read its files again, by SIGHUP as the kubelet does it, and keeps its locks. That it gives this time
-    now, and that no lock went, is looked at.
-  - The kubelet is not restarted. RV(restart_needed) says whether it has to be. The role
-    P(holdfast.kubernetes.graceful_shutdown#role) does that, and proves that all is in effect.
+    C(shutdownGracePeriodByPodPriority). If the kubelet has a directory of drop-ins (C(--config-dir)), the drop-in
+    C(zz-holdfast.conf) in it sets all three, so that it overrides all other files. Otherwise the module sets them in
+    the kubelet's configuration file and keeps every other byte of it."
+  - "logind's side: a drop-in in C(/etc/systemd/logind.conf.d) sets C(InhibitDelayMaxSec) to the sum that the kubelet
+    needs plus 5 s, or to the value of the other files there if that is longer. The name of the drop-in sorts after all
+    other drop-ins; it is C(zz-holdfast.conf) if possible."
+  - The module makes logind read its files again with SIGHUP, as the kubelet does, which keeps logind's locks. It then
+    verifies that logind gives this time and that no lock is lost.
+  - The module does not restart the kubelet. RV(restart_needed) says whether a restart is needed. The role
+    P(holdfast.kubernetes.graceful_shutdown#role) restarts the kubelet, and proves that everything is in effect.
 options:
   total:
     description:
       - Seconds for all pods together. The kubelet ends those that are not critical first.
-      - With neither this nor O(by_priority), or with V(0), the feature is switched off.
+      - Without this and without O(by_priority), or with V(0), graceful shutdown is switched off.
     type: int
   critical:
     description:
-      - Seconds of O(total) that are kept for critical pods, those of priority 2000000000 and more, which the classes
-        V(system-cluster-critical) and V(system-node-critical) have. At most O(total).
+      - Seconds of O(total) that are reserved for critical pods, which have a priority of 2000000000 or more, as the
+        classes V(system-cluster-critical) and V(system-node-critical) set it. At most O(total).
     type: int
   by_priority:
     description:
-      - Groups of pods by their priority, which are ended one after the other, the lowest priority first. Instead of
+      - Groups of pods by priority. The kubelet ends the groups one after the other, the lowest priority first. Replaces
         O(total) and O(critical).
       - A pod belongs to the group with the largest priority that is not above its own.
     type: list
@@ -54,7 +54,7 @@ options:
         required: true
   kubelet_unit:
     description:
-      - Unit of systemd that runs the kubelet.
+      - systemd unit that runs the kubelet.
     type: str
     default: kubelet.service
   kubelet_config:
@@ -68,16 +68,16 @@ options:
   state:
     description:
       - V(present) sets the times.
-      - V(absent) sets both sides back. The kubelet's settings become what they were before this module, byte for byte;
-        what others changed since stays.
+      - V(absent) restores both sides. The kubelet's settings are again what they were before this module, byte for
+        byte; later changes by others stay.
       - V(previous) undoes the last change of this module since the last boot, for a kubelet that does not start with it.
     type: str
     choices: [present, absent, previous]
     default: present
 notes:
-  - Runs on the host itself, as root, and needs no Kubernetes API. It is no part of the action group of the other modules.
-  - What was there before is kept in C(/var/lib/holdfast/graceful_shutdown.json) until O(state=absent).
-  - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
+  - Runs on the host itself, as root, and needs no Kubernetes API. It is not in the action group of the other modules.
+  - The module keeps the earlier settings in C(/var/lib/holdfast/graceful_shutdown.json) until O(state=absent).
+  - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
   - python3-dbus and python3-yaml (python3-pyyaml with RHEL and its kin), on the host
@@ -95,15 +95,16 @@ attributes:
   check_mode:
     support: full
     details:
-      - Looks at the node and refuses what would be refused, but for what only logind knows once it has read its files.
+      - Examines the node and fails as a real run would, except for problems that only logind finds when it reads its
+        files.
   diff_mode:
     support: full
     details:
-      - Each file before and after. A kubelet's configuration may contain secrets of its own.
+      - Shows each file before and after. A kubelet's configuration may contain secrets.
   idempotent:
     support: full
   platform:
-    description: What the host has to be.
+    description: What the host needs.
     support: full
     platforms: posix
     details:
@@ -112,38 +113,38 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: Give pods 60 s, of which the last 20 are for critical ones
+- name: Give pods 60 s, the last 20 s of them to critical pods
   holdfast.kubernetes.graceful_shutdown:
     total: 60
     critical: 20
   register: result
 
-- name: Restart the kubelet where it has to know
+- name: Restart the kubelet if needed
   ansible.builtin.systemd_service:
     name: kubelet.service
     state: restarted
   when: result.restart_needed
 
-- name: End databases after what uses them
+- name: End databases after their clients
   holdfast.kubernetes.graceful_shutdown:
     by_priority:
       - {priority: 0, seconds: 30}
       - {priority: 100000, seconds: 60}
       - {priority: 2000000000, seconds: 20}
 
-- name: Have everything as it was before
+- name: Restore the earlier settings
   holdfast.kubernetes.graceful_shutdown:
     state: absent
 """
 
 RETURN = r"""
 restart_needed:
-  description: Whether the kubelet has to be restarted, because its configuration is younger than it is, or because it should
-    hold its delay lock and does not.
+  description: Whether the kubelet must be restarted, because its configuration changed after its start, or because its
+    delay lock is missing.
   type: bool
   returned: success
 files:
-  description: Files that were changed; in check mode, that would be.
+  description: Files that were changed; in check mode, files that would be changed.
   type: list
   elements: dict
   returned: success
@@ -162,7 +163,7 @@ needed:
   returned: success
   sample: 60
 inhibit_delay_max:
-  description: Seconds that logind gives now, or would give in check mode; null where there is no limit.
+  description: Seconds that logind gives now, or in check mode would give; null if there is no limit.
   type: float
   returned: success
   sample: 65.0

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: graceful_shutdown_fit
-short_description: Name the pods that a graceful shutdown would cut short
+short_description: Name the pods whose grace period a graceful shutdown would cut short
 version_added: 0.1.0
 description:
   - When a node is shut down, the kubelet divides its time among groups of pods. A pod whose
-    C(terminationGracePeriodSeconds) is longer than the time of its group gets only that, and is killed when it is
-    over.
-  - This module takes the values that you mean to configure, and says which pods that run now would be cut short, and
-    by how much. It changes nothing.
-  - Without O(total) and O(by_priority) the feature is off, and the kubelet gives no pod any time. All pods that want
-    some are listed then.
+    C(terminationGracePeriodSeconds) is longer than the time of its group gets only the time of the group, and is then
+    killed.
+  - This module takes the values that you plan to configure. It says which running pods would be cut short, and by how
+    much. It changes nothing.
+  - Without O(total) and O(by_priority), graceful shutdown is off, and the kubelet gives pods no time. The result then
+    lists all pods with a grace period.
 notes:
   - A preStop hook runs within the grace period of its pod, so it needs no time of its own here.
-  - A static pod counts with the priority of its mirror pod. The kubelet itself goes by the C(priority) in the
-    manifest, and takes one that has only a C(priorityClassName) for one of priority 0. Manifests that kubeadm writes
-    have both.
+  - A static pod counts with the priority of its mirror pod. The kubelet itself uses the C(priority) in the manifest.
+    For a manifest that has only a C(priorityClassName), it uses priority 0. Manifests that kubeadm writes have both.
 options:
   name:
     description:
-      - Name of one Node. By default all that O(selector) selects.
+      - Name of one Node. By default all Nodes that O(selector) selects.
     type: str
   selector:
     description:
@@ -37,13 +36,14 @@ options:
     type: int
   critical:
     description:
-      - Seconds of these that are kept for critical pods, of priority 2000000000 and more; the kubelet's
-        C(shutdownGracePeriodCriticalPods). Without it, critical pods get none.
+      - Seconds of O(total) that are reserved for critical pods, which have a priority of 2000000000 or more; the
+        kubelet's C(shutdownGracePeriodCriticalPods). Without it, no time is reserved for them.
     type: int
   by_priority:
     description:
-      - Groups by priority instead of O(total) and O(critical), the kubelet's C(shutdownGracePeriodByPodPriority). A
-        pod is of the group with the largest priority that is not above its own, or of the lowest group.
+      - Groups of pods by priority, the kubelet's C(shutdownGracePeriodByPodPriority). Replaces O(total) and
+        O(critical). A pod belongs to the group with the largest priority that is not above its own, or else to the
+        lowest group.
     type: list
     elements: dict
     suboptions:
@@ -70,19 +70,19 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Would a minute, with 20 s of it for critical pods, be enough?
+- name: Check whether 60 s, with 20 s of them for critical pods, are enough
   holdfast.kubernetes.graceful_shutdown_fit:
     selector: node-role.kubernetes.io/worker
     total: 60
     critical: 20
   register: result
 
-- name: Name the pods for which it would not
+- name: Name the pods that need more
   ansible.builtin.debug:
     msg: "{{ item.namespace }}/{{ item.name }} wants {{ item.wants }} s and gets {{ item.gets }} s"
   loop: "{{ result.nodes | map(attribute='cut_short') | flatten }}"
 
-- name: Three groups
+- name: Check three groups
   holdfast.kubernetes.graceful_shutdown_fit:
     name: node-1
     by_priority:
@@ -97,7 +97,7 @@ enabled:
   type: bool
   returned: success
 groups:
-  description: The groups that the kubelet makes of them, from the lowest priority up.
+  description: The groups that the kubelet forms from these values, from the lowest priority up.
   type: list
   elements: dict
   returned: success
@@ -121,7 +121,7 @@ nodes:
       description: Whether no pod is cut short.
       type: bool
     pods:
-      description: How many pods a shutdown would end; finished ones don't count.
+      description: How many pods a shutdown would end; finished pods do not count.
       type: int
       sample: 12
     longest:
@@ -151,7 +151,7 @@ nodes:
           type: int
           sample: 120
         gets:
-          description: Seconds that its group leaves it.
+          description: Seconds that its group gives it.
           type: int
           sample: 40
         short_by:
@@ -164,7 +164,7 @@ error:
   returned: failure
   sample: invalid_input
 options:
-  description: With RV(error=invalid_input), the options that can't be so.
+  description: With RV(error=invalid_input), the invalid options.
   type: list
   elements: str
   returned: failure

@@ -10,30 +10,32 @@ module: graceful_shutdown_info
 short_description: Prove that a node's next shutdown will be graceful
 version_added: 0.1.0
 description:
-  - A kubelet ends pods in order when its node is shut down, as long as logind lets it. When logind does not, nobody
-    notices. This module compares what the kubelet needs with what logind gives, looks for the kubelet's delay lock,
-    and reads whether the last shutdown finished.
-  - It reads the files that the running kubelet was started with and those that logind reads, and names the one that is
-    to blame.
-  - It changes nothing, and does not fail for something that is not there; RV(problems) says what is wrong.
+  - A kubelet ends pods in order when its node shuts down, if logind gives it the time. If logind does not, nothing
+    reports it. This module compares the time that the kubelet needs with the time that logind gives, checks the
+    kubelet's delay lock, and reads whether the last shutdown finished.
+  - It reads the files that the running kubelet was started with and those that logind reads, and names the file that
+    causes a problem.
+  - It changes nothing, and does not fail if something is missing; RV(problems) says what is wrong.
 notes:
-  - Runs on the host itself and needs no Kubernetes API. It is no part of the action group of the other modules.
-  - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
-  - A kubelet takes its lock some seconds after its start. Where it started less than 30 seconds ago, its lock is waited for.
-  - Feature gates are not read. A kubelet whose gate GracefulNodeShutdown is off has no delay lock, and that is found.
+  - Runs on the host itself and needs no Kubernetes API. It is not in the action group of the other modules.
+  - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
+  - A kubelet takes its lock some seconds after its start. If it started less than 30 seconds ago, the module waits for
+    the lock.
+  - The module does not read feature gates. A kubelet whose gate GracefulNodeShutdown is off has no delay lock, which
+    the module reports.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
   - python3-dbus and python3-yaml (python3-pyyaml with RHEL and its kin), on the host
 options:
   kubelet_unit:
     description:
-      - Unit that runs the kubelet, as its main process or below it.
+      - systemd unit that runs the kubelet, as its main process or as a child of it.
     type: str
     default: kubelet.service
   kubelet_config:
     description:
       - The kubelet's configuration file. Without it, the one that the running kubelet was started with (C(--config)).
-      - Where the kubelet is a part of another program, this or O(kubelet_config_dir) is needed.
+      - If the kubelet is a part of another program, this or O(kubelet_config_dir) is needed.
     type: path
   kubelet_config_dir:
     description:
@@ -42,8 +44,8 @@ options:
     type: path
   kubelet_root_dir:
     description:
-      - The kubelet's directory of state. Without it, the one that the running kubelet was started with
-        (C(--root-dir)), which is V(/var/lib/kubelet) unless it says otherwise.
+      - The kubelet's state directory. Without it, the one that the running kubelet was started with (C(--root-dir)),
+        which is V(/var/lib/kubelet) by default.
     type: path
 seealso:
   - module: holdfast.kubernetes.graceful_shutdown_fit
@@ -58,7 +60,7 @@ extends_documentation_fragment:
   - holdfast.kubernetes.attributes.info_module
 attributes:
   platform:
-    description: What the host has to be.
+    description: What the host needs.
     support: full
     platforms: posix
     details:
@@ -67,11 +69,11 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: Will this node shut down gracefully?
+- name: Check whether this node will shut down gracefully
   holdfast.kubernetes.graceful_shutdown_info:
   register: result
 
-- name: Stop where it will not
+- name: Stop if it will not
   ansible.builtin.assert:
     that: result.in_effect
     fail_msg: "{{ result.problems | map(attribute='message') | join(' ') }}"
@@ -89,13 +91,13 @@ enabled:
   returned: success
 in_effect:
   description:
-    - Whether it is on, and a shutdown that begins now gives every group of pods its time.
+    - Whether graceful shutdown is on, and a shutdown that begins now gives every group of pods its time.
     - Of all RV(problems), only V(logind_not_reloaded), V(last_shutdown_unfinished) and V(last_shutdown_unreadable)
       leave it true.
   type: bool
   returned: success
 kubelet:
-  description: The kubelet, and what it needs.
+  description: The kubelet and its needs.
   type: dict
   returned: success
   contains:
@@ -107,11 +109,11 @@ kubelet:
       description: Whether it runs.
       type: bool
     config:
-      description: Its configuration file; null where it has none.
+      description: Its configuration file; null if it has none.
       type: str
       sample: /var/lib/kubelet/config.yaml
     config_dir:
-      description: Its directory of drop-ins; null where it has none.
+      description: Its directory of drop-ins; null if it has none.
       type: str
     drop_ins:
       description: The drop-ins that it reads, in the order in which they are merged.
@@ -122,7 +124,7 @@ kubelet:
       type: dict
       sample: {shutdownGracePeriod: /var/lib/kubelet/config.yaml}
     groups:
-      description: Groups of pods, from the lowest priority up; empty where the feature is off.
+      description: Groups of pods, from the lowest priority up; empty if the feature is off.
       type: list
       elements: dict
       sample: [{priority: 0, seconds: 40}, {priority: 2000000000, seconds: 20}]
@@ -139,15 +141,16 @@ logind:
   returned: success
   contains:
     inhibit_delay_max:
-      description: Seconds that it delays a shutdown at most (C(InhibitDelayMaxUSec)); null where there is no limit.
+      description: Maximum number of seconds for which it delays a shutdown (C(InhibitDelayMaxUSec)); null if there is
+        no limit.
       type: float
       sample: 60.0
     configured:
-      description: Seconds that its files say; null where they say that there is no limit.
+      description: Seconds that its files configure; null if they configure no limit.
       type: float
       sample: 60.0
     file:
-      description: The file that wins; null where none sets it.
+      description: The file that wins; null if none sets it.
       type: str
       sample: /etc/systemd/logind.conf.d/zz-holdfast.conf
     candidates:
@@ -156,55 +159,55 @@ logind:
       elements: dict
       sample: [{file: /etc/systemd/logind.conf.d/99-kubelet.conf, seconds: 30.0}]
 delay_lock:
-  description: The delay lock on shutdown of the kubelet that runs now; null where it has none.
+  description: The running kubelet's delay lock on shutdown; null if it has none.
   type: dict
   returned: success
   sample: {who: kubelet, why: Kubelet needs time to handle node shutdown, pid: 734, since: "2026-11-21T09:00:00Z"}
 last_shutdown:
-  description: The last shutdown that the kubelet noticed; null where it never noticed one.
+  description: The last shutdown that the kubelet noticed; null if it never noticed one.
   type: dict
   returned: success
   contains:
     started:
-      description: When it noticed, by the node's clock.
+      description: When the kubelet noticed it, by the node's clock.
       type: str
       sample: "2026-11-21T09:00:00Z"
     ended:
-      description: When it had ended the pods; null where it never got so far.
+      description: When the kubelet had ended the pods; null if it never did.
       type: str
       sample: "2026-11-21T09:00:31Z"
     finished:
-      description: Whether it got so far.
+      description: Whether the kubelet ended all pods.
       type: bool
     this_boot:
       description: Whether the node has not booted since, so that the shutdown was cancelled or is in progress.
       type: bool
 problems:
-  description: What is wrong; empty where nothing is.
+  description: What is wrong; empty if nothing is.
   type: list
   elements: dict
   returned: success
   contains:
     problem:
       description:
-        - V(kubelet_needs_more) than logind gives.
-        - V(delay_lock_missing), so that nobody waits for the kubelet.
+        - V(kubelet_needs_more), because logind gives less time than the kubelet needs.
+        - V(delay_lock_missing), so that logind does not wait for the kubelet.
         - V(kubelet_not_running).
-        - V(kubelet_unknown), because the unit runs another program, and its files were not named.
+        - V(kubelet_unknown), because the unit runs another program, and the options do not name the kubelet's files.
         - V(restart_needed), because the kubelet's files were changed after it started.
         - V(configuration_refused), because the kubelet does not start with these values, for example both forms at
           once.
-        - V(configuration_unreadable), of one of its files.
-        - V(logind_not_reloaded), because what it gives is not what its files say.
-        - V(last_shutdown_unfinished), because the power went or the time was over before all pods were ended.
+        - V(configuration_unreadable), because one of its files can't be read.
+        - V(logind_not_reloaded), because logind does not use the value of its files.
+        - V(last_shutdown_unfinished), because the power or the time ran out before all pods were ended.
         - V(last_shutdown_unreadable), because the kubelet's record of it is broken.
       type: str
       sample: kubelet_needs_more
     message:
-      description: Object, cause and way out.
+      description: The object, the cause and the way out.
       type: str
     file:
-      description: The file that is to blame; null where none is.
+      description: The file that causes the problem; null if none does.
       type: str
       sample: /etc/systemd/logind.conf.d/zzz-unattended-upgrades.conf
 error:

@@ -11,23 +11,23 @@ short_description: Take a logind inhibitor lock that outlives the task, or relea
 version_added: 0.1.0
 description:
   - Takes a lock of systemd-logind on the host that the task runs on, for example against shutdown.
-  - The lock is held by a transient unit of systemd. It outlives the task, the connection and C(systemctl daemon-reload),
-    and is kept where its process is killed.
-  - It does not outlive a boot. Make the task part of what runs after a boot where it has to.
-  - A lock that is to say something else is replaced. The new one is there before the old one goes.
-  - C(present) returns once logind lists the lock, C(absent) once it does not any more.
-  - No hold of a Node. Kubernetes knows nothing of it, while M(holdfast.kubernetes.reboot) waits for it, or refuses, as
-    for any block lock.
+  - A transient systemd unit holds the lock. The lock outlives the task, the connection and C(systemctl daemon-reload),
+    and survives when its process is killed.
+  - It does not survive a reboot. If you need it after a reboot, run the task again after each boot.
+  - If the options of a lock change, the module replaces the lock. It takes the new lock before it releases the old one.
+  - C(present) returns once logind lists the lock, C(absent) once logind no longer lists it.
+  - The lock is not a hold of a Node. Kubernetes does not know it, but M(holdfast.kubernetes.reboot) waits for it, or
+    refuses, as for any block lock.
 options:
   name:
     description:
-      - Name of the lock, one of a kind on the node. logind lists it as the holder (C(who)), and the unit is named after it.
-      - Letters of ASCII, digits, C(_), C(-) and C(.), at most 200 characters. V(holdfast) is the node agent's.
+      - Name of the lock, unique on the node. logind lists it as the holder (C(who)), and it is part of the unit's name.
+      - ASCII letters, digits, C(_), C(-) and C(.), at most 200 characters. V(holdfast) is reserved for the node agent.
     type: str
     required: true
   what:
     description:
-      - What is inhibited.
+      - What the lock inhibits.
       - V(handle-reboot-key) needs systemd 248.
     type: list
     elements: str
@@ -43,28 +43,28 @@ options:
     default: [shutdown]
   why:
     description:
-      - Why, for people who wonder. One line of at most 1024 characters, without a backslash.
-      - What is not ASCII is garbled by logind when it is restarted. The next run of the task puts it right.
-      - Required, and not looked at, with O(state=absent).
+      - The reason, for people. One line of at most 1024 characters, without a backslash.
+      - logind garbles characters other than ASCII when it restarts. The next run of the task corrects them.
+      - With O(state=absent), it is required but ignored.
     type: str
     required: true
   mode:
     description:
-      - V(block) refuses what is inhibited until the lock is let go. Up to systemd 256 root is refused only by clients
-        that ask, such as C(systemctl --check-inhibitors=yes) and M(holdfast.kubernetes.reboot).
-      - V(delay) delays it, for at most C(InhibitDelayMaxSec) of logind. Only for V(shutdown) and V(sleep).
+      - V(block) refuses the actions in O(what) until the lock is released. Up to systemd 256, only clients that check
+        the locks refuse root, such as C(systemctl --check-inhibitors=yes) and M(holdfast.kubernetes.reboot).
+      - V(delay) delays them, for at most C(InhibitDelayMaxSec) of logind. Only for V(shutdown) and V(sleep).
     type: str
     choices: [block, delay]
     default: block
   state:
     description:
-      - V(present) takes the lock, V(absent) lets it go.
+      - V(present) takes the lock, V(absent) releases it.
     type: str
     choices: [present, absent]
     default: present
 notes:
-  - Runs on the host itself, as root, and needs no Kubernetes. It is no part of the action group of the other modules.
-  - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
+  - Runs on the host itself, as root, and needs no Kubernetes. It is not in the action group of the other modules.
+  - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
   - python3-dbus (Debian, Ubuntu, RHEL and its kin have a package of this name), on the host
@@ -82,13 +82,14 @@ attributes:
   check_mode:
     support: full
     details:
-      - Looks at the node and refuses what would be refused, but for what only logind knows once it is asked for a lock.
+      - Examines the node and fails as a real run would, except for problems that only logind finds when it is asked for
+        a lock.
   diff_mode:
     support: full
   idempotent:
     support: full
   platform:
-    description: What the host has to be.
+    description: What the host needs.
     support: full
     platforms: posix
     details:
@@ -102,13 +103,13 @@ EXAMPLES = r"""
     name: firmware
     why: writes the storage controller's firmware
 
-- name: Let it go
+- name: Release it
   holdfast.kubernetes.inhibitor_lock:
     name: firmware
     why: it is written
     state: absent
 
-- name: Have a shutdown, or a suspend, wait as long as logind allows
+- name: Delay a shutdown or a suspend as long as logind allows
   holdfast.kubernetes.inhibitor_lock:
     name: flush
     what: [shutdown, sleep]
@@ -118,12 +119,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lock:
-  description: The lock as logind lists it; null where there is none. In check mode without what only a real lock has.
+  description: The lock as logind lists it; null if there is none. In check mode, it lacks the values that only a real
+    lock has.
   type: dict
   returned: success
   contains:
     what:
-      description: What is inhibited.
+      description: What the lock inhibits.
       type: list
       elements: str
       sample: [shutdown]
@@ -148,7 +150,7 @@ lock:
       type: int
       sample: 4711
     since:
-      description: Since when, by the node's clock.
+      description: When it was taken, by the node's clock.
       type: str
       sample: "2026-11-21T09:00:00Z"
     unit:
@@ -156,8 +158,8 @@ lock:
       type: str
       sample: holdfast-lock-firmware.service
 unit:
-  description: Unit that holds the lock; null where there is none. One lock of a name is there at a time, in one of two
-    units, the second of which has V(:2) in its name and is used where a lock takes the place of another.
+  description: Unit that holds the lock; null if there is none. A lock of one name exists once, in one of two units. The
+    second unit has V(:2) in its name and is used when a lock replaces another.
   type: str
   returned: success
   sample: holdfast-lock-firmware.service

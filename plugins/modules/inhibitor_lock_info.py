@@ -10,10 +10,11 @@ module: inhibitor_lock_info
 short_description: List the logind inhibitor locks on a node
 version_added: 0.1.0
 description:
-  - Lists the locks of systemd-logind on the host that the task runs on, whoever holds them, and says whether they keep it up.
+  - Lists the locks of systemd-logind on the host that the task runs on, no matter who holds them, and says whether they
+    block a shutdown.
 notes:
-  - Runs on the host itself and needs no Kubernetes. It is no part of the action group of the other modules.
-  - Where the Python that Ansible uses has no dbus and the distribution's own has, the latter is used.
+  - Runs on the host itself and needs no Kubernetes. It is not in the action group of the other modules.
+  - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
   - python3-dbus (Debian, Ubuntu, RHEL and its kin have a package of this name), on the host
@@ -26,7 +27,7 @@ extends_documentation_fragment:
   - holdfast.kubernetes.attributes.info_module
 attributes:
   platform:
-    description: What the host has to be.
+    description: What the host needs.
     support: full
     platforms: posix
     details:
@@ -35,11 +36,11 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: What keeps this host up?
+- name: List the locks on this host
   holdfast.kubernetes.inhibitor_lock_info:
   register: result
 
-- name: Name it
+- name: Name the locks that block a shutdown
   ansible.builtin.debug:
     msg: "{{ item.who }}: {{ item.why }} (since {{ item.since }})"
   loop: "{{ result.locks | selectattr('mode', 'eq', 'block') | selectattr('what', 'contains', 'shutdown') }}"
@@ -53,7 +54,7 @@ locks:
   returned: success
   contains:
     what:
-      description: What is inhibited.
+      description: What the lock inhibits.
       type: list
       elements: str
       sample: [shutdown]
@@ -78,15 +79,15 @@ locks:
       type: int
       sample: 734
     since:
-      description: Since when, by the host's clock; null where it can't be told, which takes root.
+      description: When it was taken, by the host's clock; null if it is unknown. Only root can find it out.
       type: str
       sample: "2026-11-21T09:00:00Z"
     unit:
-      description: Unit that the process belongs to; null where there is none.
+      description: Unit that the process belongs to; null if there is none.
       type: str
       sample: kubelet.service
 inhibit_delay_max:
-  description: Seconds that delay locks delay at most (C(InhibitDelayMaxSec)).
+  description: Maximum number of seconds for which delay locks delay (C(InhibitDelayMaxSec)).
   type: float
   returned: success
   sample: 5.0

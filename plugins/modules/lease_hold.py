@@ -10,10 +10,13 @@ module: lease_hold
 short_description: Hold a node so that it stays on, or release it
 version_added: 0.1.0
 description:
-  - Takes or releases a Lease that forbids to power off, reboot or drain one node.
-  - The Lease is named as the node and lives in the caller's namespace; C(holderIdentity) and C(acquireTime) are set together.
-  - A Lease of another holder is never taken and never released. Of several callers at once exactly one wins.
-  - A hold never lapses. Renewal and duration of the Lease mean nothing; it ends when its holder releases it.
+  - Takes or releases a Lease that forbids anyone to power off, reboot or drain one node.
+  - The Lease has the name of the node and is in the namespace O(namespace). C(holderIdentity) and C(acquireTime) are
+    set together.
+  - The module never takes or releases a Lease of another holder. If several callers try at the same time, exactly one
+    of them gets the Lease.
+  - A hold never expires. The renew time and the duration of the Lease have no meaning. The hold ends when its holder
+    releases it.
 options:
   node:
     description:
@@ -33,31 +36,31 @@ options:
     required: true
   reason:
     description:
-      - Why, for people who wait. Kept in the annotation C(holdfast.dev/reason) of the Lease.
+      - The reason, for people who wait. It is in the annotation C(holdfast.dev/reason) of the Lease.
     type: str
   labels:
     description:
-      - Labels to set on the Lease. Others are left as they are.
+      - Labels to set on the Lease. Other labels stay unchanged.
     type: dict
   state:
     description:
       - V(present) takes the hold, V(absent) releases it.
-      - A Lease that this module made is deleted on release; one that somebody else made is emptied and kept.
+      - On release, the module deletes a Lease that it created, and empties and keeps a Lease that someone else created.
     type: str
     choices: [present, absent]
     default: present
   wait:
     description:
-      - With O(state=present), whether to wait until the Node's condition C(ShutdownInhibited) is V(True) and names this holder.
-        Needs the node agent on the node. Without it only tools that look at Leases honour the hold.
-      - With O(state=absent), whether to wait until the condition does not name this holder any more, so that one who takes the
-        node again at once is not confirmed by the condition of before.
+      - With O(state=present), whether to wait until the Node's condition C(ShutdownInhibited) is V(True) and names this
+        holder. Needs the node agent on the node. Without the agent, only tools that read Leases honour the hold.
+      - With O(state=absent), whether to wait until the condition no longer names this holder, so that the old condition
+        does not confirm a new hold that follows immediately.
     type: bool
     default: true
   wait_timeout:
     description:
-      - Seconds to wait. When they pass, a Lease that was just taken is taken back and the task fails. A release that the node
-        does not confirm is a warning, and RV(inhibited) is V(true).
+      - Seconds to wait. After that, the module releases a Lease that it has just taken, and the task fails. If the node
+        does not confirm a release, the task warns, and RV(inhibited) is V(true).
     type: int
     default: 60
 seealso:
@@ -80,7 +83,7 @@ EXAMPLES = r"""
     holder: firmware-update
     reason: flashing the storage controller
 
-- name: Let it go
+- name: Release it
   holdfast.kubernetes.lease_hold:
     node: node-1
     namespace: firmware
@@ -90,7 +93,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 lease:
-  description: The Lease as it is now; null where there is none.
+  description: The Lease as it is now; null if there is none.
   type: dict
   returned: success
 inhibited:
@@ -103,11 +106,11 @@ waited:
   returned: success
   sample: 0.04
 holder:
-  description: Who has the Lease, where it is somebody else.
+  description: Who has the Lease, if it is someone else.
   type: str
   returned: failure, when another holder has the Lease
 acquired:
-  description: Since when somebody else has the Lease.
+  description: When the other holder took the Lease.
   type: str
   returned: failure, when another holder has the Lease
 error:

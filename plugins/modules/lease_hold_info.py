@@ -11,7 +11,7 @@ short_description: List who holds which nodes, and wait until a node is free
 version_added: 0.1.0
 description:
   - Lists the Leases that hold nodes, oldest first.
-  - With O(wait_for=free) first waits, by a watch, until a node is held by nobody.
+  - With O(wait_for=free), first waits by a watch until nobody holds the node.
 options:
   node:
     description:
@@ -45,7 +45,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Who holds nodes?
+- name: List who holds nodes
   holdfast.kubernetes.lease_hold_info:
   register: result
 
@@ -76,15 +76,15 @@ holds:
       type: str
       sample: firmware-update
     acquired:
-      description: Since when, as the holder wrote it.
+      description: When the hold began, as the holder recorded it.
       type: str
       sample: "2026-11-21T09:00:00.000000Z"
     held_seconds:
-      description: For how many seconds, by the API server's clock.
+      description: Duration of the hold in seconds, by the API server's clock.
       type: int
       sample: 312
     reason:
-      description: Why, where the holder said so.
+      description: The reason, if the holder gave one.
       type: str
       sample: flashing the controller
 waited:

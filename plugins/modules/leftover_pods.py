@@ -10,21 +10,23 @@ module: leftover_pods
 short_description: Remove the finished pods that a node's shutdown left
 version_added: 0.1.0
 description:
-  - A kubelet that ends pods for a shutdown leaves them as Completed or Failed. This module reports them and removes them.
-  - Only pods are removed whose controllers make them again and forget the old ones, those of the API groups C(apps) and
-    core. Pods of Jobs and of controllers that are not known here are kept, because these count them, and pods without an
-    owner, because nothing but the object says what became of them. RV(pods) names them, too.
-  - Pods that the kubelet runs from files of the node (static pods) are left out. It starts them again itself.
+  - A kubelet that ends pods for a shutdown leaves them as Completed or Failed. This module reports and removes these
+    pods.
+  - The module removes only pods whose controllers replace them and ignore the old ones, which are the controllers of
+    the API groups C(apps) and core. It keeps pods of Jobs and of unknown controllers, because these controllers count
+    or may count their pods. It keeps pods without an owner, because only the object says how the pod ended. RV(pods)
+    names the kept pods, too.
+  - The module ignores static pods, because the kubelet itself starts them again.
 options:
   state:
     description:
-      - V(absent) removes them, V(reported) only looks.
+      - V(absent) removes the pods, V(reported) only reports them.
     type: str
     choices: [absent, reported]
     default: absent
   force:
     description:
-      - Whether the pods are removed, too, that are kept otherwise. Their logs go with them.
+      - Whether to remove also the pods that are otherwise kept. Their logs are then lost.
     type: bool
     default: false
 author:
@@ -39,11 +41,11 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Sweep up after a reboot
+- name: Remove finished pods after a reboot
   holdfast.kubernetes.leftover_pods:
     name: node-1
 
-- name: Only look what a shutdown left
+- name: Only report what a shutdown left
   holdfast.kubernetes.leftover_pods:
     name: node-1
     state: reported
@@ -74,12 +76,12 @@ pods:
       sample: Failed
     reason:
       description:
-        - V(Terminated) by the shutdown, V(TerminationByKubelet) where it ended well all the same, or V(NodeShutdown) where
-          it came when the shutdown had begun, and was refused.
+        - V(Terminated) by the shutdown, V(TerminationByKubelet) if it still ended successfully, or V(NodeShutdown) if
+          it arrived after the shutdown had begun and was refused.
       type: str
       sample: Terminated
     kept:
-      description: Why it is not removed without O(force); null where nothing speaks for keeping it.
+      description: Why it is not removed without O(force); null if nothing requires keeping it.
       type: str
       sample: Job backup-29 counts its pods, or may
     removed:

@@ -11,16 +11,17 @@ short_description: Record the work for a Machine that waits for its deletion, an
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Writes into the annotation C(holdfast.dev/machine-guard) of a Machine that
-    M(holdfast.kubernetes.machine_guard_step) has taken, so that a run that goes on after this one was killed knows what was done.
-  - With O(result=released) the hook at the point that the Machine waits at is removed, in the same write. Refused is that while the
-    Node is not heard of and nothing proves that it is off, while somebody holds the Node, and where its claim is not this run's.
-  - Refused is that, and what has O(look), as well where the cluster that was asked is not shown to be the one that the Machine
-    belongs to. It is where the Node of that name carries the annotations C(cluster.x-k8s.io/machine) and
-    C(cluster.x-k8s.io/cluster-namespace) of this Machine, or, without any, its C(spec.providerID); where there is no such Node,
-    another one has to be of the same Cluster.
+  - Writes into the annotation C(holdfast.dev/machine-guard) of a Machine that M(holdfast.kubernetes.machine_guard_step)
+    has taken, so that a run that resumes after this one was killed knows what was done.
+  - With O(result=released), the same write removes the hook at the point at which the Machine waits. The task refuses
+    this while the Node gives no sign of life and nothing proves that it is off, while someone holds the Node, and if
+    another run has its claim.
+  - With O(result=released) and with O(look), the task also refuses if nothing proves that the Machine belongs to this
+    cluster. The proof is a Node of that name with the annotations C(cluster.x-k8s.io/machine) and
+    C(cluster.x-k8s.io/cluster-namespace) of this Machine or, if it has none of them, with its C(spec.providerID). If
+    there is no such Node, the proof is another Node of the same Cluster.
   - With O(result=failed) the hook stays, and an Event C(MachineGuardFailed) of the Machine says why.
-  - After either, the claim on the Node is given back.
+  - Both results return the claim on the Node.
 options:
   machine:
     description:
@@ -35,7 +36,7 @@ options:
     required: true
   node:
     description:
-      - Its Node, so that the claim on it is given back where the Machine is gone.
+      - Its Node, so that the module can return the claim on it if the Machine is gone.
     type: str
   hook:
     description:
@@ -44,7 +45,7 @@ options:
     required: true
   owner:
     description:
-      - Whose it is.
+      - Owner of the hook.
     type: str
     required: true
   run:
@@ -54,15 +55,15 @@ options:
     required: true
   phase:
     description:
-      - The phase that begins. V(not_begun) says that none does, and that the next run has nothing to resume.
+      - The phase that begins. V(not_begun) says that no phase begins, and that the next run has nothing to resume.
     type: str
   done:
     description:
-      - A file of the user's tasks that was done.
+      - A file of the user's tasks that has completed.
     type: str
   done_at:
     description:
-      - The point whose file it is. By default the one at which the Machine waits.
+      - The point that the file belongs to. By default the point at which the Machine waits.
     type: str
     choices: [pre-drain, pre-terminate]
   result:
@@ -76,12 +77,12 @@ options:
     type: str
   look:
     description:
-      - Whether RV(node_state) is to be told. It always is with O(result=released).
+      - Whether to return RV(node_state). O(result=released) always returns it.
     type: bool
     default: false
   override_holds:
     description:
-      - Lets the Machine go although somebody holds its Node. The holds are recorded.
+      - Releases the Machine although someone holds its Node. The holds are recorded.
     type: bool
     default: false
 seealso:
@@ -98,7 +99,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Let the deletion go on
+- name: Let the deletion continue
   holdfast.kubernetes.machine_guard_record:
     machine: "{{ next.machine.name }}"
     namespace: "{{ next.machine.namespace }}"
@@ -110,13 +111,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 record:
-  description: What stands on the Machine now. RV(record.result) is V(removed) where somebody else has removed the hook, or the
-    Machine is gone.
+  description: The record on the Machine now. RV(record.result) is V(removed) if someone else has removed the hook, or
+    the Machine is gone.
   type: dict
   returned: success
   contains:
     result:
-      description: How the work at the point ended; empty while it goes on.
+      description: How the work at the point ended; empty while it is in progress.
       type: str
       sample: released
     phase:
@@ -135,7 +136,7 @@ record:
       description: What else is on record, such as holds that were overridden.
       type: dict
 node_state:
-  description: What is known of its Node, as in M(holdfast.kubernetes.machine_guard_step); V(none) where it was not looked at.
+  description: State of its Node, as in M(holdfast.kubernetes.machine_guard_step); V(none) if it was not checked.
   type: str
   returned: success
   sample: ready

@@ -11,12 +11,12 @@ short_description: Wait for a Machine whose deletion waits for one of your hooks
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Follows Machines of Cluster API until the deletion of one waits for the hook O(hook) of O(owner), at either point, and makes it
-    this run's. No other run works on it at the same time, for that hook, as long as this one lives. What is done for the Machine
-    is then written down with M(holdfast.kubernetes.machine_guard_record), and that module removes the hook, too.
-  - A Machine that a run has left that is dead, because it was killed, passes to the next that looks.
-  - A Machine that has failed is not taken again by the same run, unless O(retry_seconds) says so.
-  - The role P(holdfast.kubernetes.machine_guard#role) is made of it.
+  - Follows Machines of Cluster API until the deletion of one waits for the hook O(hook) of O(owner), at either point,
+    and claims this Machine for the run. While this run is live, no other run works on the Machine for that hook.
+    M(holdfast.kubernetes.machine_guard_record) then records what is done for the Machine, and removes the hook.
+  - If a run was killed and counts as dead, the next run takes over its Machine.
+  - The same run does not take a failed Machine again, unless O(retry_seconds) allows it.
+  - The role P(holdfast.kubernetes.machine_guard#role) uses this module.
 options:
   hook:
     description:
@@ -25,14 +25,15 @@ options:
     required: true
   owner:
     description:
-      - Whose hooks they are. Those of the same name with another owner are left alone.
+      - Owner of the hooks. The module ignores hooks of the same name with another owner.
     type: str
     required: true
   worker:
     description:
-      - What tells this work from others of the same run, with no slash in it. It must not be used twice.
-      - Is it a name, a dot and a number, such as V(3.17), then the name is that of a worker who works on one Machine after the
-        other. What is left of its works before, such as signs of life that could not be taken away, is ended.
+      - Id that distinguishes this work from other work of the same run, without a slash. Never use it twice.
+      - If it is a name, a dot and a number, such as V(3.17), the name is that of a worker that works on one Machine
+        after the other. The module ends what is left of the worker's earlier work, such as signs of life that could not
+        be removed.
     type: str
     required: true
   namespace:
@@ -57,7 +58,8 @@ options:
     default: ""
   templates:
     description:
-      - Machines that are made of these, besides O(machines). O(selector) and O(cluster) narrow them.
+      - Machines that are created from these objects, in addition to O(machines). O(selector) and O(cluster) narrow
+        them.
     type: list
     elements: dict
     default: []
@@ -75,28 +77,29 @@ options:
         required: true
   set_points:
     description:
-      - Points at which Machines that are seen, and that nobody deletes, are given the hook where they have none of that name.
-        With O(templates) only those that O(machines) names are; the others have it from their template.
+      - Points at which the module sets the hook on the Machines that it finds, if they are not being deleted and have
+        no hook of that name. With O(templates), this applies only to the Machines in O(machines); the others get the
+        hook from their template.
     type: list
     elements: str
     choices: [pre-drain, pre-terminate]
     default: []
   stop:
     description:
-      - When there is nothing more to do. With V(idle) as soon as no Machine is being deleted that has a hook of ours; with
-        V(deadline) and V(never) when O(wait_timeout) has passed. Where only names of Machines are given, also when none of them
-        has a hook of ours any more.
+      - When to return V(done). With V(idle), as soon as no Machine with one of these hooks is being deleted. With
+        V(deadline) and V(never), when O(wait_timeout) has passed. If only names of Machines are given, also when none
+        of them has one of these hooks any more.
     type: str
     choices: [deadline, idle, never]
     default: deadline
   retry_seconds:
     description:
-      - Seconds after which this run tries a Machine again that has failed. V(0) is never.
+      - Seconds after which this run tries a failed Machine again. With V(0), it never does.
     type: int
     default: 0
   wait_timeout:
     description:
-      - Seconds to wait. By default for ever; V(0) looks once.
+      - Seconds to wait. By default without a limit; V(0) checks once.
     type: int
 seealso:
   - module: holdfast.kubernetes.machine_guard_record
@@ -116,7 +119,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Which Machine is to be worked on?
+- name: Wait for the next Machine
   holdfast.kubernetes.machine_guard_step:
     hook: backup
     owner: backup-team
@@ -126,19 +129,19 @@ EXAMPLES = r"""
     wait_timeout: 3600
   register: next
 
-- name: Do what has to be done
+- name: Run the tasks before the drain
   ansible.builtin.include_tasks: backup.yml
   when: next.step == 'pre-drain'
 """
 
 RETURN = r"""
 step:
-  description: The point at which the Machine waits, or V(done) where there is none to work on.
+  description: The point at which the Machine waits, or V(done) if there is none to work on.
   type: str
   returned: success
   sample: pre-drain
 why:
-  description: Why there is none. V(deadline) where the time is over, V(idle) and V(gone) as O(stop) has it.
+  description: Why there is no Machine. V(deadline) if the time is over, V(idle) and V(gone) as described in O(stop).
   type: str
   returned: success
   sample: idle
@@ -148,14 +151,15 @@ run:
   returned: success
   sample: 4711/1.1
 machine:
-  description: The Machine, as M(holdfast.kubernetes.deletion_hook_info) has it; null where there is none.
+  description: The Machine, as M(holdfast.kubernetes.deletion_hook_info) returns it; null if there is none.
   type: dict
   returned: success
 node_state:
-  description: What is known of its Node. V(ready); V(not_ready), where the kubelet says so itself; V(unreachable), where it is not
-    heard of; V(off), where that is proven by a failover; V(gone); V(none), where the Machine never had one; V(foreign), where the
-    cluster that was asked has a Node of that name that is not the Machine's, or is not shown to be its cluster. Nothing is to be
-    done in that cluster then, and M(holdfast.kubernetes.machine_guard_record) refuses to go on.
+  description: State of its Node. V(ready); V(not_ready), if the kubelet itself reports it; V(unreachable), if the Node
+    gives no sign of life; V(off), if a failover has proven it; V(gone); V(none), if the Machine never had a Node;
+    V(foreign), if the cluster has a Node of that name that is not the Machine's, or if nothing proves that the Machine
+    belongs to this cluster. With V(foreign), do nothing in that cluster; M(holdfast.kubernetes.machine_guard_record)
+    then refuses to continue.
   type: str
   returned: success
   sample: ready
@@ -164,30 +168,30 @@ boot_id:
   type: str
   returned: success
 record:
-  description: What stands on the Machine. C(done) has the files of the user's tasks that were done, by point, C(phases) the seconds
-    that each phase took.
+  description: The record on the Machine. C(done) has the completed files of the user's tasks, by point. C(phases) has
+    the seconds that each phase took.
   type: dict
   returned: success
 resumed:
-  description: Whether a run before has begun with the Machine at this point and did not end it.
+  description: Whether an earlier run has started work on the Machine at this point and did not finish it.
   type: bool
   returned: success
 taken_from:
-  description: The dead run that had the Machine before; null where there was none.
+  description: The dead run that had the Machine before; null if there was none.
   type: str
   returned: success
 skipped:
-  description: Whether Cluster API has gone past our pre-drain hook without waiting for it.
+  description: Whether Cluster API has passed the pre-drain hook without waiting for it.
   type: bool
   returned: success
 left:
-  description: The Machines that have a hook of ours still, those that nobody deletes included.
+  description: The Machines that still have one of these hooks, including those that are not being deleted.
   type: list
   elements: dict
   returned: success
 refused:
-  description: The Machines that could not be changed, because a webhook or a role of the API server forbids it, with namespace and
-    name. They were left, and the others were gone on with.
+  description: The Machines that could not be changed, because a webhook or an RBAC role forbids it, with namespace and
+    name. The run skips them and continues with the others.
   type: list
   elements: dict
   returned: success

@@ -11,17 +11,18 @@ short_description: Wait for the replacement of a Machine, or until its volumes a
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - With O(wait_for=replacement) waits until all other Machines that the MachineDeployment, the MachineSet or the
-    KubeadmControlPlane asks for, and that can be there while this one still is, have Nodes that are Ready. For a Machine that a
-    person has made nothing is waited for.
-  - Cluster API counts Machines that are being deleted. In a rollout, and where more replicas are asked for, the new Machine is made
-    beforehand; in the place of one that is deleted by itself it is made only when that is gone, and can't be waited for.
-  - With O(wait_for=volumes) waits until no VolumeAttachment names the Node. Only absence counts. Volumes of pods that no drain
-    moves, those of DaemonSets for example, are not waited for.
+  - With O(wait_for=replacement), waits until all other Machines that the MachineDeployment, the MachineSet or the
+    KubeadmControlPlane asks for, and that can exist together with this one, have Ready Nodes. It does not wait for a
+    Machine that a person created.
+  - Cluster API counts Machines that are being deleted. In a rollout, and if more replicas are requested, it creates the
+    new Machine beforehand. If a Machine is deleted on its own, Cluster API creates the new one only after the old one
+    is gone, so the module can't wait for it.
+  - With O(wait_for=volumes), waits until no VolumeAttachment names the Node. Only absence counts. It does not wait for
+    volumes of pods that a drain does not move, such as DaemonSet pods.
 options:
   wait_for:
     description:
-      - What is waited for.
+      - What to wait for.
     type: str
     choices: [replacement, volumes]
     required: true
@@ -38,11 +39,11 @@ options:
     required: true
   node:
     description:
-      - Its Node, for O(wait_for=volumes). Without one there are none.
+      - Its Node, for O(wait_for=volumes). Without a Node there are no volumes.
     type: str
   wait_timeout:
     description:
-      - Seconds to wait; then the task fails. V(0) looks once.
+      - Seconds to wait; then the task fails. V(0) checks once.
     type: int
     default: 600
 seealso:
@@ -60,7 +61,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Wait until the new Machine is there
+- name: Wait until the new Machine is ready
   holdfast.kubernetes.machine_guard_wait:
     wait_for: replacement
     machine: workers-7c9-x2x8k
@@ -70,7 +71,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 wanted:
-  description: How many others there have to be; null where nothing makes a replacement. For O(wait_for=replacement).
+  description: How many other Machines are needed; null if nothing creates a replacement. For O(wait_for=replacement).
   type: int
   returned: success
   sample: 3
@@ -85,7 +86,7 @@ volume_attachments:
   elements: str
   returned: success
 staying:
-  description: Those of pods that no drain moves. For O(wait_for=volumes).
+  description: VolumeAttachments of pods that a drain does not move. For O(wait_for=volumes).
   type: list
   elements: str
   returned: success

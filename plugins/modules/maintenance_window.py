@@ -10,12 +10,13 @@ module: maintenance_window
 short_description: Check whether a maintenance window is open, and wait for one
 version_added: 0.1.0
 description:
-  - Says whether a maintenance window is open now, until when, and when the next one opens. It goes by the API server's clock,
-    so that controllers whose clocks differ agree.
-  - That none is open is an answer and no failure. Only wrong options fail.
-  - Windows that overlap or touch each other are one.
-  - A time of day is the first moment at which the clock on the wall has reached it. One that the clock jumps over when
-    daylight saving begins is the moment of the jump. One that comes twice when it ends is the first of the two.
+  - Says whether a maintenance window is open now, until when, and when the next one opens. It uses the API server's
+    clock, so that controllers with different clocks agree.
+  - If no window is open, the task still succeeds. It fails only for invalid options.
+  - Windows that overlap or touch each other count as one.
+  - A time of day means the first moment at which the local clock reaches it. If the clock skips this time when daylight
+    saving begins, it is the moment of the jump. If the time occurs twice when daylight saving ends, it is the first of
+    the two.
 options:
   time_zone:
     description:
@@ -24,13 +25,14 @@ options:
     default: UTC
   margin:
     description:
-      - Seconds of a window that have to be left for it to count as open, for what is begun now to end in it.
+      - Seconds of a window that must be left for it to count as open, so that work that begins now ends within it.
     type: int
     default: 0
   wait_timeout:
     description:
-      - Seconds to wait at most for a window to open. If none opens in that time, the answer comes at once.
-      - In check mode nothing is waited for.
+      - Maximum number of seconds to wait for a window to open. If none opens in that time, the task returns
+        immediately.
+      - In check mode, the task does not wait.
     type: int
     default: 0
 requirements:
@@ -65,7 +67,7 @@ EXAMPLES = r"""
     wait_timeout: 43200
   register: window
 
-- name: Begin nothing outside of a window
+- name: Start nothing outside of a window
   ansible.builtin.assert:
     that: window.open
     fail_msg: "The next maintenance window opens at {{ window.opens }}."
@@ -77,12 +79,12 @@ open:
   type: bool
   returned: success
 opens:
-  description: When the next one opens; null when one is open, and where none is ever as long as O(margin).
+  description: When the next one opens; null if one is open, or if no window is as long as O(margin).
   type: str
   returned: success
   sample: "2026-11-21T21:00:00.000000Z"
 closes:
-  description: When the one that is open closes, else the one that opens next; null when it never does.
+  description: When the open window closes or, if none is open, when the next one closes; null if it never closes.
   type: str
   returned: success
   sample: "2026-11-22T04:00:00.000000Z"

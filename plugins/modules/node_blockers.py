@@ -10,12 +10,12 @@ module: node_blockers
 short_description: List the pods and Prometheus alerts that block a reboot of a node, and wait until there are none
 version_added: 0.1.0
 description:
-  - Looks whether pods of the node, or alerts of a Prometheus, speak against its reboot now, and can wait until nothing does.
-    Holds are not looked at; the reboot does that itself.
-  - Without O(wait_timeout) it looks once and never fails because something blocks. With it, it returns as soon as nothing
-    blocks, and fails when the time is up.
-  - A Prometheus that can't be asked, or answers with something else than its alerts, is a blocker itself. So is one that has
-    just started and has not evaluated its rules yet, because it knows of no alert until then.
+  - Checks whether pods of the node, or alerts of a Prometheus, block its reboot now, and can wait until nothing blocks.
+    It does not check holds, because the reboot itself checks them.
+  - Without O(wait_timeout), it checks once and never fails because of a blocker. With O(wait_timeout), it returns as
+    soon as nothing blocks, and fails when the time is over.
+  - A Prometheus that can't be reached, or that does not answer with its alerts, is a blocker itself. A Prometheus that
+    has just started and has not evaluated its rules is also a blocker, because it knows no alerts yet.
 options:
   wait_timeout:
     description:
@@ -24,7 +24,7 @@ options:
     default: 0
   interval:
     description:
-      - Seconds between two questions to the Prometheus while alerts are waited for. Pods are watched instead.
+      - Seconds between two requests to the Prometheus during the wait. Pods are watched instead.
     type: int
     default: 15
 seealso:
@@ -57,7 +57,7 @@ attributes:
 
 EXAMPLES = r"""
 ---
-- name: Look whether a backup runs on the node, or a critical alert is active anywhere
+- name: Check whether a backup runs on the node, or a critical alert is active anywhere
   holdfast.kubernetes.node_blockers:
     name: node-1
     pods:
@@ -86,7 +86,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 blockers:
-  description: What blocks; empty where nothing does.
+  description: What blocks; empty if nothing does.
   type: list
   elements: dict
   returned: success, and failure because of them
@@ -96,7 +96,7 @@ blockers:
       type: str
       sample: alert
     name:
-      description: Name of the pod or of the alert. Where the Prometheus does not tell its alerts, its URL.
+      description: Name of the pod or of the alert. If the Prometheus does not report its alerts, its URL.
       type: str
       sample: NodeFilesystemAlmostOutOfSpace
     namespace:

@@ -11,9 +11,10 @@ short_description: Take a run's exclusive right to work on a node, or return it
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - A claim is an annotation on the Node, taken by compare-and-swap. One run at a time has it, whatever the purpose, so that
-    a failover can't cut into a planned reboot.
-  - The claim of a run that is dead passes to a run of the same operation. One that lives keeps it, and is waited for.
+  - A claim is an annotation on the Node, taken by compare-and-swap. Only one run has it at a time, for any purpose, so
+    that a failover can't interrupt a planned reboot.
+  - The claim of a dead run passes to a run of the same operation. A live run keeps its claim, and the module waits for
+    it.
 options:
   operation:
     description:
@@ -22,34 +23,34 @@ options:
     required: true
   group:
     description:
-      - Group in whose ledger the node has its slot. The slot then counts the claim, so that no other run takes it away by
-        what it has seen of the Node before.
+      - Group whose ledger contains the node's slot. The slot then counts the claim, so that no other run removes the
+        slot because of an older view of the Node.
     type: str
   purpose:
     description:
-      - What for, for people.
+      - The purpose, for people.
     type: str
     default: rolling_reboot
   restart:
     description:
-      - Whether the claim of a dead run of another operation is taken too.
+      - Whether to take also the claim of a dead run of another operation.
     type: bool
     default: false
   state:
     description:
-      - Whether the claim is taken or given back. Another run's is never given back.
+      - V(present) takes the claim, V(absent) returns it. The module never returns the claim of another run.
     type: str
     choices: [present, absent]
     default: present
   wait_timeout:
     description:
-      - Seconds to wait for a run that lives.
+      - Seconds to wait for a live run.
     type: int
     default: 0
   keep:
     description:
-      - With O(state=present), keeps the run's sign of life up until it ends or ansible-playbook does. With O(state=absent), ends
-        the run. For a run that has no operation of M(holdfast.kubernetes.reboot_operation).
+      - With O(state=present), renews the run's sign of life until the run or ansible-playbook ends. With
+        O(state=absent), ends the run. Use it for a run without an operation of M(holdfast.kubernetes.reboot_operation).
     type: bool
     default: false
 seealso:
@@ -78,9 +79,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 claim:
-  description: The claim as it is now; null where nobody has one.
+  description: The claim as it is now; null if nobody has one.
   type: dict
-  returned: success, and where somebody else has it
+  returned: success, or if another run has it
   contains:
     run:
       description: Id of the run.
@@ -91,15 +92,15 @@ claim:
       type: str
       sample: kernel-2026-11
     purpose:
-      description: What for.
+      description: The purpose.
       type: str
       sample: rolling_reboot
     since:
-      description: Since when, by the API server's clock.
+      description: When it was taken, by the API server's clock.
       type: str
       sample: "2026-11-21T09:00:00.000000Z"
 taken_from:
-  description: The dead run that had it before; null where there was none.
+  description: The dead run that had it before; null if there was none.
   type: str
   returned: success
 waited:
@@ -107,7 +108,7 @@ waited:
   type: float
   returned: success
 run_alive:
-  description: Whether the run that has the claim lives.
+  description: Whether the run that has the claim is live.
   type: bool
   returned: failure because of it
 error:

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: node_condition
-short_description: Remove a condition of a node that no agent maintains any more
+short_description: Remove a condition of a node that no agent maintains any longer
 version_added: 0.1.0
 description:
-  - An agent that is removed leaves the conditions behind which it kept on its Node. This module removes such a one from
-    C(status.conditions).
-  - Needs the right to patch C(nodes/status), but only where the condition is there.
+  - A removed agent leaves its conditions on the Node. This module removes such a condition from C(status.conditions).
+  - Needs the right to patch C(nodes/status), but only if the condition exists.
 options:
   condition:
     description:
-      - Type of the condition. Those of the kubelet itself, such as C(Ready), are refused.
+      - Type of the condition. The module refuses the kubelet's own conditions, such as C(Ready).
     type: str
     required: true
   state:
     description:
-      - V(absent) removes it. There is no other state, because conditions are written by those that know what they say.
+      - V(absent) removes it. There is no other state, because only the agents that maintain conditions should write
+        them.
     type: str
     choices: [absent]
     default: absent
@@ -39,7 +39,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Remove what a node-problem-detector left that runs no more
+- name: Remove a condition that a removed node-problem-detector left
   holdfast.kubernetes.node_condition:
     name: node-1
     condition: KernelDeadlock
@@ -47,7 +47,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 condition:
-  description: The condition as it was; null where there was none, or no such Node.
+  description: The condition as it was; null if there was none, or no such Node.
   type: dict
   returned: success
 error:

@@ -11,7 +11,7 @@ short_description: Read one condition of a node, and wait for it to come or go
 version_added: 0.1.0
 description:
   - Reads one entry of C(status.conditions) of a Node, such as C(Ready) or the node agent's C(ShutdownInhibited).
-  - Can wait, by a watch, until the Node has such a condition, whatever its status, or has it no more.
+  - Can wait, by a watch, until the Node has such a condition, with any status, or no longer has it.
 options:
   condition:
     description:
@@ -20,14 +20,14 @@ options:
     required: true
   wait_for:
     description:
-      - V(present) waits until the condition is there, V(absent) until it is not.
-      - In check mode nothing is waited for.
+      - V(present) waits until the condition exists, V(absent) until it does not.
+      - In check mode, the task does not wait.
     type: str
     choices: [none, present, absent]
     default: none
   wait_timeout:
     description:
-      - Seconds to wait. When they pass, the task fails.
+      - Seconds to wait. After that, the task fails.
     type: int
     default: 60
 seealso:
@@ -45,7 +45,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Does an agent speak for this node?
+- name: Check whether an agent reports for this node
   holdfast.kubernetes.node_condition_info:
     name: node-1
     condition: ShutdownInhibited
@@ -60,9 +60,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 condition:
-  description: The condition as the API has it; null where there is none, or no such Node.
+  description: The condition as the API returns it; null if there is none, or no such Node.
   type: dict
-  returned: success, and where it was waited for in vain
+  returned: success, and failure of a wait
   sample:
     type: ShutdownInhibited
     status: "False"

@@ -10,12 +10,12 @@ module: node_info
 short_description: Show the holds, slot, cordon, operation and drain verdict of nodes
 version_added: 0.1.0
 description:
-  - Describes nodes with their holds, slots, cordons and operations, and says whether each could be drained now, later or
-    never, and what is in the way.
+  - Describes nodes with their holds, slots, cordons and operations, and says whether each node could be drained now,
+    later or never, and what prevents it.
 options:
   name:
     description:
-      - Name of one Node. A node that does not exist gives an empty list.
+      - Name of one Node. If the Node does not exist, the list is empty.
     type: str
   selector:
     description:
@@ -77,7 +77,7 @@ nodes:
       description: Whether it is cordoned.
       type: bool
     cordoned_by:
-      description: The owner of our cordon; null where it was not cordoned with this collection.
+      description: The owner of the cordon; null if it was not cordoned with this collection.
       type: str
     holds:
       description: Who holds the node, oldest first; see M(holdfast.kubernetes.lease_hold_info).
@@ -91,13 +91,13 @@ nodes:
       type: list
       elements: str
     slot:
-      description: Its slot; see M(holdfast.kubernetes.reboot_slot). Null where it has none.
+      description: Its slot; see M(holdfast.kubernetes.reboot_slot). Null if it has none.
       type: dict
     claim:
-      description: Which run has the exclusive right to work on it; null where none has.
+      description: Which run has the exclusive right to work on it; null if none has.
       type: dict
     operation:
-      description: What it went through last; see M(holdfast.kubernetes.node_operation).
+      description: Its last operation; see M(holdfast.kubernetes.node_operation).
       type: dict
     excluded:
       description: Whether it is labelled C(holdfast.dev/exclude).
@@ -118,7 +118,7 @@ nodes:
           type: str
           sample: now
         blockers:
-          description: What is in the way; see C(blocked) of M(holdfast.kubernetes.drain).
+          description: What prevents it; see C(blocked) of M(holdfast.kubernetes.drain).
           type: list
           elements: dict
     leftovers:

@@ -11,12 +11,13 @@ short_description: Record on a node what an operation does with it
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Keeps the annotation C(holdfast.dev/operation) of a Node, so that a run that dies can be gone on with and people see what
-    happens. With the first phase of an operation, the boot ID and the schedulability of before are recorded.
+  - Maintains the annotation C(holdfast.dev/operation) of a Node, so that another run can resume if this one dies, and
+    people see what happens. With the first phase of an operation, it records the boot ID and whether the node is
+    schedulable.
 options:
   operation:
     description:
-      - Id of the operation. Another one than recorded starts a new record.
+      - Id of the operation. An id that differs from the recorded one starts a new record.
     type: str
     required: true
   run:
@@ -29,7 +30,7 @@ options:
     type: str
   result:
     description:
-      - How the node's part of the operation ended. A claim of O(run) on the node is given back in the same write.
+      - How the node's part of the operation ended. The same write returns a claim of O(run) on the node.
     type: str
     choices: [rebooted, skipped, failed]
   detail:
@@ -38,7 +39,7 @@ options:
     type: str
   claimed:
     description:
-      - Whether O(run) has to have the claim on the node; see M(holdfast.kubernetes.node_claim).
+      - Whether O(run) must have the claim on the node; see M(holdfast.kubernetes.node_claim).
     type: bool
     default: false
 seealso:
@@ -55,7 +56,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Say that the drain begins
+- name: Record that the drain begins
   holdfast.kubernetes.node_operation:
     name: node-1
     operation: kernel-2026-11
@@ -77,11 +78,11 @@ operation:
       type: str
       sample: "4711"
     phase:
-      description: The phase that it is in.
+      description: The current phase.
       type: str
       sample: drain
     since:
-      description: Since when.
+      description: When the phase began.
       type: str
       sample: "2026-11-21T09:00:00.000000Z"
     started:
@@ -99,10 +100,10 @@ operation:
       description: Boot ID at the end.
       type: str
     unschedulable_before:
-      description: Whether somebody had cordoned the node before.
+      description: Whether someone had cordoned the node before.
       type: bool
     result:
-      description: V(rebooted), V(skipped), V(failed), or empty while it goes on.
+      description: V(rebooted), V(skipped), V(failed), or empty while it is in progress.
       type: str
     detail:
       description: More about the result.

@@ -11,42 +11,44 @@ short_description: Make the cluster autoscaler and health checks leave a node al
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - While a node is worked on, the cluster autoscaler must not remove it for being empty, and a MachineHealthCheck of Cluster
-    API must not replace its Machine for being down. Both have an annotation that tells them so. A NodeHealthCheck of medik8s
-    must not fence it, and has a label for that.
-  - What was there before is recorded on the Node, in the annotation C(holdfast.dev/opt-outs), in the same write and before the
-    Machine is touched, so that whoever comes after a killed run can put it back.
-  - O(state=absent) puts back exactly what was before, on the Machine first. A value that somebody changed meanwhile stays.
+  - While a node is worked on, the cluster autoscaler must not remove it for being empty, and a MachineHealthCheck of
+    Cluster API must not replace its Machine for being down. Each has an annotation for that. A NodeHealthCheck of
+    medik8s must not fence the node, and has a label for that.
+  - The same write records the earlier values in the Node's annotation C(holdfast.dev/opt-outs), before the module
+    changes the Machine, so that they can be restored after a killed run.
+  - O(state=absent) restores exactly the earlier values, on the Machine first. A value that someone has changed in the
+    meantime stays.
 options:
   state:
     description:
-      - Whether they are told to leave the node, or what was before is put back. The latter puts back whatever is on record.
-      - V(present) again changes nothing that is on record.
+      - V(present) sets the opt-outs. V(absent) restores everything that is on record.
+      - A second V(present) does not change the record.
     type: str
     choices: [present, absent]
     default: present
   autoscaler:
     description:
-      - Whether the cluster autoscaler is told, with C(cluster-autoscaler.kubernetes.io/scale-down-disabled) on the Node.
+      - Whether to opt out of the cluster autoscaler, with C(cluster-autoscaler.kubernetes.io/scale-down-disabled) on
+        the Node.
     type: bool
     default: true
   machine_health_check:
     description:
-      - Whether MachineHealthChecks are told, with C(cluster.x-k8s.io/skip-remediation) on the Machine in the management
-        cluster. It is the one that the Node's annotations C(cluster.x-k8s.io/machine) and
+      - Whether to opt out of MachineHealthChecks, with C(cluster.x-k8s.io/skip-remediation) on the Machine in the
+        management cluster. This is the Machine that the Node's annotations C(cluster.x-k8s.io/machine) and
         C(cluster.x-k8s.io/cluster-namespace) name.
-      - Where there is no such Machine there is nothing to do, and RV(why_not) says so.
+      - If there is no such Machine, there is nothing to do, and RV(why_not) says so.
     type: bool
     default: true
   node_health_check:
     description:
-      - Whether NodeHealthChecks and remediators of medik8s are told, with the label
+      - Whether to opt out of NodeHealthChecks and remediators of medik8s, with the label
         C(remediation.medik8s.io/exclude-from-remediation) on the Node.
     type: bool
     default: true
   run:
     description:
-      - Id of the run that does it; it must have claimed the node with M(holdfast.kubernetes.node_claim).
+      - Id of the run. It must have claimed the node with M(holdfast.kubernetes.node_claim).
     type: str
 seealso:
   - module: holdfast.kubernetes.cordon
@@ -64,13 +66,13 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Have them leave the node alone
+- name: Set the opt-outs
   holdfast.kubernetes.node_opt_outs:
     name: node-1
     management:
       kubeconfig: ~/.kube/management
 
-- name: Put back what was before
+- name: Restore the earlier values
   holdfast.kubernetes.node_opt_outs:
     name: node-1
     management:
@@ -80,7 +82,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 opt_outs:
-  description: Who leaves the node alone now because of what is on record.
+  description: Which components leave the node alone because of the record.
   type: dict
   returned: success
   contains:
@@ -91,11 +93,11 @@ opt_outs:
       description: Whether NodeHealthChecks of medik8s do.
       type: bool
     machine:
-      description: The Machine that MachineHealthChecks leave, as C(namespace/name); null where there is none.
+      description: The Machine that MachineHealthChecks leave alone, as C(namespace/name); null if there is none.
       type: str
       sample: metal/worker-1
 why_not:
-  description: Why there is no Machine to tell about, or to put anything back on; empty where there is one.
+  description: Why there is no Machine to change or restore; empty if there is one.
   type: str
   returned: success
   sample: the API cluster.x-k8s.io is not installed in the management cluster

@@ -10,11 +10,11 @@ module: node_ready
 short_description: "Wait until a node is back: new boot ID, Ready, DaemonSet pods Ready"
 version_added: 0.1.0
 description:
-  - Waits, by a watch, until a node is Ready, has another boot ID than before, and has all its DaemonSet pods Ready.
+  - Waits, by a watch, until a node is Ready, has a new boot ID, and all its DaemonSet pods are Ready.
 options:
   boot_id_before:
     description:
-      - The boot ID before the reboot. With it, only a node with another one is back.
+      - The boot ID before the reboot. If set, the node is back only if its boot ID differs.
     type: str
   daemonset_pods:
     description:
@@ -23,9 +23,9 @@ options:
     default: true
   sign_of_life:
     description:
-      - Whether to wait until the node's kubelet renews its Lease, too, which it does every 10 s. A Node that died is called
-        Ready for another 40 s or more.
-      - Nothing is waited for where it has no Lease.
+      - Whether to wait also until the node's kubelet renews its Lease, which it does every 10 s. After a node dies, its
+        Node stays Ready for 40 s or more.
+      - The module does not wait for this if the node has no Lease.
     type: bool
     default: false
   timeout:
@@ -61,8 +61,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ready:
-  description: Whether the node is back. In check mode nothing is waited for, so it may not be. In a failure, whether the
-    node is Ready.
+  description: Whether the node is back. In check mode the module does not wait, so this may be false. On failure,
+    whether the node is Ready.
   type: bool
   returned: success, and failure because the node is not back
 boot_id:

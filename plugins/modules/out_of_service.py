@@ -10,18 +10,19 @@ module: out_of_service
 short_description: Declare a node out of service after proof that it is off, and wait until its workloads have moved
 version_added: 0.1.0
 description:
-  - Puts the taint C(node.kubernetes.io/out-of-service) on a Node. Kubernetes then deletes its pods at once, without waiting for
-    the kubelet, and detaches its volumes although nobody has unmounted them. On a node that runs, that destroys data.
-  - So it wants evidence that the node is off. It has to be fresh, of this node, of its present boot ID, and still true when it
-    is looked at again here, directly before the act. What was seen stays on the Node, in C(holdfast.dev/evidence).
-  - Refused is a node that is Ready, shutting down, held, in a slot of a run that lives, or claimed by somebody else, and one
-    whose kubelet still renews its Lease.
-  - O(state=absent) takes the taint off a node that is Ready with a new boot ID, and whose old pods and VolumeAttachments are
-    gone.
+  - Puts the taint C(node.kubernetes.io/out-of-service) on a Node. Kubernetes then deletes its pods immediately, without
+    waiting for the kubelet, and detaches its volumes without an unmount. On a running node, this destroys data.
+  - So the module requires evidence that the node is off. The evidence must be recent, of this node, of its current boot
+    ID, and still true when the module checks it again directly before the act. The module records it on the Node, in
+    C(holdfast.dev/evidence).
+  - The task refuses a node that is Ready, shutting down, held, in a slot of a live run, or claimed by another run, and
+    a node whose kubelet still renews its Lease.
+  - O(state=absent) removes the taint from a node that is Ready with a new boot ID, and whose old pods and
+    VolumeAttachments are gone.
 options:
   state:
     description:
-      - Whether the taint is there.
+      - Whether the taint exists.
     type: str
     choices: [present, absent]
     default: present
@@ -33,35 +34,35 @@ options:
     default: nodeshutdown
   evidence:
     description:
-      - Why the node is believed to be off. Needed for O(state=present), unless the taint was put there on evidence before and
-        the node was not on since.
+      - Why the node is believed to be off. Needed for O(state=present), unless the taint was set with evidence before
+        and the node has not been on since.
     type: dict
     suboptions:
       kind:
         description:
-          - What it is. V(BareMetalHost) is a host that metal3 keeps off by our key, as M(holdfast.kubernetes.reboot_annotation)
-            returns it. It is looked at again in the management cluster.
-          - V(Redfish) is the power state that a BMC tells, which is asked again.
-          - V(Command) is a command that says whether the node is off. It is run where this task runs, in check mode too.
-          - V(Attestation) is a person's word.
+          - Kind of the evidence. V(BareMetalHost) is a host that metal3 keeps off by a key of this collection, as
+            M(holdfast.kubernetes.reboot_annotation) returns it. The module checks it again in the management cluster.
+          - V(Redfish) is the power state that a BMC reports. The module asks the BMC again.
+          - V(Command) is a command that says whether the node is off. It runs where this task runs, also in check mode.
+          - V(Attestation) is the statement of a person.
         type: str
         required: true
         choices: [BareMetalHost, Redfish, Command, Attestation]
       at:
         description:
           - When it was seen that the node is off, as V(2026-11-21T09:00:00Z), at most 300 s ago by the API server's clock.
-          - Needed for V(BareMetalHost) and V(Attestation). The others are seen when they are looked at here.
-          - That of V(Attestation) must not be before the kubelet's last sign of life, which is when its Lease was renewed last. 5 s
-            are left for clocks that differ.
+          - Needed for V(BareMetalHost) and V(Attestation). The module itself dates the others when it checks them.
+          - The time of V(Attestation) must not be before the kubelet's last sign of life, which is the last renewal of
+            its Lease. 5 s are allowed for clocks that differ.
         type: str
       node:
         description:
-          - Name of the Node that it is about. Another one than O(name) is refused.
+          - Name of the Node that the evidence is about. The task refuses any other name than O(name).
         type: str
       boot_id:
         description:
-          - Boot ID of the Node when it was switched off. Where it is another one by now the node came back, and the evidence is
-            refused.
+          - Boot ID of the Node when it was switched off. If it has changed since, the node came back, and the task
+            refuses the evidence.
         type: str
       host:
         description:
@@ -81,31 +82,31 @@ options:
         type: str
       since:
         description:
-          - Since when the key is there. What the host itself says counts.
+          - When the key was set. The value on the host itself counts.
         type: str
       seen:
         description:
-          - What made it believed then. What is seen now counts.
+          - What showed that the host is off. The state that the module sees now counts.
         type: str
       uri:
         description:
-          - URL of the system, as V(https://BMC/redfish/v1/Systems/ID). It is kept and shown, so one with a user or a password
-            in it is refused.
+          - URL of the system, as V(https://BMC/redfish/v1/Systems/ID). It is recorded and shown, so the task refuses a
+            URL with a user or a password.
         type: str
       uuid:
         description:
-          - UUID that the system has to have, so that no other one is taken for it.
-          - By default it has to be the C(systemUUID) that the Node has in its C(status.nodeInfo), in any case and byte order.
-            Where one of the two is not known, or they differ although you have seen that it is the right machine, give here
-            what its BMC tells.
+          - UUID that the system must have, so that no other system is taken for it.
+          - By default it must be the C(systemUUID) that the Node has in its C(status.nodeInfo), in any case and byte
+            order. If one of the two is unknown, or they differ although you have verified that it is the right machine,
+            set the UUID that its BMC reports.
         type: str
       username:
         description:
-          - User at the BMC. It is not kept.
+          - User at the BMC. It is not recorded.
         type: str
       password:
         description:
-          - Password at the BMC. It is not kept.
+          - Password at the BMC. It is not recorded.
         type: str
       validate_certs:
         description:
@@ -118,20 +119,20 @@ options:
         type: path
       insecure_http:
         description:
-          - Allows a C(uri) that is not https. User and password then go over the network as plain text, and anyone between may
-            answer for the BMC.
+          - Allows a C(uri) that is not https. User and password then cross the network as plain text, and anyone on the
+            path can answer in place of the BMC.
         type: bool
         default: false
       command:
         description:
-          - Command that says whether the node is off, split into words as a shell would, but run without one. The name of the
-            Node is in its environment as C(HOLDFAST_NODE).
-          - It means off only where it ends with 0 B(and) the last line of its output is V(off), or a subject before C(is off),
-            C(:off) or C(=off), in any case, with spaces or without. The exit status alone is not enough, because fence agents end with 0
-            where a machine is on.
-          - A subject is a few plain words, as C(Chassis Power). One that turns the verdict round, doubts it or speaks of something
-            else, as V(not), V(whether), V(unknown) or V(fan) do, is not believed.
-          - Its output is kept on the Node, the command is not.
+          - Command that says whether the node is off, split into words as a shell does, but run without a shell. The
+            environment variable C(HOLDFAST_NODE) is the name of the Node.
+          - It means off only if the command exits with 0 B(and) the last line of its output is V(off), or a subject
+            before C(is off), C(:off) or C(=off), in any case, with spaces or without. The exit status alone is not
+            enough, because fence agents also exit with 0 if a machine is on.
+          - A subject is a few plain words, such as C(Chassis Power). A subject that negates the state, doubts it or
+            names something else, with words such as V(not), V(whether), V(unknown) or V(fan), does not count.
+          - Its output is recorded on the Node, the command is not.
         type: str
       argv:
         description:
@@ -149,39 +150,39 @@ options:
         type: str
       statement:
         description:
-          - What they have seen or done.
+          - What this person has seen or done.
         type: str
   proof_timeout:
     description:
-      - Seconds for which evidence that does not show the node off yet is looked at again, every 5 s, and a BMC that does not
-        answer is asked again. No look begins later. V(0) looks once, as check mode does. All other refusals come at once.
+      - Seconds for which the module checks again, every 5 s, if the evidence does not show the node off yet or a BMC
+        does not answer. No check begins later. V(0) checks once, as check mode does. All other refusals are immediate.
     type: int
     default: 0
   wait:
     description:
       - Whether to wait until every pod that does not tolerate the taint is gone, and every VolumeAttachment of the node is
         absent, unless a pod that stays needs it.
-      - With O(state=absent), whether to wait until what the node had is gone. Its kubelet ends the old pods once it is back.
-        Without O(wait), or where O(force) is needed, what is left is looked at once.
+      - With O(state=absent), whether to wait until the node's old pods and VolumeAttachments are gone. Its kubelet ends
+        the old pods when it is back. Without O(wait), or if O(force) is needed, the module checks once what is left.
     type: bool
     default: true
   wait_timeout:
     description:
-      - Seconds to wait at most. When they have passed the task fails with what is left, and the taint stays, whichever
-        O(state) was wanted.
+      - Maximum number of seconds to wait. After that, the task fails and names what is left, and the taint stays, with
+        either O(state).
     type: int
     default: 600
   force:
     description:
-      - With O(state=absent), takes the taint off a Ready node whose boot ID is the old one, because the evidence was wrong, or
-        that has no evidence of ours. It is allowed, recorded on the Node, and warned of.
-      - For a node with a new boot ID it only lets VolumeAttachments stay that the CSI driver was asked to detach and did not
-        within O(wait_timeout). Its pods have to go all the same.
+      - With O(state=absent), removes the taint from a Ready node that still has its old boot ID, because the evidence
+        was wrong, or that has no evidence of this collection. The module records this on the Node and warns.
+      - For a node with a new boot ID, it only allows VolumeAttachments to stay that the CSI driver was asked to detach
+        and did not detach within O(wait_timeout). Its pods must still go.
     type: bool
     default: false
   override_holds:
     description:
-      - Declares a node out of service although somebody holds it. The holds stay on record.
+      - Declares a node out of service although someone holds it. The holds stay on record.
     type: bool
     default: false
 seealso:
@@ -202,8 +203,8 @@ attributes:
   check_mode:
     support: full
     details:
-      - The evidence is looked at again, everything that would be refused is refused, and the write is sent as a server-side dry
-        run. Nothing is waited for, and RV(blockers) is what would have to go.
+      - The module checks the evidence again, fails as a real run would, and sends the write as a server-side dry run.
+        It does not wait. RV(blockers) lists what would have to go.
   diff_mode:
     support: full
   idempotent:
@@ -233,7 +234,7 @@ EXAMPLES = r"""
       kind: Command
       command: ipmitool -I lanplus -H bmc-7 -U reader -f /etc/ipmi/password chassis power status
 
-- name: Take a person's word
+- name: Accept the statement of a person
   holdfast.kubernetes.out_of_service:
     name: worker-1
     value: hardwarefailure
@@ -251,9 +252,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 taint:
-  description: The taint as it is now; null where it is not there.
+  description: The taint as it is now; null if it is not there.
   type: dict
-  returned: success, and where something is left
+  returned: success, or if something is left
   contains:
     key:
       description: Its key.
@@ -268,10 +269,10 @@ taint:
       type: str
       sample: NoExecute
 evidence:
-  description: What stands in the Node's annotation C(holdfast.dev/evidence) now; null where there is none. Which fields it has
-    beyond these depends on its kind.
+  description: The Node's annotation C(holdfast.dev/evidence) as it is now; null if there is none. Further fields depend
+    on its kind.
   type: dict
-  returned: success, and where something is left
+  returned: success, or if something is left
   contains:
     kind:
       description: What it is.
@@ -282,7 +283,7 @@ evidence:
       type: str
       sample: worker-1
     boot_id:
-      description: The Node's boot ID at that moment.
+      description: The Node's boot ID at that time.
       type: str
       sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
     at:
@@ -290,26 +291,26 @@ evidence:
       type: str
       sample: "2026-11-21T09:00:04.000000Z"
     looked_at:
-      description: When it was looked at again, directly before the taint was put there.
+      description: When it was checked again, directly before the taint was set.
       type: str
       sample: "2026-11-21T09:00:06.000000Z"
     run:
-      description: Id of the run; empty where there was none.
+      description: Id of the run; empty if there was none.
       type: str
       sample: "4711"
     taint:
-      description: V(found) where somebody else had put the taint there before.
+      description: V(found) if someone else had set the taint before.
       type: str
       sample: found
     removed:
-      description: When and by which run the taint was taken off by force.
+      description: When and by which run the taint was removed by force.
       type: dict
       sample: {at: "2026-11-21T09:12:00.000000Z", forced: true, run: ""}
 pods:
   description: The pods that are, or were, on the node.
   type: list
   elements: dict
-  returned: success, and where something is left
+  returned: success, or if something is left
   contains:
     namespace:
       description: Namespace of the pod.
@@ -324,7 +325,7 @@ pods:
       type: str
       sample: 5b1f2a90-2f4d-4a58-9f6e-0f5c4f1f0a77
     state:
-      description: V(gone), V(stays) for one that the taint leaves there, or V(left) for one that has to go.
+      description: V(gone), V(stays) for a pod that the taint does not evict, or V(left) for a pod that still has to go.
       type: str
       sample: gone
     reason:
@@ -335,7 +336,7 @@ volume_attachments:
   description: The VolumeAttachments that are, or were, on the node.
   type: list
   elements: dict
-  returned: success, and where something is left
+  returned: success, or if something is left
   contains:
     name:
       description: Name of the VolumeAttachment.
@@ -350,18 +351,18 @@ volume_attachments:
       type: str
       sample: csi.example.com
     state:
-      description: V(gone), V(stays) for one that a pod needs which stays, or V(left) for one that has to go.
+      description: V(gone), V(stays) if a pod that stays needs it, or V(left) if it still has to go.
       type: str
       sample: gone
     reason:
-      description: What is known of its way, when it was seen last.
+      description: Progress of its detachment, as last seen.
       type: str
       sample: nobody has asked to detach it yet
 blockers:
-  description: What has to go and is still there.
+  description: What has to go but still exists.
   type: list
   elements: dict
-  returned: success, and where something is left
+  returned: success, or if something is left
   contains:
     kind:
       description: V(Pod) or V(VolumeAttachment).
@@ -372,7 +373,7 @@ blockers:
       type: str
       sample: shop
     name:
-      description: Name of it.
+      description: Its name.
       type: str
       sample: csi-6a1b
     uid:
@@ -380,39 +381,40 @@ blockers:
       type: str
       sample: 5b1f2a90-2f4d-4a58-9f6e-0f5c4f1f0a77
     reason:
-      description: Why it is still there.
+      description: Why it still exists.
       type: str
       sample: csi.example.com has been asked to detach it since 2026-11-21T09:00:07Z
     detaching:
-      description: Whether the CSI driver was asked to detach it. Of a VolumeAttachment alone.
+      description: Whether the CSI driver was asked to detach it. Only for a VolumeAttachment.
       type: bool
       sample: true
 back:
   description:
-    - Whether the node came back under our taint. On success, that it did so while its workloads were waited for.
-    - Where it is refused, that the taint is there from before and the node is Ready, shuts down, or has booted since, so the
-      playbook C(holdfast.kubernetes.recover) is the way out.
+    - Whether the node came back while it had the taint. On success, it came back while the module waited for its
+      workloads.
+    - On a refusal, the node already had the taint and is Ready, shuts down, or has booted since. Run the playbook
+      C(holdfast.kubernetes.recover).
   type: bool
   returned: O(state=present), on success, where something is left, and where the node or the lack of evidence is why it is refused
   sample: false
 waited:
   description: Seconds that it took.
   type: float
-  returned: success, and where something is left
+  returned: success, or if something is left
   sample: 21.7
 why:
-  description: In one word, why it was refused. For the taint it is V(no_evidence), V(ready), V(shutting_down), V(in_slot),
-    V(new_boot), V(old), V(other_host), V(not_off), V(not_datable) or V(alive). For taking it off it is V(not_ready),
-    V(not_ours), V(same_boot) or V(left).
+  description: Why the task refused, as one word. For setting the taint, V(no_evidence), V(ready), V(shutting_down),
+    V(in_slot), V(new_boot), V(old), V(other_host), V(not_off), V(not_datable) or V(alive). For removing it,
+    V(not_ready), V(not_ours), V(same_boot) or V(left).
   type: str
   returned: refused
   sample: new_boot
 slot:
-  description: The slot that a live run has.
+  description: The slot of the live run.
   type: dict
   returned: refused because of it
 holds:
-  description: The holds that stand.
+  description: The holds of the node.
   type: list
   elements: dict
   returned: refused because of them

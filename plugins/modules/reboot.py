@@ -10,19 +10,20 @@ module: reboot
 short_description: Reboot a node that is free of holds, and prove that it happened
 version_added: 0.1.0
 description:
-  - Reboots a host over its own connection as M(ansible.builtin.reboot) does, whose code it is built on.
-  - Before, it looks at the holds of the Node and at foreign block locks of logind, and looks again directly before the act.
+  - Reboots a host over its own connection as M(ansible.builtin.reboot) does, and uses its code.
+  - Before the reboot, it checks the holds of the Node and block locks of logind that others hold, and checks them again
+    directly before the act.
   - Reboots only while the boot ID is still the one seen first and no shutdown is in progress.
-  - The command itself checks the boot ID, and that the last look was at most 30 s ago by the node's uptime. One that arrives
-    late, from a controller that was paused, or twice, by a connection that repeats it, does nothing.
-  - Where the node refuses, because a hold came after the last look, it is looked at again and asked again for 60 s. A hold that
-    stays ends that at once.
+  - The command itself checks the boot ID, and that the last look was at most 30 s ago by the node's uptime. A command
+    that arrives late, from a paused controller, or twice, over a connection that repeats it, does nothing.
+  - If the node refuses because of a hold after the last check, the module checks and tries again for 60 s. If the hold
+    stays, it stops immediately.
   - Success is a new boot ID over the connection and, with O(node), the same in the API with the Node Ready.
   - A host that can't be reached is an ordinary failure, so that C(rescue) and C(always) run.
 options:
   node:
     description:
-      - Name of the Node. Without it the API is not asked.
+      - Name of the Node. Without it, the module does not use the API.
     type: str
   inhibitor_timeout:
     description:
@@ -31,14 +32,14 @@ options:
     default: 0
   ready_timeout:
     description:
-      - Seconds that the Node may take to be Ready with a new boot ID, once the host answers again.
+      - Seconds until the Node must be Ready with a new boot ID, after the host answers again.
     type: int
     default: 900
   override_holds:
     description:
       - Reboots a node although it is held, which interrupts the holder. The holds are in the result.
-      - Where the node agent keeps a lock for a hold, V(systemctl reboot --force) is used, because nothing else is let
-        through; O(reboot_command) says otherwise.
+      - Where the node agent keeps a lock for a hold, V(systemctl reboot --force) is used, because the lock refuses all
+        other commands. O(reboot_command) overrides this.
     type: bool
     default: false
   pre_reboot_delay:
@@ -62,7 +63,7 @@ options:
     type: int
   test_command:
     description:
-      - Command that has to succeed on the host after the reboot.
+      - Command that must succeed on the host after the reboot.
     type: str
     default: whoami
   msg:
@@ -98,7 +99,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Holds, locks and boot IDs are looked at, and what would refuse the reboot fails here too.
+      - The module checks holds, locks and boot IDs, and fails if they would prevent the reboot.
   diff_mode:
     support: none
   idempotent:
@@ -120,7 +121,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 rebooted:
-  description: Whether the boot ID is another one than before.
+  description: Whether the boot ID has changed.
   type: bool
   returned: always
 boot_id_before:
@@ -129,12 +130,12 @@ boot_id_before:
   returned: always
   sample: 0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53
 boot_id_after:
-  description: Boot ID after; null where the host did not come back.
+  description: Boot ID after; null if the host did not come back.
   type: str
   returned: always
   sample: 5b1f2a90-2f4d-4a58-9f6e-0f5c4f1f0a77
 elapsed:
-  description: Seconds that it took.
+  description: Duration in seconds.
   type: float
   returned: always
   sample: 23.4
@@ -145,12 +146,12 @@ phases:
   returned: always
   sample: {inhibitors: 0.4, reboot: 16.1, ready: 5.2}
 inhibitors:
-  description: Foreign block locks that refused the reboot.
+  description: Block locks of others that prevented the reboot.
   type: list
   elements: dict
   returned: failure because of them
 holds:
-  description: Holds that refused the reboot.
+  description: Holds that prevented the reboot.
   type: list
   elements: dict
   returned: failure because of them
@@ -160,11 +161,12 @@ shutdown_inhibited:
   elements: str
   returned: failure because of a hold
 sent:
-  description: Whether the node was told to reboot, or may have been. Where it failed, the node may be off.
+  description: Whether the node was told to reboot, or may have been. If the task failed after that, the node may be
+    off.
   type: bool
   returned: always
 overridden_holds:
-  description: Holds that stood and were overridden.
+  description: Holds that were overridden.
   type: list
   elements: dict
   returned: when there were any

@@ -10,35 +10,38 @@ module: reboot_annotation
 short_description: Keep a metal3 host off, or reboot it once, and verify it
 version_added: 0.1.0
 description:
-  - Sets or removes a reboot annotation on a BareMetalHost of the management cluster. With O(key), the host is off for as long
-    as the annotation C(reboot.metal3.io/KEY) is there. Without, C(reboot.metal3.io) asks for one reboot.
-  - Off is believed only where C(poweredOn) was seen true and then false after the annotation was written. A status that is
-    newer than the annotation proves nothing, because metal3 saves one without having read the power. What was known of the
-    host is kept beside the annotation, in C(holdfast.dev/reboot-keys), so that the next run can go on after a killed one.
-  - A reboot is over when C(poweredOn) was seen false and then true, or when the Node has a new boot ID. That metal3 took the
-    annotation away is no sign of it, because it does that when the host is off.
-  - Claim, holds and boot ID are looked at in the same operation, directly before the annotation is written. A run that was
-    paused in between, for more than 10 seconds, looks again.
-  - Where several Clusters share a management cluster, the Machine has to be proven to be the Node's. The Node's annotations
-    C(cluster.x-k8s.io/machine), C(cluster.x-k8s.io/cluster-namespace) and C(cluster.x-k8s.io/cluster-name) prove it, so do the
-    UID in C(status.nodeRef), and a provider ID. Or name the host in O(bare_metal_host).
-  - Refused, with the reason, are hosts on which it would do nothing, or not what it is for. They are paused, detached, not
-    provisioned, being deleted, or have C(online) false or C(disablePowerOff) true.
-  - Annotations of others are left byte for byte. As long as one of them with a key is there, the host stays off.
+  - Sets or removes a reboot annotation on a BareMetalHost of the management cluster. With O(key), metal3 keeps the host
+    off as long as the annotation C(reboot.metal3.io/KEY) exists. Without it, C(reboot.metal3.io) asks for one reboot.
+  - The host counts as off only after C(poweredOn) was seen true and then false since the annotation was written. A
+    status that is newer than the annotation proves nothing, because metal3 can save a status without reading the power.
+    The module records the host's earlier state in C(holdfast.dev/reboot-keys), so that the next run can continue after
+    a killed one.
+  - A reboot is over when C(poweredOn) was seen false and then true, or when the Node has a new boot ID. A removed
+    annotation does not prove it, because metal3 removes the annotation when the host is off.
+  - The module checks claim, holds and boot ID in the same operation, directly before it writes the annotation. If the
+    run pauses in between for more than 10 seconds, it checks again.
+  - Where several Clusters share a management cluster, the Machine must be proven to be the Node's. The Node's
+    annotations C(cluster.x-k8s.io/machine), C(cluster.x-k8s.io/cluster-namespace) and C(cluster.x-k8s.io/cluster-name)
+    prove it. The UID in C(status.nodeRef) or a provider ID also proves it. Otherwise, name the host in
+    O(bare_metal_host).
+  - The task refuses, with the reason, hosts on which the annotation has no effect or the wrong effect. These hosts are
+    paused, detached, not provisioned, being deleted, or have C(online) false or C(disablePowerOff) true.
+  - Annotations of others stay unchanged, byte for byte. As long as one of them has a key, the host stays off.
 options:
   bare_metal_host:
     description:
-      - Name of the BareMetalHost. This or O(node) is needed. With O(node), too, it is not searched for; that both are the same is checked as far as the
-        objects tell.
+      - Name of the BareMetalHost. This or O(node) is needed. If O(node) is also set, the module does not search for the
+        host; it checks that both belong together, as far as the objects show it.
     type: str
   node:
     description:
       - Name of the Node. Its host is found by its Machine and Metal3Machine, or by its provider ID.
-      - Where only O(bare_metal_host) is given, the Node is searched for in the same way, because its holds and its claim matter.
+      - If only O(bare_metal_host) is set, the module searches for the Node in the same way, because its holds and its
+        claim matter.
     type: str
   host:
     description:
-      - The URL of the API server, as in all modules. What is no URL is taken for O(bare_metal_host).
+      - The URL of the API server, as in all modules. A value that is not a URL counts as O(bare_metal_host).
       - Falls back on the environment variable E(K8S_AUTH_HOST).
     type: str
   namespace:
@@ -48,43 +51,44 @@ options:
   key:
     description:
       - Keeps the host off under this name, until it is removed with O(state=absent).
-      - Each who keeps a host off has a key of their own. At most 63 characters.
+      - Everyone who keeps a host off uses a separate key. At most 63 characters.
       - Without it, the host is rebooted once.
     type: str
   mode:
     description:
-      - How the host is switched off. V(soft) lets the operating system shut down, and metal3 goes on to a hard power-off where
-        that fails. A hard annotation of anybody makes it hard for all.
-      - It can be changed while the annotation is there.
+      - How the host is switched off. V(soft) lets the operating system shut down, and metal3 uses a hard power-off if
+        that fails. One hard annotation, from any writer, makes the power-off hard.
+      - It can be changed while the annotation exists.
     type: str
     choices: [soft, hard]
     default: soft
   state:
     description:
-      - Whether the annotation is there. V(absent) removes our own only.
-      - An annotation of O(key) that is there already, of which C(holdfast.dev/reboot-keys) does not say that it is ours, is
-        not taken over, but refused. V(absent) with its O(key) removes it all the same, but not with O(run), and not with both
-        O(bare_metal_host) and O(node).
-      - With V(absent), a BareMetalHost that is given by its name and is gone is no failure. With O(node), too, it does not have
-        to be that Node's any more; then a key is removed only where it was written for O(node). Both are warned of.
-      - V(expired) removes those of our annotations, with any key, whose host has begun another life since. It is not
-        provisioned any more, or another Metal3Machine uses it. With O(node) only those that were written for it, which are
-        waited for; without, all that there are now. Run this where a Machine may be deleted after it was fenced, because its
-        key would keep the host's next life off.
+      - Whether the annotation exists. V(absent) removes only annotations of this collection.
+      - The task refuses an existing annotation of O(key) that C(holdfast.dev/reboot-keys) does not list as an
+        annotation of this collection. V(absent) with this O(key) still removes it, but not with O(run), and not with
+        both O(bare_metal_host) and O(node).
+      - With V(absent), the task does not fail if a BareMetalHost that is given by name is gone. If O(node) is also set,
+        the host may no longer belong to that Node; the module then removes a key only if it was written for O(node).
+        The task warns in both cases.
+      - V(expired) removes annotations of this collection, with any key, from hosts that are no longer provisioned, or
+        that another Metal3Machine now uses. With O(node), it waits for and removes only annotations that were written
+        for this Node; without it, it removes all that exist now. Run this if a Machine may be deleted after it was
+        fenced, because the key would keep the host off in its next use.
     type: str
     choices: [present, absent, expired]
     default: present
   wait:
     description:
-      - Whether to wait until the host is proven to be off, until it was rebooted, or, with O(state=absent), until it is on
-        again, unless somebody else keeps it off.
+      - Whether to wait until the host is proven off, until it was rebooted, or, with O(state=absent), until it is on
+        again, unless someone else keeps it off.
     type: bool
     default: true
   wait_timeout:
     description:
-      - Seconds to wait at most. When they have passed the task fails, and the annotation stays.
-      - A host that was off before is waited for 75 s at most. Where metal3 sees it on within that time, it can still be seen to
-        go off.
+      - Maximum number of seconds to wait. After that, the task fails, and the annotation stays.
+      - For a host that was already off, the module waits 75 s at most. If metal3 sees the host on within that time, the
+        module can still see it go off.
     type: int
     default: 600
   override_holds:
@@ -116,18 +120,18 @@ attributes:
   check_mode:
     support: full
     details:
-      - Host, holds and claim are looked at, and the write is sent as a server-side dry run. Nothing is waited for.
+      - The module checks host, holds and claim, and sends the write as a server-side dry run. It does not wait.
   diff_mode:
     support: full
   idempotent:
     support: partial
     details:
-      - With O(key), a second run changes nothing. Without, each run asks for a reboot, unless one is under way.
+      - With O(key), a second run changes nothing. Without it, each run asks for a reboot, unless one is under way.
 """
 
 EXAMPLES = r"""
 ---
-- name: Keep the host of a node off, and see that it is
+- name: Keep the host of a node off, and verify it
   holdfast.kubernetes.reboot_annotation:
     node: worker-1
     key: holdfast
@@ -169,22 +173,22 @@ namespace:
   returned: success, and most failures
   sample: metal
 node:
-  description: Name of the Node that it is; null where that is not known.
+  description: Name of the host's Node; null if it is not known.
   type: str
   returned: success, and most failures
   sample: worker-1
 resource_version:
-  description: C(metadata.resourceVersion) of the host as it was seen last; null where it is gone.
+  description: C(metadata.resourceVersion) of the host as it was seen last; null if it is gone.
   type: str
   returned: success, and most failures
   sample: "48213"
 powered_on:
-  description: What metal3 saw when it looked last; null where it never did.
+  description: The power state that metal3 saw last; null if it never read one.
   type: bool
   returned: success, and most failures
   sample: false
 keys:
-  description: The reboot annotations that are on the host now, whoever wrote them.
+  description: The reboot annotations on the host now, from any writer.
   type: list
   elements: dict
   returned: success, and most failures
@@ -194,7 +198,7 @@ keys:
       type: str
       sample: reboot.metal3.io/holdfast
     key:
-      description: The part behind the slash; empty for the annotation without one.
+      description: The part after the slash; empty for the annotation without one.
       type: str
       sample: holdfast
     value:
@@ -202,26 +206,27 @@ keys:
       type: str
       sample: '{"mode": "hard"}'
     mode:
-      description: What metal3 makes of the value. What it can't read, it takes for V(soft).
+      description: The mode that metal3 reads from the value. metal3 reads an invalid value as V(soft).
       type: str
       sample: hard
     force:
-      description: Whether it counts on a host that is not provisioned, too.
+      description: Whether it also applies to a host that is not provisioned.
       type: bool
       sample: false
     valid:
-      description: Whether it is what metal3's webhook lets through.
+      description: Whether metal3's webhook accepts it.
       type: bool
       sample: true
 effective_mode:
-  description: How the host is switched off by these together. One V(hard), or an error before, makes it hard. Null where there
-    is none.
+  description: The mode that results from all annotations together. One V(hard), or an earlier error, makes it hard.
+    Null if there is none.
   type: str
   returned: success, and most failures
   sample: hard
 evidence:
-  description: Why the host is believed to be off, made for O(holdfast.kubernetes.out_of_service#module:evidence). Null where it
-    is not, and without O(key).
+  description: Proof that the host is off, for O(holdfast.kubernetes.out_of_service#module:evidence).
+    Null if the host is not
+    proven off, and without O(key).
   type: dict
   returned: success
   contains:
@@ -234,7 +239,7 @@ evidence:
       type: str
       sample: "2026-11-21T09:00:04.000000Z"
     node:
-      description: Name of the Node; empty where that is not known.
+      description: Name of the Node; empty if that is not known.
       type: str
       sample: worker-1
     boot_id:
@@ -258,11 +263,11 @@ evidence:
       type: str
       sample: holdfast
     since:
-      description: Since when the key is there, by the clock of the API server that has the host.
+      description: When the key was set, by the clock of the API server that has the host.
       type: str
       sample: "2026-11-21T08:59:31.000000Z"
     seen:
-      description: What makes it believed.
+      description: What shows that the host is off.
       type: str
       sample: poweredOn went from true to false after the key was written
 removed:
@@ -273,7 +278,7 @@ removed:
   sample: [{host: metal/rack-3-unit-7, annotation: reboot.metal3.io/holdfast-failover, node: worker-1,
       why: its state is "available"}]
 kept:
-  description: Our annotations that stay.
+  description: Annotations of this collection that stay.
   type: list
   elements: dict
   returned: O(state=expired)
@@ -284,12 +289,12 @@ overridden_holds:
   returned: success
   sample: []
 waited:
-  description: Seconds that it took.
+  description: Duration in seconds.
   type: float
   returned: success
   sample: 12.4
 why:
-  description: In one word, what kept it from happening, for example V(inert) for a host that metal3 does not act on,
+  description: Why the task failed, as one word, for example V(inert) for a host that metal3 does not act on,
     V(no_reboot), V(foreign), V(node_unknown), V(not_datable), V(new_boot) or V(timed_out).
   type: str
   returned: failure because of the host

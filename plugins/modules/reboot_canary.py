@@ -13,15 +13,16 @@ description:
   - Only the roles of this collection call this module; its options may change in any release.
   - Canaries are nodes of an operation that go first. Waits, by a watch, until each of them was rebooted or skipped, and
     until they have been well for O(soak) seconds since the last of them was done.
-  - What counts stands on the Nodes, in the annotation C(holdfast.dev/operation). So it does not matter who reboots the
-    canaries, and who comes later, or again after a crash, need not wait once more for what is past.
-  - Fails at once, with RV(error=canary_failed), when a canary failed or its Node is gone, and when one that is done is not
-    Ready or has booted once more. What happens and passes while nobody waits is only seen by the boot ID.
+  - The module reads the Nodes' annotation C(holdfast.dev/operation). So any run may reboot the canaries, and a later
+    run, or a run after a crash, does not wait again for a soak that is over.
+  - Fails at once, with RV(error=canary_failed), when a canary failed or its Node is gone, and when one that is done is
+    not Ready or has booted once more. If a canary has a problem and recovers while no run waits, only a changed boot ID
+    shows it.
 options:
   nodes:
     description:
       - Names of the Nodes that are canaries, at least one. One that does not exist, or is labelled
-        C(holdfast.dev/exclude), is refused, because it would be waited for in vain.
+        C(holdfast.dev/exclude), is refused, because the wait would never end.
     type: list
     elements: str
     required: true
@@ -32,13 +33,13 @@ options:
     required: true
   soak:
     description:
-      - Seconds that have to pass since the last canary was done, by the API server's clock.
+      - Seconds that must pass since the last canary was done, by the API server's clock.
     type: int
     default: 0
   wait_timeout:
     description:
       - Seconds to wait for the canaries to be done. The soak does not count against it.
-      - In check mode nothing is waited for.
+      - In check mode, the task does not wait.
     type: int
     default: 14400
 seealso:
@@ -57,7 +58,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Let the canaries go first, and see for an hour how they bear it
+- name: Let the canaries go first, and let them soak for an hour
   holdfast.kubernetes.reboot_canary:
     nodes: [node-1, node-7]
     operation: kernel-2026-11
@@ -77,7 +78,8 @@ canaries:
       type: str
       sample: node-1
     result:
-      description: V(rebooted), V(skipped) or V(failed) in this operation; empty while it goes on or has not begun.
+      description: V(rebooted), V(skipped) or V(failed) in this operation; empty while it is in progress or has not
+        begun.
       type: str
       sample: rebooted
     done:

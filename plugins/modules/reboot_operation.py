@@ -13,10 +13,10 @@ description:
   - Only the roles of this collection call this module; its options may change in any release.
   - An operation is one rolling reboot or failover. It may take several runs, one after the other or at the same time; a run
     is one process of ansible-playbook or one AWX job.
-  - Entering gives the operation's id. An operation that a dead run left behind, or that ended with nodes left over, is gone
-    on with; its slots of the nodes in O(nodes) pass to this run.
-  - While the run lives it gives a sign of life, the Lease C(run.ID) in the namespace C(holdfast). One that gave none for 90
-    seconds is dead.
+  - Entering returns the operation's id. The module resumes an operation that a dead run left, or that ended with nodes
+    left over; its slots of the nodes in O(nodes) pass to this run.
+  - A live run gives a sign of life, the Lease C(run.ID) in the namespace C(holdfast). A run without a sign of life for
+    90 seconds counts as dead.
 options:
   group:
     description:
@@ -25,12 +25,12 @@ options:
     default: default
   operation:
     description:
-      - Id of the operation. Without it, one that was left behind is gone on with, or else a new one begins.
+      - Id of the operation. Without it, the module resumes an operation that was left, or else starts a new one.
       - Needed to leave it.
     type: str
   fresh:
     description:
-      - Id of the new operation, where one begins.
+      - Id of the new operation, if one starts.
     type: str
   nodes:
     description:
@@ -40,18 +40,18 @@ options:
     default: []
   restart:
     description:
-      - Whether what others left behind is left alone and a new operation begins.
+      - Whether to ignore operations that others left, and to start a new one.
     type: bool
     default: false
   adopt_within:
     description:
-      - Seconds since its last sign of life for which an operation that was left behind is gone on with.
+      - Seconds since its last sign of life within which an operation that was left is resumed.
     type: int
     default: 93600
   forks:
     description:
-      - How many hosts the run works on at the same time. Where more of its nodes are held than that, a warning says so,
-        because each that is waited for takes one.
+      - How many hosts the run works on at the same time. If more of its nodes are held, a warning says so, because each
+        node that the run waits for takes a fork.
     type: int
   state:
     description:
@@ -103,7 +103,7 @@ operation:
   returned: success
   sample: kernel-2026-11
 adopted:
-  description: Whether another run had begun it.
+  description: Whether another run started it.
   type: bool
   returned: success
 takes_over:

@@ -10,13 +10,13 @@ module: reboot_slot
 short_description: Take one unit of a group's budget for a node, or return it
 version_added: 0.1.0
 description:
-  - Gives a node a slot of its group, so that all runs, controllers and job slices together never take down more nodes than
-    the group's budget allows. The slots stand in the ConfigMap C(group.GROUP) in the namespace C(holdfast); each change of
-    it is a compare-and-swap.
-  - Waits for slots that a run works on. Where no run works on what fills the budget, and that has stood unchanged for
-    O(unhealthy_grace), it fails and names it.
-  - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. A different one is refused while slots
-    are taken, and replaces the old one otherwise.
+  - Gives a node a slot of its group, so that all runs, controllers and job slices together never take down more nodes
+    than the group's budget allows. The slots are in the ConfigMap C(group.GROUP) in the namespace C(holdfast); each
+    change of it is a compare-and-swap.
+  - Waits for slots that a run works on. If no run works on the nodes that fill the budget, and these nodes have not
+    changed for O(unhealthy_grace), the task fails and names them.
+  - The policy (O(selector), O(max_unavailable) and the domains) belongs to the group. The task refuses a different
+    policy while slots are taken. Otherwise the new policy replaces the old one.
 options:
   group:
     description:
@@ -25,8 +25,8 @@ options:
     default: default
   operation_group:
     description:
-      - Group in whose ledger the failures of the operation are counted, where that is another one. Control-plane nodes have a
-        budget of their own, and stop with the rest of their operation.
+      - Group in whose ledger the failures of the operation are counted, if it is another group. Control-plane nodes
+        have a budget of their own, and stop with the rest of their operation.
     type: str
   operation:
     description:
@@ -40,8 +40,8 @@ options:
   state:
     description:
       - V(present) takes the slot, V(absent) gives it back.
-      - V(failed) counts the node as failed in its operation. A node that is Ready gives its slot back; one that is not keeps
-        it, as failed, until it is Ready with a new boot ID.
+      - V(failed) counts the node as failed in its operation. A Ready node returns its slot. A node that is not Ready
+        keeps its slot, as failed, until it is Ready with a new boot ID.
     type: str
     choices: [present, absent, failed]
     default: present
@@ -51,8 +51,8 @@ options:
     type: str
   healthy:
     description:
-      - With O(state=failed), whether the node is healthy. By default it is where it is Ready, which may be old news of a
-        node that was just switched off.
+      - With O(state=failed), whether the node is healthy. By default, a Ready node counts as healthy, but this may be
+        outdated for a node that was just switched off.
     type: bool
   wait_timeout:
     description:
@@ -95,9 +95,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 slot:
-  description: The node's slot; null where it has none.
+  description: The node's slot; null if it has none.
   type: dict
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   contains:
     group:
       description: The group.
@@ -116,7 +116,7 @@ slot:
       type: str
       sample: "4711"
     since:
-      description: Since when, by the API server's clock.
+      description: When it was taken, by the API server's clock.
       type: str
       sample: "2026-11-21T09:00:00.000000Z"
     domain:
@@ -142,7 +142,7 @@ slot:
 waited:
   description: Seconds waited.
   type: float
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   sample: 41.3
 idle:
   description: Seconds of the wait since a slot of the group was last taken or given back.
@@ -153,18 +153,18 @@ in_flight:
   description: Nodes of the group that have a slot.
   type: list
   elements: str
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   sample: [node-1]
 unavailable:
   description: Nodes that fill the budget, with a slot or without.
   type: list
   elements: str
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   sample: [node-1, node-7]
 budget:
-  description: How many nodes may be unavailable; null where no slot was asked for.
+  description: How many nodes may be unavailable; null if no slot was asked for.
   type: int
-  returned: success, and where a slot was refused
+  returned: success, or if a slot was refused
   sample: 3
 error:
   description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),

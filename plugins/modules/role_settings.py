@@ -12,14 +12,14 @@ version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
   - It is the first task of each role, and of each playbook without a role.
-  - Reads the argument spec of the role that the task is in, evaluates the role's variables once, and returns typed values. The
-    answer of a survey and C(-e NAME=VALUE) are texts, and the text V(false) is true in a condition.
-  - The texts of booleans and numbers are converted. A list may be a text with commas, or JSON or YAML; a dictionary may be
-    JSON or YAML.
+  - Reads the argument spec of the role that the task is in, evaluates the role's variables once, and returns typed
+    values. The answer of a survey and C(-e NAME=VALUE) are strings, and the string V(false) is true in a condition.
+  - Strings are converted to booleans and numbers. A list may be a string with commas, or JSON or YAML; a dictionary may
+    be JSON or YAML.
   - A blank value counts as not set.
-  - The task fails where a value does not fit, where a required variable is not set, and where a variable begins with the
-    role's name and is unknown. The message has the nearest known name.
-  - Variables with C(no_log) are checked and are not in the result. Their values are in no message.
+  - The task fails if a value does not fit, if a required variable is not set, and if an unknown variable begins with
+    the role's name. The message names the nearest known variable.
+  - Variables with C(no_log) are checked, but are not in the result. No message contains their values.
 options:
   entry_point:
     description:
@@ -40,7 +40,7 @@ options:
     default: []
   prefix:
     description:
-      - For a playbook without a role. What its variables begin with, without the underscore. The spec is in
+      - Prefix of the variables of a playbook without a role, without the underscore. The spec is in
         C(playbooks/vars/argument_specs.yml).
     type: str
 author:

@@ -17,29 +17,26 @@ from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _lease_renewer
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
-display = Display()
-
 _CONSTRAINTS = ("mutually_exclusive", "required_together", "required_one_of", "required_if", "required_by")
 
 
 class ActionModule(ActionBase):
-    """Runs the operation of :attr:`module` here, or the module itself where the task is delegated to.
+    """Runs the operation of :attr:`module` here, or the module itself if the task is delegated.
 
-    A bastion that alone reaches the API is a host that the task is delegated to with a connection other than local.
+    If only a bastion reaches the API, delegate the task to it, with a connection other than local.
     """
 
     _requires_connection = False
     _supports_check_mode = True
     _supports_async = False
 
-    #: The module of the same name, with its SPEC and OPERATION and, where its run lives on, kept_run.
+    #: The module of the same name, with its SPEC and OPERATION and, if its run outlives the task, kept_run.
     module: Any = importlib.import_module(__name__.replace(".action.", ".modules."))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -60,7 +57,9 @@ class ActionModule(ActionBase):
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))
         params = validation.validated_parameters
-        outcome = run_operation(self.module.OPERATION, params, check_mode=self._task.check_mode, warn=display.warning)
+        outcome = run_operation(
+            self.module.OPERATION, params, check_mode=self._task.check_mode, warn=self._display.warning
+        )
         if not outcome.get("failed") and not self._task.check_mode:
             self._keep_run(params, outcome)
         outcome.setdefault("invocation", {"module_args": params})
@@ -68,7 +67,7 @@ class ActionModule(ActionBase):
         return cleaned
 
     def _keep_run(self, params: dict[str, Any], outcome: dict[str, Any]) -> None:
-        """Have the Lease of a run that lives on renewed until the controller ends, in each cluster where it works."""
+        """Have the Lease of a run that outlives the task renewed until the controller ends, in each of its clusters."""
         run = self.module.kept_run(params, outcome) if hasattr(self.module, "kept_run") else ""
         if run:
             _lease_renewer.start({name: params.get(name) for name in NAMES}, run)
@@ -83,7 +82,7 @@ class ActionModule(ActionBase):
         return outcome
 
     def _from_environment(self) -> dict[str, Any]:
-        """Options that only the controller's environment gives: the far host does not have it."""
+        """Return options that only the controller's environment gives: the remote host does not have it."""
         found: dict[str, Any] = {}
         for name, option in self.module.SPEC["argument_spec"].items():
             variables = option["fallback"][1] if "fallback" in option else []
@@ -95,7 +94,7 @@ class ActionModule(ActionBase):
         return found
 
     def _with_kubeconfig(self, convert: Callable[[Any, Any], Any]) -> dict[str, Any]:
-        """The task's options, with the kubeconfig of either cluster converted."""
+        """Return the task's options, with the kubeconfig of either cluster converted."""
         arguments = dict(self._task.args)
         if "kubeconfig" in arguments:
             arguments["kubeconfig"] = _kubeconfig.as_text(convert(self._loader, arguments["kubeconfig"]))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the event sources share: from ansible-rulebook's arguments to events in its queue."""
+"""Code that the event sources share: from ansible-rulebook's arguments to events in its queue."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.log_rules import EventLog
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._events.source import Event, EventSource, Subject
 
-# ansible-rulebook's own, where a rulebook asks for answers to events.
+# ansible-rulebook passes this argument itself if a rulebook asks for answers to events.
 _FEEDBACK = "eda_feedback_queue"
 
 
 class Queue(Protocol):
-    """What ansible-rulebook gives."""
+    """The queue of ansible-rulebook."""
 
     async def put(self, event: Event) -> None: ...
 
@@ -36,18 +36,18 @@ async def serve(
     spec: Mapping[str, Any],
     make: Callable[[Context, Params], Subject],
 ) -> None:
-    """Put events into the queue until somebody cancels it.
+    """Put events into the queue until the task is cancelled.
 
     Raises:
-        HoldfastError: The arguments are wrong, or the API server refuses for good. ansible-rulebook then says so,
-            and ends.
+        HoldfastError: The arguments are wrong, or the API server refuses for good. ansible-rulebook then reports it and
+            ends.
     """
     params = _validated(args, spec)
     subject = make(Context(params), params)
     loop = asyncio.get_running_loop()
 
     def send(event: Event) -> None:
-        # The next one is not looked for before there is room for this.
+        # Wait for room for this event before looking for the next one.
         asyncio.run_coroutine_threadsafe(queue.put(event), loop).result()
 
     source = EventSource(subject, EventLog(after=params.get("after") or 0, repeat=params["repeat"]), send)
@@ -59,7 +59,7 @@ async def serve(
 
 def _validated(args: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
     options = {**spec, **auth_options()}
-    # Empty is what a rulebook gives for a variable that is not set.
+    # A rulebook passes an empty value for a variable that is not set.
     given = {name: value for name, value in args.items() if name != _FEEDBACK and value not in (None, "", {})}
     found = ArgumentSpecValidator(options).validate(given)
     if found.error_messages:
@@ -72,13 +72,13 @@ def _validated(args: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, An
 
 
 def _start(source: EventSource) -> concurrent.futures.Future[None]:
-    """In a thread that ansible-rulebook need not wait for when it ends."""
+    """Run a source in a daemon thread, so that ansible-rulebook does not wait for it at its end."""
     ended: concurrent.futures.Future[None] = concurrent.futures.Future()
 
     def work() -> None:
         try:
             source.run()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is raised where it is waited for
+        except Exception as error:  # noqa: BLE001 - the waiting task raises every error
             _settle(ended, error)
         else:
             _settle(ended, None)
@@ -88,7 +88,7 @@ def _start(source: EventSource) -> concurrent.futures.Future[None]:
 
 
 def _settle(ended: concurrent.futures.Future[None], error: Exception | None) -> None:
-    # Nobody waits any more where it was cancelled.
+    # After a cancellation, nothing waits for the result.
     with contextlib.suppress(concurrent.futures.InvalidStateError):
         if error is None:
             ended.set_result(None)

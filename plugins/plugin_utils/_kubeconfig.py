@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kubeconfig files of the controller: decrypted for use here, or made whole for use on another host."""
+"""Kubeconfig files of the controller: decrypted for use here, or embedded for use on another host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def paths_of(kubeconfig: str | list[Any]) -> list[str]:
 
 
 def decrypted(loader: Any, kubeconfig: Any) -> Any:
-    """Paths with each vault replaced by a decrypted copy that Ansible removes; anything else as it is.
+    """Return paths with each vault replaced by a decrypted copy that Ansible removes; anything else unchanged.
 
     Args:
         loader: Ansible's DataLoader, which knows the vault secrets.
@@ -37,9 +37,9 @@ def decrypted(loader: Any, kubeconfig: Any) -> Any:
 
 
 def whole(loader: Any, kubeconfig: Any) -> Any:
-    """One dictionary with everything in it, certificates and keys included, for a host that has none of the files.
+    """Return one dictionary with everything, including certificates and keys, for a host that has none of the files.
 
-    Paths that don't exist on the controller are left as they are: they may be meant for the other host.
+    Paths that do not exist on the controller stay unchanged: they may be meant for the other host.
     """
     if not isinstance(kubeconfig, (str, list)):
         return kubeconfig
@@ -54,15 +54,15 @@ def whole(loader: Any, kubeconfig: Any) -> Any:
 
 
 def as_text(kubeconfig: Any) -> Any:
-    """Content as one JSON text, paths as they are.
+    """Return content as one JSON text, and paths unchanged.
 
-    Ansible masks each value of a secret option wherever a result has it: of a dictionary every name and every "v1".
+    Ansible masks each value of a secret option in every result: for a dictionary, every name and every "v1".
     """
     return json.dumps(kubeconfig) if isinstance(kubeconfig, Mapping) else kubeconfig
 
 
 def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """As kubectl merges: the first file that names something wins."""
+    """Merge like kubectl: the first file that names something wins."""
     for key, value in more.items():
         if key in _LISTS:
             known = {item["name"] for item in into.setdefault(key, [])}

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps a run's sign of life up while its ansible-playbook process lives, whatever tasks it is busy with.
+"""Renews a run's sign of life while its ansible-playbook process lives, whatever tasks that runs.
 
 Our own tasks renew the run's Lease while they work, but a user's task may take longer than a run may be silent. This
-process follows the controller's: it ends with it, and it is silent while that is stopped.
+process follows the controller's process: it ends with it, and is silent while that is stopped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def start(options: dict[str, Any], run: str) -> None:
     """Start the renewer for the process that this worker belongs to.
 
     Args:
-        options: The common options; they go through a pipe, because arguments of a process can be seen by others.
+        options: The common options. They are passed through a pipe, because others can see a process's arguments.
         run: Id of the run.
     """
     order = {"options": options, "run": run, "pid": _parent_death.controller()}
@@ -49,7 +49,7 @@ def start(options: dict[str, Any], run: str) -> None:
 
 
 def _search_path() -> list[str]:
-    """Where Python finds this collection: the folder that has ``ansible_collections``."""
+    """Return where Python finds this collection: the folder that has ``ansible_collections``."""
     here = Path(os.path.abspath(__file__)).parents
     found = next((parent.parent for parent in here if parent.name == "ansible_collections"), None)
     return [str(found)] if found else []
@@ -69,12 +69,12 @@ def main() -> None:
         except NotFound:
             return
         except HoldfastError:
-            # The API server is away; what others think of us meanwhile is theirs to judge.
+            # The API server is unreachable. Other runs judge the silence by themselves.
             pause = runs.RENEW_AGAIN
 
 
 class Process:
-    """One process and no other: its id may be given to the next when it has ended."""
+    """Exactly one process: its id may be reused after its end."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -82,13 +82,13 @@ class Process:
         self._descriptor: int | None = None
         if hasattr(os, "pidfd_open"):
             try:
-                # Kept open, for it stays that of this process.
+                # An open descriptor always refers to this process.
                 self._descriptor = os.pidfd_open(pid)
             except ProcessLookupError:
                 self._gone = True
 
     def ended_within(self, seconds: float) -> bool:
-        """Wait for its end, at most so long; whether it came."""
+        """Wait for its end for at most this many seconds; return whether it has ended."""
         if self._gone:
             return True
         if self._descriptor is not None:
@@ -102,7 +102,7 @@ class Process:
 
 
 def _stopped(pid: int) -> bool:
-    """Whether a process is stopped (SIGSTOP, a paused container)."""
+    """Return whether a process is stopped (SIGSTOP, a paused container)."""
     with contextlib.suppress(OSError):
         state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
         return state[0] in ("T", "t")

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A worker ends with its controller.
+"""End a worker together with its controller.
 
-Ansible's workers outlive a controller that is killed: each goes on with its task, and what it gets, a slot for example,
-nobody uses or gives back.
+Ansible's workers outlive a controller that is killed: each continues its task, and nothing uses or releases what it
+acquires, for example a slot.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _PR_SET_PDEATHSIG = 1
 
 
 def controller() -> int:
-    """Process id of the controller that made this worker; as it was then, for one that is gone is nobody's parent."""
+    """Return the process id of the controller that made this worker, even if that process is gone by now."""
     maker = multiprocessing.parent_process()
     return maker.pid if maker and maker.pid else os.getppid()
 
 
 def end_with_parent() -> None:
-    """Have the kernel end this process when its parent is gone; on Linux only, elsewhere nothing happens."""
+    """Have the kernel end this process when its parent is gone; only on Linux, elsewhere nothing happens."""
     parent = controller()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
-        # It went before the kernel was told.
+        # The parent ended before the call to the kernel.
         os._exit(1)

@@ -25,22 +25,22 @@ _WORDS = {
     "dict": "a dictionary",
     "str": "a text",
 }
-# These are for the variable as a whole. The rest of an option is about the value.
+# These concern the variable as a whole. The rest of an option concerns the value.
 _NOT_OF_THE_VALUE = ("aliases", "default", "description", "no_log", "required", "version_added")
 
 
 class Unfit(ValueError):
-    """A value does not fit its option. The message does not have the value in it, only what is wrong."""
+    """A value does not fit its option. The message says what is wrong, but does not contain the value."""
 
 
 @dataclass
 class Answer:
-    """What a role is to use.
+    """The settings that a role uses.
 
     Attributes:
-        settings: Typed values by name without the prefix. A variable that is not set and has no default is left out,
-            and so is a secret.
-        problems: What is wrong, one sentence each. Empty where all fits.
+        settings: Typed values by name without the prefix. It omits secrets, and variables that are not set and have no
+            default.
+        problems: What is wrong, one sentence each; empty if everything fits.
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -48,17 +48,17 @@ class Answer:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a variable counts as not set: a survey sends an empty text for a question without an answer."""
+    """Return whether a variable counts as not set: a survey sends an empty text for an unanswered question."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
 def answer(options: Mapping[str, Option], given: Mapping[str, Any], prefix: str) -> Answer:
-    """Type the values that are given, and add defaults.
+    """Type the given values, and add defaults.
 
     Args:
         options: The argument spec, by the full names of the variables.
-        given: Values that are not blank, by the full names.
-        prefix: What the names begin with.
+        given: Values that are not blank, by the full names of the variables.
+        prefix: The prefix of the names.
     """
     found = Answer()
     for name, option in options.items():
@@ -82,7 +82,7 @@ def answer(options: Mapping[str, Option], given: Mapping[str, Any], prefix: str)
 
 
 def unknown(names: Iterable[str], known: Collection[str], prefix: str) -> list[str]:
-    """One sentence for each name with the prefix that is nobody's, with the nearest name that is known."""
+    """Return one sentence for each unknown name with the prefix, with the most similar known name."""
     problems = []
     for name in sorted(names):
         if not name.startswith(prefix) or name in known:
@@ -93,16 +93,16 @@ def unknown(names: Iterable[str], known: Collection[str], prefix: str) -> list[s
 
 
 def typed(value: Any, option: Option) -> Any:
-    """A value as its option says.
+    """Return a value in the type of its option.
 
     Raises:
-        Unfit: It can't be that.
+        Unfit: It cannot have that type.
     """
     kind = option.get("type", "str")
     value = plain(value)
     if kind == "raw":
         return value
-    # A path is one on the node as often as not, so nothing in it is expanded here.
+    # A path is often one on the node, so nothing in it is expanded here.
     kind = "str" if kind == "path" else kind
     if isinstance(value, str):
         value = _read(value, kind, option)
@@ -116,7 +116,7 @@ def typed(value: Any, option: Option) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The same in plain types: Ansible's own carry tags, and are not to leave the place where they are used."""
+    """Return the value in plain types: Ansible's own carry tags, which must stay where they are used."""
     if isinstance(value, Mapping):
         return {plain(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
@@ -133,7 +133,7 @@ def plain(value: Any) -> Any:
 
 
 def _read(text: str, kind: str, option: Option) -> Any:
-    """A text from the command line or a survey as what is meant by it."""
+    """Return the meaning of a text from the command line or a survey."""
     if kind in ("bool", "int", "float"):
         return text.strip()
     if kind == "dict" or (kind == "list" and _is_structured(text, option)):
@@ -144,7 +144,7 @@ def _read(text: str, kind: str, option: Option) -> Any:
 
 
 def _is_structured(text: str, option: Option) -> bool:
-    """Whether the text of a list is JSON or YAML, and not names with commas between them."""
+    """Return whether the text of a list is JSON or YAML, and not names separated by commas."""
     return option.get("elements") == "dict" or text.lstrip()[:1] in ("[", "{") or text.lstrip()[:2] == "- "
 
 
@@ -156,12 +156,12 @@ def _parsed(text: str, kind: str) -> Any:
     try:
         return plain(yaml.safe_load(text))
     except (yaml.YAMLError, ValueError):
-        # The error of the parser has the text in it.
+        # The parser's error contains the text.
         raise Unfit(f"has to be {_WORDS[kind]}, in JSON or YAML") from None
 
 
 def _is_other(value: Any, kind: str) -> bool:
-    """Values that the validator would take for what they are not."""
+    """Return whether the validator would take a value for another type."""
     if kind in ("int", "float"):
         return isinstance(value, bool) or (isinstance(value, str) and "_" in value)
     if kind == "str":

@@ -26,7 +26,7 @@ _PHASES = {
 
 @dataclass
 class Observer:
-    """Follows Nodes and one Deployment in threads of its own, until stopped."""
+    """Follows Nodes and one Deployment in its own threads, until stopped."""
 
     kubeconfig: str
     say: Callable[[str], None]
@@ -54,7 +54,7 @@ class Observer:
             try:
                 follow(api)
             except Exception as error:  # noqa: BLE001
-                # A watch that breaks must not end the observation; the list at its new beginning closes the gap.
+                # A broken watch must not end the observation; the list at the start of the next watch closes the gap.
                 self.say(f"(the observer starts again: {error})")
                 time.sleep(0.2)
 

@@ -40,12 +40,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Sharing:
 
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
-    """The lab; started where none is up, and then taken down again."""
+    """The lab; start it if none is up, and take it down again then."""
     found = Lab.default()
     ours = not found.is_up
     if ours:
         found.up(3, 0)
-    # Tests make simulated nodes of their own.
+    # Tests make their own simulated nodes.
     found.start_kwok()
     yield found
     if ours:
@@ -54,9 +54,9 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(autouse=True)
 def _turns(request: pytest.FixtureRequest, lab: Lab) -> Iterator[None]:
-    """A real node is for one test at a time, and while one marked ``alone`` spoils what all share, no other runs."""
+    """One test at a time has a real node, and while a test marked ``alone`` disturbs what all share, no other runs."""
     marks = {mark.name for mark in request.node.iter_markers()}
-    # Those that are played at once have a turn each, in the thread that plays them.
+    # Tests that run at once take a turn each, in their own thread.
     names = nodes_of(request.node.nodeid) if "nodes" in marks and "together" not in marks else ()
     with turn(lab, "tests", shared="alone" not in marks), node_turns(lab, names):
         yield
@@ -74,7 +74,7 @@ def cluster(kubeconfig: str) -> Cluster:
 
 @pytest.fixture(scope="session")
 def _sweeper() -> Iterator[ThreadPoolExecutor]:
-    """Removes behind the tests' backs: a node that is left costs the API server a renewal of its Lease all the time."""
+    """Remove nodes in the background: each node that is left makes the API server renew its Lease all the time."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         yield pool
 
@@ -88,7 +88,7 @@ def made(cluster: Cluster, _sweeper: ThreadPoolExecutor) -> Iterator[Made]:
 
 @pytest.fixture
 def namespace(cluster: Cluster, made: Made) -> str:
-    """A namespace of the test's own, in which pods can be made."""
+    """A namespace for the test, in which pods can be made."""
     return make_namespace(cluster, made)
 
 
@@ -101,7 +101,7 @@ def world(cluster: Cluster, namespace: str, made: Made, kubeconfig: str) -> Iter
 
 @pytest.fixture
 def nodes(world: World) -> Callable[..., list[str]]:
-    """Makes simulated nodes of the test's own."""
+    """Make simulated nodes for the test."""
     return world.nodes
 
 
@@ -112,7 +112,7 @@ def run_module(world: World) -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def proxy(world: World, lab: Lab, tmp_path: Path) -> Iterator[Proxy]:
-    """Stands between this test's own world and the API server: what the world runs goes through it, with its faults."""
+    """A proxy between this test's world and the API server: the world's requests pass through it, with its faults."""
     found = Proxy(lab.kubeconfig, tmp_path, names=(world.namespace,))
     direct, world.kubeconfig = world.kubeconfig, str(found.kubeconfig)
     yield found
@@ -124,13 +124,13 @@ def proxy(world: World, lab: Lab, tmp_path: Path) -> Iterator[Proxy]:
 
 @pytest.fixture
 def freeze() -> Callable[[int], AbstractContextManager[list[int]]]:
-    """Stops a process and all that it started."""
+    """Stop a process and all that it started."""
     return frozen
 
 
 @pytest.fixture(scope="module", params=NODES)
 def installed(request: pytest.FixtureRequest, lab: Lab, cluster: Cluster) -> Iterator[Agent]:
-    """The agent on one node, which is for the tests of one file alone until the last one of them."""
+    """Install the agent on one node; the tests of one file have it until the last one ends."""
     name = request.param
     with node_turns(lab, [name]), agents_on(lab, cluster, (name,)) as found:
         yield found[name]
@@ -153,7 +153,7 @@ AT_ONCE = 6
 
 @pytest.fixture(scope="session")
 def stage(cluster: Cluster, kubeconfig: str, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Makes worlds, for tests that need more than one."""
+    """Make worlds, for tests that need more than one."""
     made = Made(cluster)
     worlds: list[World] = []
 
@@ -170,10 +170,10 @@ def stage(cluster: Cluster, kubeconfig: str, lab: Lab, tmp_path_factory: pytest.
 
 @pytest.fixture(scope="session")
 def _together(request: pytest.FixtureRequest, stage: Stage, lab: Lab) -> Iterator[dict[str, Future[Any]]]:
-    """What becomes of every chosen test that is marked ``together``, by its id: several are played at once.
+    """The result of every chosen test that is marked ``together``, by its id: several run at once.
 
     Each of them waits 90 s until a run counts as dead. One after the other they would take half an hour; all at once,
-    two cores would be so busy that nodes are given up whose Leases can't be renewed in time.
+    two cores would be so busy that nodes count as dead because their Leases can't be renewed in time.
     """
     marked = {item: item.get_closest_marker("together") for item in request.session.items}
     chosen = {item: mark.kwargs["by"] for item, mark in marked.items() if mark}
@@ -184,12 +184,12 @@ def _together(request: pytest.FixtureRequest, stage: Stage, lab: Lab) -> Iterato
 
 
 def _in_turn(lab: Lab, play: Callable[..., Any], stage: Stage, **parameters: Any) -> Any:
-    """It goes on while other tests are at work, but not while one is that is marked ``alone``."""
+    """Run while other tests run, but not while a test marked ``alone`` runs."""
     with turn(lab, "tests", shared=True):
         return play(stage, **parameters)
 
 
 @pytest.fixture
 def outcome(request: pytest.FixtureRequest, _together: dict[str, Future[Any]]) -> Callable[[], Any]:
-    """Gives what the function that the mark ``together`` names returned for this test, or raises what it raised."""
+    """Return what the function that the mark ``together`` names returned for this test, or raise its error."""
     return _together[request.node.nodeid].result

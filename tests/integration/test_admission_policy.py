@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The admission policy of the documentation, on a real API server: who may hold nodes, and what it leaves alone."""
+"""The documented admission policy, on a real API server: who may hold nodes, and which requests it leaves alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SINCE = "2026-01-02T03:04:05.000006Z"
 
 
 class Applications:
-    """Two accounts of one namespace under the policy: both may write Leases, one may hold."""
+    """Two accounts of one namespace under the policy: both may write Leases, one may hold nodes."""
 
     def __init__(self, world: Any, node: str) -> None:
         self.world = world
@@ -72,7 +72,7 @@ class Applications:
 
 @pytest.fixture
 def applications(world):
-    """The documented policy under a name of the test's own, for its namespace only."""
+    """The documented policy under a name of the test's own, for the test's namespace only."""
     (node,) = world.nodes()
     name = f"holdfast-{world.namespace}"
     policy, binding = copy.deepcopy(yaml.safe_load(DOCUMENTED.read_text())["items"])
@@ -91,7 +91,7 @@ def applications(world):
 
 
 def _until_in_force(found: Applications) -> None:
-    """The API server takes a moment to know of the policy, of the node, and of what each account may."""
+    """The API server needs a moment to learn of the policy, of the node, and of what each account may do."""
 
     def said(who: str) -> str:
         try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""No gap: whatever becomes of the agent while a node is held, the node is not switched off and the lock stays."""
+"""No gap: whatever happens to the agent while a node is held, the node is not switched off and the lock stays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 
 TIMES = 20
 
-# Tries to reboot and looks at the locks every 50 ms, until the file of its own is gone.
+# Tries to reboot and looks at the locks every 50 ms, until its own file is gone.
 TRIES = r"""
 cat > /run/tries.sh <<'END'
 touch /run/tries
@@ -64,7 +64,7 @@ def test_no_gap_while_the_agent_is_killed_restarted_upgraded_and_configured(agen
             change(agent, number)
             until(lambda pid=pid: agent.pid not in {0, pid})
             until(lambda: agent.ssh("systemctl is-active holdfast-agent || true").strip() == "active")
-            # At least one try that was begun after it.
+            # At least one try that began afterwards.
             enough = tries(agent) + 2
             until(lambda enough=enough: tries(agent) >= enough)
     finally:
@@ -80,7 +80,7 @@ def test_no_gap_while_the_agent_is_killed_restarted_upgraded_and_configured(agen
 
 def test_no_gap_where_logind_is_restarted_and_the_agent_is_killed_then(agent, world):
     before = agent.boot_id
-    # What logind does not give back unchanged.
+    # logind does not return this holder unchanged.
     agent.hold(world.namespace, "bäck up\\")
     agent.until(f"{world.namespace}/bäck up\\", "True")
     locks = agent.locks()

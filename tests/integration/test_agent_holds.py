@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node agent on real nodes, systemd 252 and 257: what holds, what is said of it, and that nobody switches off."""
+"""The node agent on real nodes, systemd 252 and 257: what holds, what it reports, and that nothing switches off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_r
 
 LONG_AGO = "2026-01-02T03:04:05.000000Z"
 
-# What a slip, a tool or a script does; each with a time-out, because one that works never returns.
+# What a slip, a tool or a script does; each with a timeout, because one that works never returns.
 ATTEMPTS = (
     "systemctl reboot",
     "systemctl poweroff",
@@ -37,12 +37,12 @@ SIGNALS = ("RTMIN+3", "RTMIN+4", "RTMIN+5", "INT")
 
 @pytest.fixture
 def spaces(stage):
-    """Namespaces of the test's own."""
+    """The test's own namespaces."""
     return [stage()[0].namespace for _count in range(5)]
 
 
 def kubelet_heard(agent):
-    """Of a shutdown, in this boot. test_graceful_shutdown.py shows that it says so when there is one."""
+    """Whether the kubelet noticed a shutdown, in this boot. test_graceful_shutdown.py shows that it logs one."""
     return "node is shutting down" in agent.journal("kubelet")
 
 
@@ -88,7 +88,7 @@ def test_after_the_release_it_can_and_by_force_always(agent, world):
     agent.ssh("(sleep 0.3; systemctl reboot --force) >/dev/null 2>&1 & sleep 0.1")
     until(lambda: agent.lab.node(agent.name).wait_boot_id() != between)
     agent.lab.wait_ready([agent.name])
-    # The disk said so, not the API: the kubelet began after it.
+    # The agent knew the hold from the disk, not from the API: the kubelet started after it.
     assert agent.locks() == [f"{world.namespace}/me"]
     assert agent.masked() == UNITS
     first = agent.journal().splitlines()
@@ -106,19 +106,19 @@ def test_what_holds_and_what_does_not(agent, spaces):
     agent.hold(first, acquired="")
     agent.hold(second, holder="")
     agent.hold("kube-node-lease", holder=agent.name)
-    # News in order: once this one is seen, so are those before.
+    # Events come in order: once this one is seen, so are the earlier ones.
     agent.hold(third, acquired="2026-01-02T03:04:07.000000Z")
     agent.until(f"{third}/me", "True")
     since = agent.condition()["lastTransitionTime"]
     assert since >= before["lastTransitionTime"]
 
-    # Renewed, and long lapsed: no change.
+    # Renewed, and expired long ago: no change.
     agent.hold(third, acquired="2026-01-02T03:04:07.000000Z", renewTime=LONG_AGO, leaseDurationSeconds=1)
-    # Older, and with a comma.
+    # Older, and with a comma in the holder.
     agent.hold(fourth, holder="a,b", acquired=LONG_AGO)
     agent.until(f"{fourth}/a%2Cb,{third}/me", "True")
     assert agent.condition()["lastTransitionTime"] == since
-    # Now those that were lacking something get it.
+    # Now the Leases that lacked something get it.
     agent.hold(first, acquired="2026-01-02T03:04:08.000000Z")
     agent.hold(second, holder="you", acquired="2026-01-02T03:04:09.000000Z")
     agent.hold(fifth, acquired="2026-01-02T03:04:10.000000Z")
@@ -129,7 +129,7 @@ def test_what_holds_and_what_does_not(agent, spaces):
     assert agent.metrics()["holdfast_agent_locks"] == 5
     assert agent.metrics()["holdfast_agent_masked_units"] == len(UNITS)
 
-    # Another holder in the same Lease; one whose Lease is deleted and made again.
+    # Another holder in the same Lease; a Lease that is deleted and made again.
     agent.hold(third, holder="heir", acquired="2026-01-02T03:04:07.000000Z")
     agent.let_go(fifth)
     agent.until(f"{fourth}/a%2Cb,{third}/heir,{first}/me,{second}/you", "True")
@@ -160,7 +160,7 @@ def test_masks_of_others_stay_and_a_mask_that_is_beaten_is_told(agent, world):
         assert "not masked: kexec.target" in found["message"]
         assert "/etc/systemd/system" in found["message"]
         until(lambda: agent.metrics()["holdfast_agent_failed_masks"] == 1)
-        # Somebody takes a mask away: it comes back.
+        # A mask is removed from outside: the agent restores it.
         agent.ssh("systemctl unmask --quiet --runtime reboot.target")
         until(lambda: "reboot.target" in agent.masked())
         agent.ssh("rm /etc/systemd/system/kexec.target; systemctl daemon-reload")
@@ -192,7 +192,7 @@ def test_who_only_inhibits_and_who_only_observes(agent, world):
         assert f"{world.namespace}/me" in found["message"]
         until(lambda: not agent.locks())
 
-        # What each systemd makes of a lock alone.
+        # What each systemd does with a lock alone.
         agent.configure(enforcement="inhibitor")
         agent.restart()
         agent.until(f"{world.namespace}/me", "True")
@@ -271,7 +271,7 @@ def test_a_reboot_planned_before_the_hold_is_refused_when_its_time_comes(agent, 
     agent.hold(world.namespace)
     agent.until(f"{world.namespace}/me", "True")
     time.sleep(75)
-    # Its time has come once nobody is told of it any more.
+    # The time of the shutdown has passed once logins are allowed again.
     until(lambda: not agent.ssh("ls /run/nologin 2>/dev/null || true"))
     assert agent.boot_id == before
     assert not kubelet_heard(agent)
@@ -327,7 +327,7 @@ def test_what_one_tenant_writes_does_not_keep_another_s_hold_from_being_confirme
     assert set(agent.condition()["reason"].split(",")) == {entry, f"{second}/y", f"{third}/mine"}
     assert agent.locks() == sorted([entry, f"{second}/y", f"{third}/mine"])
     until(lambda: agent.metrics()["holdfast_agent_holds"] == 3)
-    # At a start it was most vulnerable.
+    # A restart is the most vulnerable moment.
     agent.restart()
     until(lambda: agent.pid not in (0, pid))
     until(lambda: agent.metrics()["holdfast_agent_locks"] == 3)

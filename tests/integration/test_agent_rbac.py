@@ -18,7 +18,7 @@ HAS_AGENT = rbac_rules.has_agent
 
 
 class Rights:
-    """Of a name of the test's own, because real agents may be at work with theirs."""
+    """The rights under a name of the test's own, because real agents may run with the documented ones."""
 
     def __init__(self, world):
         self.world = world

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node agent when the API is away, power is lost, a shutdown is under way, time runs otherwise, and who is late."""
+"""The node agent without the API, after a power loss, in a shutdown, with a wrong clock, and with many Leases."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_while_the_api_is_away_everything_stays_and_then_catches_up(agent, space
     agent.hold(second)
     agent.until(f"{first}/me,{second}/me", "True")
     with agent.cut_off():
-        # The connection that stands is broken by the next news.
+        # The next event breaks the open connection.
         agent.let_go(first)
         agent.hold(third)
         until(lambda: agent.metrics()["holdfast_agent_api_up"] == 0)
@@ -83,7 +83,7 @@ def test_power_is_lost_while_held_and_the_api_is_away(agent, world):
         assert agent.condition()["reason"] == f"{world.namespace}/me"
     finally:
         agent.ssh("systemctl disable --quiet lab-cut; rm /etc/systemd/system/lab-cut.service; iptables --flush OUTPUT")
-    # Released meanwhile, and now the API says so.
+    # Released meanwhile; the API says so now.
     agent.until_free()
     agent.lab.wait_ready([agent.name])
 
@@ -102,7 +102,7 @@ def test_the_api_server_is_stopped_and_its_history_is_gone(agent, spaces):
         time.sleep(20)
         agent.lab.start_apiserver()
         agent.hold(third)
-        # The server's memory begins after what the agent saw last.
+        # The server's history begins after the agent's last event.
         assert agent.locks() == [f"{first}/me"]
     agent.until(f"{second}/me,{third}/me", "True")
     assert "The watch starts again" in agent.journal() or "410" in agent.journal()
@@ -117,7 +117,7 @@ def test_a_rotated_certificate_is_read_again(agent, lab, world):
         with agent.cut_off():
             until(lambda: agent.metrics()["holdfast_agent_api_up"] == 0)
             agent.send("nothing\n", f"cat > {CERTIFICATE}")
-            # A connection that is being made just now, with what was read before, must not come about.
+            # A connection that starts now with the old certificate must not succeed.
             until(lambda: "The certificates can't be read" in agent.journal())
         rotated = (fresh.certificate + fresh.key).decode()
         agent.send(rotated, f"umask 077; cat > {CERTIFICATE}.new && mv {CERTIFICATE}.new {CERTIFICATE}")
@@ -130,7 +130,7 @@ def test_a_rotated_certificate_is_read_again(agent, lab, world):
 
 @on_one
 def test_a_node_whose_clock_is_a_day_ahead(agent, world):
-    """Nodes of the lab share the machine's clock: what the agent asks is told a day more."""
+    """Nodes of the lab share the machine's clock: the test adds a day to the time that the agent reads."""
     program = (
         "import runpy, sys, time; real = time.time; time.time = lambda: real() + 86400; "
         "sys.argv = [sys.argv[0], '--config', '/etc/holdfast/agent.yaml']; "
@@ -156,7 +156,7 @@ def test_a_node_whose_clock_is_a_day_ahead(agent, world):
 
 def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(agent, world):
     before = agent.boot_id
-    # Somebody's delay, so that there is time to look.
+    # A delay lock of another program, so that there is time to look.
     delay = "systemd-inhibit --mode=delay --what=shutdown --who=test --why=test sleep infinity"
     agent.ssh(f"systemd-run --quiet --collect --unit=delay {delay}")
     until(lambda: "test" in agent.ssh("systemd-inhibit --list --no-pager"))
@@ -190,13 +190,13 @@ def test_held_too_long_is_told_once_and_nothing_is_released(agent, world):
         for _count in range(3):
             agent.restart()
             time.sleep(3)
-        # Also where it forgot.
+        # Also after it lost its record.
         agent.ssh("rm /var/lib/holdfast-agent/alerts.json")
         agent.restart()
         time.sleep(3)
         assert len(told()) == 1
         assert agent.locks() == [f"{world.namespace}/me"]
-        # Acquired again, it may be told again.
+        # After a new acquisition, the alert may be sent again.
         agent.hold(world.namespace)
         until(lambda: len(told()) == 2)
     finally:

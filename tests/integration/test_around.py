@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a rolling reboot minds around the reboot itself: windows, blocks, canaries, the control plane, and others."""
+"""What a rolling reboot respects besides the reboot: windows, blockers, canaries, the control plane, and others."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_outside_of_the_windows_nothing_is_begun_and_that_is_no_failure(rolling,
     assert rolling.boot_ids(names) == before
     rolling.assert_nothing_left(names)
 
-    # The next run goes on with the same operation.
+    # The next run resumes the same operation.
     done = rolling.run(names, **ALWAYS).good()
     assert set(done.results.values()) == {"rebooted"}
     assert done.report["summary"]["operation"] == "night"
@@ -95,7 +95,7 @@ def test_a_blocked_node_is_put_off_until_the_pod_is_gone(rolling, nodes, world):
     assert f"pod {world.namespace}/migration" in done.output
 
 
-# --- others who look after nodes
+# --- other tools that repair nodes
 
 
 @pytest.mark.long
@@ -118,7 +118,7 @@ def test_the_autoscaler_leaves_the_node_alone_meanwhile(rolling, nodes, world, t
 
 
 def etcd(world, node):
-    """A pod that says of itself that it is a member of etcd; nothing of etcd is in it."""
+    """A pod that claims to be a member of etcd; it runs no etcd."""
     pod = world.template("etcd")
     mirror = {"kubernetes.io/config.mirror": node}
     pod["metadata"] = {"name": f"etcd-{node}", "labels": {"component": world.namespace}, "annotations": mirror}
@@ -185,7 +185,7 @@ def test_a_control_plane_node_is_left_where_the_quorum_would_break(rolling, node
     assert not world.cordoned(going)
 
 
-# --- who goes first, and who last
+# --- which nodes go first, and which last
 
 
 def order(rolling, names):

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""On which Node the controller runs: its traces are a test's or a real pod's, the API server is real."""
+"""On which Node the controller runs: a test or a real pod provides its traces, the API server is real."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOWHERE = {"changed": False, "node": None, "pod": None, "namespace": None, "evid
 
 @pytest.fixture
 def find(world, monkeypatch):
-    """What is found by certain traces."""
+    """The result for certain traces."""
 
     def run(**traces):
         monkeypatch.setattr(controller, "own_traces", lambda pod, namespace: Traces(**traces))
@@ -30,7 +30,7 @@ def find(world, monkeypatch):
 
 @pytest.fixture
 def address():
-    """One that no other pod of the cluster has."""
+    """An address that no other pod of the cluster has."""
     return f"fd00:{secrets.token_hex(2)}:{secrets.token_hex(2)}::a".replace(":0", ":1")
 
 
@@ -109,7 +109,7 @@ def test_outside_of_the_cluster(find, ansible, kubeconfig):
 @pytest.mark.nodes
 @pytest.mark.parametrize("with_token", [True, False])
 def test_as_a_real_pod_sees_itself(world, lab, monkeypatch, tmp_path, with_token):
-    """Its files are looked at in its place. Nodes of the lab are containers: their boot IDs are not the kernel's."""
+    """The module reads the pod's files. Nodes of the lab are containers: their boot IDs are not the kernel's."""
     world.pod("controller", "node-3", automountServiceAccountToken=with_token)
     files = ["/proc/self/mountinfo", "/proc/net/fib_trie", "/proc/net/if_inet6", "/proc/sys/kernel/random/boot_id"]
     if with_token:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cordons on a real API server: whose they are, what was before, and who comes first."""
+"""Cordons on a real API server: their owners, the state before, and which one comes first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEEP_CORDONED = "holdfast.dev/keep-cordoned"
 
 
 class One:
-    """One node, and what kubectl and we do to it."""
+    """One node, and what kubectl and this collection do to it."""
 
     def __init__(self, world):
         self.world = world
@@ -154,7 +154,7 @@ def test_of_many_owners_at_once_one_wins(node):
 
 
 def test_others_who_write_to_the_node_all_the_time(node):
-    """Heartbeats and other annotations cause conflicts; none of them is lost, and neither are we."""
+    """Heartbeats and other annotations cause conflicts; no write is lost, neither theirs nor ours."""
     stop = threading.Event()
     written = []
 

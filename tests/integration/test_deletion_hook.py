@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Deletion hooks with Cluster API's own controller: what it does with them is what counts."""
+"""Deletion hooks with Cluster API's own controller, which decides what a hook does."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fleet(capi, world):
 
 
 class Hooked:
-    """One Machine, and the module upon it."""
+    """One Machine, and the module applied to it."""
 
     def __init__(self, fleet, name):
         self.fleet, self.name = fleet, name
@@ -82,7 +82,7 @@ def hooked(fleet, world):
 
 @pytest.fixture
 def hopeless(fleet):
-    """A Machine without a Node; enough for all that is decided before a deletion."""
+    """A Machine without a Node; enough for everything that is decided before a deletion."""
     return Hooked(fleet, fleet.unbound("lonely"))
 
 
@@ -141,7 +141,7 @@ class TestSetAndRemove:
         assert hooked.fleet.hooks(hooked.name) == {OURS: "one"}
 
     def test_many_at_once(self, hooked):
-        """Conflicts are tried again: nobody's hook is lost."""
+        """Conflicts are retried: no hook is lost."""
         waiting = [hooked.start(hook=f"h-{number}", owner=f"o-{number}") for number in range(12)]
         assert all(item.result(PATIENCE)["changed"] for item in waiting)
         expected = {f"{PRE_DRAIN}/h-{number}": f"o-{number}" for number in range(12)}
@@ -158,7 +158,7 @@ class TestSetAndRemove:
         assert hooked.fleet.hooks(hooked.name) == {OURS: "team"}
         assert hooked.run(node=node, namespace="elsewhere")["error"] == "invalid_input"
 
-        # Where the Node says nothing, the Machine may be that of another Cluster's Node of the same name.
+        # Where the Node says nothing, the Machine may belong to the Node of the same name in another Cluster.
         marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace", "cluster-name")}
         before = hooked.fleet.world.node(node)["metadata"]["annotations"]
         hooked.fleet.world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
@@ -205,7 +205,7 @@ names = st.text(st.sampled_from("aZ09-_./ é\u212a\u0130\u0131\n"), max_size=5) 
 
 class TestNames:
     def test_as_the_api_does(self, hopeless, cluster):
-        """What we refuse before anything is written is what the API server would have refused."""
+        """The module refuses, before it writes anything, what the API server would refuse."""
         trial = Cluster({"kubeconfig": hopeless.fleet.world.kubeconfig}, dry_run=True)
         path = paths.one(hopeless.fleet.path("machines"), "lonely")
 
@@ -287,7 +287,7 @@ class TestDeletion:
         assert hooked.remove(unless_deleting=True)["kept"] is False
 
     def test_two_owners(self, hooked):
-        """Each removes its own, in any order; the Machine goes on after the last."""
+        """Each removes its own, in any order; the Machine continues after the last."""
         for owner in ("one", "two"):
             hooked.run(hook=owner, owner=owner)
         hooked.fleet.delete(hooked.name)
@@ -332,7 +332,7 @@ class TestDeletion:
 
 
 class TestInVain:
-    """Said, not waited for."""
+    """The module reports it and does not wait."""
 
     def test_past_that_point(self, hooked):
         hooked.run(point="pre-terminate")
@@ -429,7 +429,7 @@ class TestTemplates:
         fleet.cluster.merge(collection, {"spec": {"replicas": 3}})
         names = fleet.until_running("pool", 3)
         for name in names:
-            # Also on the one that was there before.
+            # Also on the Machine that was there before.
             fleet.until(name, lambda item: item["metadata"].get("annotations", {}).get(OURS) == "team")
 
         fleet.cluster.merge(collection, {"spec": {"replicas": 2}})
@@ -493,7 +493,7 @@ def wait_for_one_going(fleet, names):
 
 
 class TestOlderApi:
-    """v1beta1 is all there is, as far as the module is told; the objects are converted by Cluster API itself."""
+    """The module only sees v1beta1; Cluster API itself converts the objects."""
 
     @pytest.fixture(autouse=True)
     def older(self, monkeypatch, cluster):
@@ -571,7 +571,7 @@ class TestInfo:
 
 @pytest.mark.long
 def test_in_a_play(hooked, ansible):
-    """Check mode, diff, two clusters: as a task has them."""
+    """Check mode, diff, two clusters: as in a task."""
     access = {"kubeconfig": hooked.fleet.world.kubeconfig, "management": {"kubeconfig": hooked.fleet.world.kubeconfig}}
     nowhere = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
     options = {**hooked.options(), **access}
@@ -594,7 +594,7 @@ def test_in_a_play(hooked, ansible):
 
 
 def test_a_busy_object(hooked):
-    """Somebody writes all the time; the hook gets there all the same, and nothing of theirs is lost."""
+    """Another client writes all the time; the hook is still set, and none of their writes is lost."""
     over = threading.Event()
 
     def write():

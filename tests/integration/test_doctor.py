@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The doctor on a real API server, beside the live runs of other tests: asked about one group or its nodes only.
 
-Where it is asked about everything, it only looks.
+Where it is asked about everything, it only reads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
 
 OURS = "holdfast.dev/"
 LONG_AGO = "2020-01-01T00:00:00.000000Z"
-# So that no machine is too slow for what is to be alive.
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
 SKIP = "cluster.x-k8s.io/skip-remediation"
 ALL = {"cordon", "opt_outs", "claim", "record", "slot", "operation", "run"}
@@ -88,7 +87,7 @@ class Ward:
         self.world.cluster.merge(self.lease(name), {"spec": {"renewTime": LONG_AGO}})
 
     def live_on(self, name="one"):
-        """The run gives signs of life until the end of the test."""
+        """The run renews its Lease until the end of the test."""
         self.world.until_closed(runs.heartbeat(self.world.cluster, self.run_of(name)))
 
     def come_to_life(self, name="one"):
@@ -112,11 +111,11 @@ class Ward:
         return {key: json.loads(value) for key, value in (found["data"] if found else {}).items()}
 
     def lives(self, name="one"):
-        """Whether there is a sign of it."""
+        """Whether the run has a Lease."""
         return self.world.cluster.find(self.lease(name)) is not None
 
     def state(self):
-        """All that could change by us; the taints of a node that is down come by themselves."""
+        """Everything that we could change; the taints of a node that is down come by themselves."""
         nodes = [self.world.node(name) for name in self.nodes]
         marks = [(item["metadata"].get("annotations"), item["spec"].get("unschedulable")) for item in nodes]
         # A live run renews its Lease all the time; the doctor may only delete one.
@@ -128,7 +127,7 @@ class Ward:
         return {key[len(OURS) :]: json.loads(text) for key, text in annotations.items() if key.startswith(OURS)}
 
     def assert_untouched(self, name="one"):
-        """Everything that the run needs to go on with its node."""
+        """The run still has everything that it needs to continue with its node."""
         assert {"cordon", "opt-outs", "operation"} <= set(self.ours())
         assert self.ours()["operation"]["result"] == ""
         assert self.world.cordoned(self.first)
@@ -398,11 +397,11 @@ class TestMachine:
 
 
 class TestPlaybook:
-    """A mess of everything: what a person reads of it."""
+    """Nodes in every bad state: what a person reads about them."""
 
     @pytest.fixture
     def ward(self, world):
-        """Nodes that a dead run left, that a live run works on, that is down, and that others cordoned."""
+        """Nodes that a dead run left, that a live run works on, that are down, and that others cordoned."""
         ward = Ward(world, 4)
         left, busy, down, theirs = ward.nodes
         ward.begin("dead")

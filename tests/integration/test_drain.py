@@ -22,19 +22,19 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import cordon, drai
 from lab.patience import PATIENCE
 
 CORDON = "holdfast.dev/cordon"
-# Seconds of a drain that fails, in which the API server answers each request once, busy or not.
+# Seconds of a drain that fails. The API server answers each request once in that time, busy or not.
 IN_VAIN = 10
 
 
 @pytest.fixture
 def only_the_watch(monkeypatch):
-    """Nothing is asked again on suspicion: what goes on, goes on because the watch said so."""
+    """Nothing is polled: every step follows from an event of the watch."""
     monkeypatch.setattr(state_rules, "ASK_AGAIN", 3600.0)
 
 
 @pytest.fixture
 def settle(monkeypatch):
-    """An operator that frees budgets gets a moment only."""
+    """An operator that frees budgets gets only a moment."""
     monkeypatch.setattr(state_rules, "SETTLE", 0.5)
 
 
@@ -47,7 +47,7 @@ def node_changes(recorder, condition):
 
 
 def lowest_ready(recorder, count):
-    """The fewest ready pods at any time after there were ``count``, as the API server's own history has it."""
+    """The fewest ready pods at any time after there were ``count``, by the API server's own history."""
     alive, lowest, full = {}, count, False
     for change in recorder.changes:
         item = change.object
@@ -161,7 +161,7 @@ class TestBudgets:
         assert "kept" in world.pods(a)
 
     def test_a_chain_of_budgets(self, world, only_the_watch):
-        """What an operator does: the one budget is freed only when the other's pod is gone."""
+        """As with an operator: one budget is freed only when the other's pod is gone."""
         (a,) = world.nodes()
         world.owned("first", a)
         world.owned("second", a)
@@ -419,7 +419,7 @@ class TestIdentity:
 
         assert {item["name"]: item["uid"] for item in result["evicted"]} == before
         assert world.pods(a) == {}
-        # The StatefulSet's own count may still be that of before.
+        # The StatefulSet's own count may still be the old one.
         until(lambda: sorted(world.pods(b)) == sorted(before), "the pods are not back on the other node")
         after = {name: item["metadata"]["uid"] for name, item in world.pods(b).items()}
         assert sorted(after) == sorted(before)
@@ -434,7 +434,7 @@ class TestIdentity:
         world.cluster.delete(
             paths.pod(world.namespace, "web"), {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
         )
-        # The simulated kubelet ends pods by name, and may still be at the old one: made again until it stays.
+        # The simulated kubelet ends pods by name, and may still end the old one: make the pod again until it stays.
         until(lambda: _there_and_ready(world, "web", a), "the next pod does not stay")
         params: dict[str, Any] = {
             "name": a,
@@ -455,7 +455,7 @@ class TestIdentity:
 
 
 class TestHow:
-    """By the eviction API alone, unless the user asked otherwise by name."""
+    """By the eviction API alone, unless the user explicitly asks otherwise."""
 
     @pytest.fixture
     def evictor(self, world, made):
@@ -530,7 +530,7 @@ class TestVolumes:
     ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 
     def volume(self, world, made, claim, *, node=None):
-        """A claim bound to a volume, attached to a node as an attacher would have it."""
+        """A claim bound to a volume, attached to a node as an attacher would do it."""
         name = f"{world.namespace}-{claim}"
         common = {
             "accessModes": ["ReadWriteOnce"],
@@ -575,7 +575,7 @@ class TestVolumes:
         running = world.start(drain, name=a, timeout=PATIENCE)
         pods.until(lambda changes: any(item.deleted for item in changes))
         world.cluster.merge(f"{path}/status", {"status": {"attached": False}})
-        # Another of the node, and the same volume elsewhere, are no matter of this drain.
+        # Another volume of the node, and the same volume elsewhere, do not concern this drain.
         assert not running.done()
         world.cluster.delete(path)
 
@@ -647,19 +647,19 @@ class TestCheckMode:
 
 @pytest.mark.nodes
 class TestRealPods:
-    """On node-3, whose kubelet ends the pods; only our own pods are looked at."""
+    """On node-3, whose kubelet ends the pods; the test looks only at its own pods."""
 
     NODE = "node-3"
 
     @pytest.fixture
     def real(self, world):
-        # Others may be rebooting it just now.
+        # Another test may be rebooting it just now.
         world.until(paths.NODES, self.NODE, lambda item: not item["spec"].get("taints"))
         yield self.NODE
         world.run(cordon, name=self.NODE, state="uncordoned", owner=world.namespace)
 
     def workload(self, world, kind, count):
-        """On the real node first; a simulated one takes what is evicted."""
+        """The pods start on the real node; a simulated one takes them after the eviction."""
         world.cluster.merge(paths.node(self.NODE), {"metadata": {"labels": world.pool}})
         try:
             world.workload(kind, "web", count)

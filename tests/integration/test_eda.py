@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that are dead and holds that last: told by the sources, on a real API server, to a real ansible-rulebook."""
+"""Dead nodes and long holds: the event sources report them, on a real API server, to a real ansible-rulebook."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG_AGO = "2026-01-02T03:04:05.000000Z"
 
 @pytest.fixture
 def listen(world):
-    """Starts sources over this world's nodes."""
+    """Start sources over this world's nodes."""
     started = []
 
     def start(source, **args):
@@ -84,7 +84,7 @@ class TestDeadNode:
 
     def test_a_node_that_flaps_is_not_told(self, world, source):
         silent, flapping = victims(world, 2)
-        # Longer than a machine needs to have a node flap once, however busy it is.
+        # Longer than one flap of a node takes on a busy machine.
         told = source(after=20)
         silent.hang()
         deadline = Deadline(PATIENCE)
@@ -96,7 +96,7 @@ class TestDeadNode:
         assert told.told(node=flapping.name) == []
 
     def test_a_node_whose_kubelet_renews_its_lease_is_not_told(self, world, source):
-        # By name, so this is the order in which they are looked at.
+        # Sorted by name: the source looks at them in this order.
         alive, dead = victims(world, 2)
         for victim in (alive, dead):
             victim.hang()
@@ -115,7 +115,7 @@ class TestDeadNode:
         dead.hang()
         since = world.cluster.now() - timedelta(seconds=8)
         world.cluster.merge(f"{paths.node(dead.name)}/status", unknown(dead, since.strftime("%Y-%m-%dT%H:%M:%SZ")))
-        # It has renewed its Lease directly before it died.
+        # It renewed its Lease just before it died.
         leases, renewed = paths.leases("kube-node-lease"), to_text(since + timedelta(hours=1))
         spec = {"holderIdentity": dead.name, "renewTime": renewed}
         world.cluster.create(leases, {"metadata": {"name": dead.name}, "spec": spec})
@@ -182,7 +182,7 @@ class TestLongHold:
 
 class TestAround:
     def test_goes_on_after_an_outage_of_the_api(self, world, lab, listen):
-        """In a cluster of its own, which may be away; what stands there nobody touches."""
+        """In its own cluster, which may be away; no controller changes objects there."""
         with management(lab, world) as (cluster, kubeconfig):
             label = {"pool": world.namespace}
             told = listen("dead_node", after=0, selector=f"pool={world.namespace}", kubeconfig=str(kubeconfig))
@@ -228,7 +228,7 @@ class TestAround:
 
 
 def silent(cluster, name, labels):
-    """A Node of which nothing is heard, where there is no kubelet."""
+    """A silent Node, where there is no kubelet."""
     cluster.create(paths.NODES, {"metadata": {"name": name, "labels": labels}})
     ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "by a test"}
     times = {"lastTransitionTime": "2026-05-04T12:00:00Z", "lastHeartbeatTime": "2026-05-04T12:00:00Z"}
@@ -283,7 +283,7 @@ class TestRulebooks:
         def twice(ruleset):
             (source,) = ruleset["sources"]
             ruleset["sources"] = [source, {**source, "name": "once more"}]
-            # One after the other, so a second run of the first would be over before that of the second.
+            # One after the other, so a second run of the first would end before that of the second.
             ruleset["rules"][0]["action"] = {
                 "run_playbook": {"name": "say.yml", "extra_vars": {"node": "{{ event.node.name }}"}}
             }
@@ -313,7 +313,7 @@ class TestRulebooks:
             action = {"name": "say.yml", "extra_vars": {"text": "{{ event.evidence.message }}"}}
             ruleset["rules"][0]["action"] = {"run_playbook": action}
 
-        # What ansible-rulebook gives besides, too.
+        # Also the other variables that ansible-rulebook adds.
         says = [{"ansible.builtin.debug": {"var": name}} for name in ("text", "ansible_eda")]
         play = {"hosts": "localhost", "gather_facts": False, "tasks": says}
         run = rulebooks.start(

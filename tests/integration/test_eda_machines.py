@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines whose deletion waits: told to a real ansible-rulebook, which serves them. Cluster API's own controller."""
+"""Machines whose deletion waits, served by a real ansible-rulebook. Deleted by Cluster API's own controller."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fleet(capi, world):
 
 @pytest.fixture
 def listen(fleet):
-    """Starts the source for this fleet's Machines."""
+    """Start the source for this fleet's Machines."""
     started = []
 
     def start(**args):
@@ -51,7 +51,7 @@ def rulebooks(ansible, kubeconfig):
 
 
 def guarded(fleet, count=1, annotations=None):
-    """Machines with hooks, ours if not told otherwise, on simulated nodes."""
+    """Machines with hooks, by default ours, on simulated nodes."""
     return [fleet.machine(node, annotations=annotations or OURS) for node in fleet.world.nodes(count)]
 
 
@@ -66,7 +66,7 @@ def test_each_point_is_told_once_and_again_after_a_restart(fleet, listen):
     assert event["machine"]["phase"] == "WaitingForPreDrainHook"
     assert event["machine"]["node"] == name.removeprefix("m-")
     assert event["key"] == f"{event['machine']['uid']}/pre-drain/machine-guard"
-    # The source alone is begun anew here: it remembers nothing, and is told the same.
+    # Only the source starts again here: it remembers nothing, and gets the same events.
     (again,) = listen(owner="holdfast.kubernetes").until(machine=name)
     assert again["key"] == event["key"]
     fleet.annotate(name, {f"{PRE_DRAIN}/machine-guard": None})
@@ -101,7 +101,7 @@ def test_a_machine_that_is_deleted_is_served_within_seconds_and_goes(fleet, rule
     until(run, lambda: "PLAY [" in run.output, "the playbook")
     begun = time.monotonic() - started
     fleet.until_gone(first)
-    # One run serves both points; that of the second point finds nothing to do.
+    # One run serves both points; the run for the second point finds nothing to do.
     until_runs(run, 2)
 
     print(f"told after {told:.1f} s, the playbook began after {begun:.1f} s")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""etcd's quorum by its pods on a real API server; the pods are simulated, etcd itself is not asked."""
+"""etcd's quorum, judged by its pods on a real API server; the pods are simulated, and no etcd runs."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_waits_for_the_node_behind_a_ready_pod(plane):
     waiting = plane.start(wait_timeout=PATIENCE)
 
     assert still_waits(waiting)
-    # The controller manager may have taken the readiness of the pod, too.
+    # The controller manager may have removed the pod's readiness, too.
     plane.member_up(lost)
     assert plane.ask()["missing"] == [{"node": lost, "reason": "its Node is not Ready"}]
     assert still_waits(waiting)

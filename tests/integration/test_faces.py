@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One task, the same result whichever way it runs: in process, by `ansible -m`, or delegated over ssh."""
+"""One task gives the same result however it runs: in process, by `ansible -m`, or delegated over ssh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold
 
 FQCN = "holdfast.kubernetes"
 BASTION = "node-3"
-# What differs by its nature: when, how long, which version of an object, and where what ran.
+# These values always differ: times, durations, the version of an object, and where something ran.
 VARYING = {
     "resourceVersion", "uid", "creationTimestamp", "acquireTime", "renewTime", "acquired", "since", "time",
     "held_seconds", "duration", "seconds", "waited", "requests", "invocation", "managedFields",
@@ -30,7 +30,7 @@ VARYING = {
 
 
 def plain(value: Any) -> Any:
-    """A result without what varies."""
+    """A result without the values that vary."""
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items() if key not in VARYING}
     if isinstance(value, list):
@@ -46,7 +46,7 @@ def task(module: str, **options: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def scene(world):
-    """A held node with a pod that may not go, and tasks of every kind upon it: reading, writing, failing."""
+    """A held node with a pod that may not be evicted, and tasks of every kind on it: they read, write and fail."""
     (node,) = world.nodes()
     world.pod("bare", node)
     own = {"node": node, "namespace": world.namespace}
@@ -122,14 +122,14 @@ def test_same_results_in_process_as_modules_and_ad_hoc(ansible, scene, kubeconfi
         ((name, options),) = tasks[number].items()
         done = ansible.command("ansible", "localhost", "-m", name, "-a", json.dumps(options))
         printed = json.loads(done.stdout.rpartition("=> ")[2])
-        # What ad-hoc says in other words, or only with --diff.
+        # Ad-hoc says this in other words, or only with --diff.
         printed["failed"] = "FAILED!" in done.stdout
         assert_same({key: value for key, value in here[number].items() if key != "diff"}, printed)
 
 
 @pytest.fixture(scope="module")
 def library(lab):
-    """What a real node needs to run our modules; nodes have no Python libraries of that kind of their own."""
+    """The libraries that our modules need on a real node; nodes have no such Python libraries themselves."""
     import kubernetes
 
     site = Path(kubernetes.__file__).parent.parent
@@ -147,7 +147,7 @@ def library(lab):
     node = lab.node(BASTION)
     pack = ["tar", "-C", str(site), "--exclude=__pycache__", "--exclude=kubernetes/aio", "-cf", "-", *found]
     unpack = ["ssh", *node.ssh_arguments(), f"root@{node.address}", f"mkdir -p {target} && tar -C {target} -xf -"]
-    # Each test has a turn of its own; this is before the first of them, and after the last.
+    # Each test has its own turn; this is before the first and after the last test.
     with node_turns(lab, [BASTION]):
         there = lab.ssh(BASTION, "python3 -c 'import sys; print(*sys.version_info[:2])'").split()
         if [int(part) for part in there] != list(sys.version_info[:2]):
@@ -162,7 +162,7 @@ def library(lab):
 @pytest.mark.long
 @pytest.mark.nodes
 class TestDelegated:
-    """To another host over ssh, as to a bastion that alone reaches the API."""
+    """Delegated to another host over ssh, such as a bastion that alone reaches the API."""
 
     def test_same_results_with_the_controller_s_kubeconfig(self, ansible, scene, kubeconfig, lab, library):
         some = [scene[number] for number in (0, 1, 2, 4, 5, 6, 8)]
@@ -239,7 +239,7 @@ class TestKubeconfig:
 
     @pytest.mark.long
     def test_results_are_whole_with_the_content_given(self, ansible, world, kubeconfig):
-        """What is in a kubeconfig and no secret (names, versions) is not masked in results."""
+        """The parts of a kubeconfig that are not secret (names, versions) are not masked in results."""
         (node,) = world.nodes()
         options = {"node": node, "namespace": world.namespace, "holder": "lab", "wait": False}
         content = yaml.safe_load(Path(kubeconfig).read_text())

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A failover and the way back, by the playbooks, on a real API server with its controllers and the lab's metal3."""
+"""A failover and a recovery, by the playbooks, on a real API server with its controllers and the lab's metal3."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def failovers(world, ansible):
 @pytest.fixture
 def victim(failovers):
     found = failovers.victim()
-    # With others beside it, one that is down is no storm.
+    # With other nodes beside it, one node that is down does not count as a storm.
     failovers.world.nodes(2)
     return found
 
@@ -53,7 +53,7 @@ def hosts(world, lab, tmp_path):
 
 @pytest.fixture
 def host(hosts, victim):
-    """With a metal3 that runs, and found by the node's provider ID."""
+    """A host with a running metal3; the node's provider ID names it."""
     found = hosts.add(victim.name)
     provider = f"metal3://{found.namespace}/{found.name}/m"
     victim.world.cluster.merge(paths.node(victim.name), {"spec": {"providerID": provider}})
@@ -150,7 +150,7 @@ def test_by_metal3_there_and_back(failovers, victim, host, volumes):
 
 @pytest.mark.long
 def test_soft_becomes_hard_by_the_deadline(failovers, victim, hosts):
-    # metal3 ends what it has begun, and only then hears that it is to be hard.
+    # metal3 ends what it has started, and only then reads that the reboot is to be hard.
     host = hosts.add(victim.name, times=replace(Times.quick(), soft_timeout=60.0))
     host.faults(soft_ignored=True)
     hosts.start()
@@ -175,7 +175,7 @@ def test_a_person_vouches_and_the_node_is_deleted(failovers, victim):
     assert victim.world.cluster.find(paths.node(victim.name)) is None
     assert failovers.audit()[entry["operation"]]["result"] == "moved"
 
-    # Nobody here can switch it on.
+    # No configured way can switch it on.
     back = failovers.recover(victim.name)
     assert back.results == {victim.name: "failed"}
     assert "Nothing was switched on" in back.detail(victim.name)
@@ -186,7 +186,7 @@ CORDS = "I pulled the cords of {{ failover_node_name }}."
 
 
 def vouched(age=0):
-    """Variables of a person who has seen it so many seconds ago."""
+    """Variables for a person who saw the machine off this many seconds ago."""
     seen = (datetime.now(timezone.utc) - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
     by = {"attestation_by": "Ada", "attestation_statement": CORDS, "attestation_at": seen}
     return {"fence": "attestation", **by}
@@ -196,7 +196,7 @@ def vouched(age=0):
 
 
 def step(victim, **options):
-    """What the module says that decides for the role; it waits for nobody."""
+    """The result of the module that decides for the role; it does not wait."""
     known = {"run": f"r-{victim.name}", "selector": f"pool={victim.world.namespace}", "max_unhealthy": "1"}
     return victim.world.run(failover_step, name=victim.name, confirm_seconds=0, claim_timeout=0, **{**known, **options})
 
@@ -292,7 +292,7 @@ def test_a_control_plane_node_whose_loss_breaks_the_quorum(failovers, victim, le
 
 
 def member(world, node):
-    """Make a node one of the control plane, with a pod of etcd that is Ready; the pod's path."""
+    """Make a node a control-plane node, with a Ready pod of etcd; return the pod's path."""
     world.cluster.merge(paths.node(node), {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}})
     pods = paths.namespaced("api/v1", "kube-system", "pods")
     body = world.template("etcd", nodeName=node)
@@ -326,7 +326,7 @@ def test_hosts_that_metal3_would_not_switch_off(failovers, hosts, nodes):
     done = failovers.run(*(victim.name for victim in victims.values()), max_unhealthy=6)
 
     assert done.code != 0
-    # Also of one whose claim would be waited for.
+    # Also the one whose claim the run would wait for.
     world.run(node_claim, **claimed, state="absent")
     for why, victim in victims.items():
         assert done.results[victim.name] == "refused"
@@ -369,7 +369,7 @@ def test_a_fence_command_that_fails_says_why_and_no_secrets(failovers, victim):
     assert said not in str(failovers.audit()) + str(victim.marks)
     assert "hunter2" not in done.output + str(done.report) + str(failovers.audit()) + str(victim.marks)
     assert victim.taint is None
-    # It may be off.
+    # The machine may be off.
     assert (victim.record["result"], victim.world.cordoned(victim.name)) == ("failed", True)
 
 
@@ -397,7 +397,7 @@ def test_a_fence_command_that_takes_too_long_is_ended_with_all_that_it_has_start
 
 def has_ended(pid):
     with contextlib.suppress(FileNotFoundError):
-        # Nobody may have asked yet how it ended.
+        # The process may be a zombie: its parent has not read its exit status yet.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     return True
 
@@ -562,7 +562,7 @@ def test_a_sign_of_life_after_the_fence_command(failovers, victim, tmp_path):
     victim.hang()
     run = failovers.start(victim.name, **variables)
     run.until(lambda: halt.reached, "the fence command runs")
-    # Once more; then its power goes, or that of another machine.
+    # Once more; then its power goes, or another machine's.
     victim.wake()
     halt.let_go()
     done = run.done(PATIENCE)
@@ -577,7 +577,7 @@ def test_a_sign_of_life_after_the_fence_command(failovers, victim, tmp_path):
 
 @pytest.mark.long
 def test_the_deadline_names_each_volume(failovers, world, volumes):
-    # All pods are on it before there are others.
+    # All pods start on it before other nodes exist.
     victim = failovers.victim()
     volumes.statefulset("db", 3)
     world.nodes(2)

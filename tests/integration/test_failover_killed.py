@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A failover, and a recovery, that is killed at each step, and the same command again at once.
 
-Killed is ansible-playbook with its process group. The second run ends where an undisturbed one would, and no host is
-switched off twice; what was done is told by its management controller, and by the API server's history.
+The test kills ansible-playbook with its process group. The second run ends where an undisturbed one would, and no host
+is switched off twice. The management controller and the API server's history show what was done.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Point:
     """Where the first run is killed.
 
     Attributes:
-        name: What was last.
-        playbook: Of which run.
-        module: The task with this module after which it is killed.
-        options: Some of that task's.
-        phase: What the record on the Node has to tell then: proof that it was there.
+        name: The last step before the kill.
+        playbook: The playbook of the run.
+        module: The run is killed after the task with this module.
+        options: Some of that task's options.
+        phase: The phase that the record on the Node must have then: proof that the run got there.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Scene:
         world.workload("statefulsets", "db", 3)
 
     def go(self, playbook: str) -> Done:
-        """To the end, killed on the way and started again where the point says so."""
+        """Run to the end; kill the run on the way and start it again, if the point belongs to this playbook."""
         settings = {"soft_timeout": 0, "bare_metal_host": self.host.name, "holder": "ada"}
         name, point = self.victim.name, self.point
         if point and point.playbook == playbook:
@@ -88,7 +88,7 @@ class Scene:
 
 
 def play(stage: Any, point: Point | None = None) -> dict[str, Any]:
-    """What is left in the end, without what differs from one run to the next."""
+    """The state at the end, without what differs from one run to the next."""
     world, ansible = stage()
     with bound(world, ansible.lab, ansible.folder) as hosts:
         scene = Scene(world, ansible, hosts, point)

@@ -38,7 +38,7 @@ def elsewhere(lab, world):
 
 @pytest.fixture
 def host(world, lab, tmp_path, elsewhere, victim):
-    """Of the node by its Machine alone: it has no provider ID."""
+    """The host of the node, by its Machine alone: it has no provider ID."""
     with bound(world, lab, tmp_path, elsewhere) as hosts:
         found = hosts.add(victim.name)
         hosts.chain(found)
@@ -48,7 +48,7 @@ def host(world, lab, tmp_path, elsewhere, victim):
 
 @pytest.fixture
 def access(world, lab, tmp_path, elsewhere):
-    """Variables by which each cluster is reached with no more than the rules that are about it."""
+    """Variables that reach each cluster with only the rights that concern it."""
     cluster, kubeconfig = elsewhere
     name = f"controller-{world.namespace}"
     here = Account(world.cluster, name, lambda rule: not of_machines(rule))
@@ -57,7 +57,7 @@ def access(world, lab, tmp_path, elsewhere):
     return {
         "auth": {"kubeconfig": str(here.kubeconfig(lab.kubeconfig, tmp_path))},
         "management": {"kubeconfig": str(there.kubeconfig(kubeconfig, tmp_path))},
-        # What does not say which cluster it means reaches none.
+        # Variables that do not name a cluster reach none.
         "environment": NOWHERE,
     }
 
@@ -121,7 +121,7 @@ def test_a_node_that_was_deleted_meanwhile_gets_its_host_back(failovers, victim,
     assert (host.powered, host.commands) == (True, ["off", "on"])
     kept = failovers.audit()[done.entry(victim.name)["operation"]]
     assert (kept["result"], kept["steps"][-1]["step"], len(kept["runs"])) == ("recovered", "recovered", 2)
-    # Its kubelet has made it anew.
+    # Its kubelet has made the Node again.
     assert victim.boot_id != before
     assert victim.untouched
 

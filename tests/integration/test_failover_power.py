@@ -60,7 +60,7 @@ class Loss:
         assert entry["result"] == "moved", entry
         assert {item["name"] for item in entry["pods"] if item["state"] == "gone"} >= set(self.pods)
         assert {item["state"] for item in entry["volume_attachments"]} == {"gone"}
-        # From the moment on that success is said.
+        # From the moment that the run reports success.
         assert self.volumes.attachments(DEAD) == []
         self.volumes.until_ready("db", 2)
         assert all(pod["spec"]["nodeName"] == OTHER for pod in self.world.pods().values())
@@ -78,7 +78,7 @@ class Loss:
 
 @pytest.fixture
 def loss(world, lab, volumes):
-    # All pods are on the one node before there is another.
+    # All pods start on the one node before the other one exists.
     found = Loss(world, lab, volumes)
     with member(world, lab, OTHER):
         yield found
@@ -117,7 +117,7 @@ def test_there_and_back(loss, failovers, way):
 
 @pytest.fixture
 def host(world, lab, tmp_path, loss):
-    """The host of the node that dies, known to metal3 as on. metal3 looks again when it changes, and not by itself."""
+    """The host of the node that dies; metal3 knows it as on, and looks again only when the host changes."""
     with bound(world, lab, tmp_path) as hosts:
         found = hosts.add(DEAD, times=Times(requeue=3600.0, backoff=2.0))
         hosts.start()
@@ -143,7 +143,7 @@ def test_metal3_hears_of_it_by_our_key(loss, host, failovers):
 def test_metal3_knew_it_before(loss, host, failovers, lab, tmp_path):
     host.faults(refused=["power on"])
     loss.cut()
-    # metal3 looks at what changes, finds it off, and can't switch it on.
+    # metal3 looks at the host because it changed, finds it off, and can't switch it on.
     host.annotate({"somebody": "was here"})
     host.until_told(on=False)
     try:

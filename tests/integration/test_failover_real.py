@@ -33,14 +33,14 @@ def test_a_real_node_hangs_and_comes_back(world, ansible, lab, hosts):
         members.enter_context(member(world, lab, DEAD))
         host = hosts.add(DEAD, times=Times.quick())
         hosts.start()
-        # All pods are on it before there is another.
+        # All pods start on it before the other node exists.
         world.workload("statefulsets", "db", 2, terminationGracePeriodSeconds=2)
         on_it = list(world.pods(DEAD))
         assert len(on_it) == 2
         members.enter_context(member(world, lab, OTHER))
         before = boot_id(lab, DEAD)
         victim = Victim(world, DEAD)
-        # Its containers run on, which is what makes it dangerous.
+        # Its containers run on, which makes it dangerous.
         lab.ssh(DEAD, "systemctl kill --signal=STOP kubelet")
         try:
             until(lambda: not victim.ready, "the node to be given up")
@@ -58,7 +58,7 @@ def test_a_real_node_hangs_and_comes_back(world, ansible, lab, hosts):
             assert all(pod["spec"]["nodeName"] == OTHER for pod in world.pods().values())
         finally:
             back = failovers.recover(DEAD, ready_timeout=PATIENCE)
-            # Where it was not switched off.
+            # In case it was not switched off.
             lab.ssh(DEAD, "systemctl kill --signal=CONT kubelet")
             failovers.close()
         assert back.good().results == {DEAD: "recovered"}

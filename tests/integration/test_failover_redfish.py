@@ -38,7 +38,7 @@ def test_behind_a_path_prefix_with_another_system_of_the_same_id(world, lab, tmp
         done = world.run(failover_power, power="off", bmc=bmc, **options)
         assert (done.get("sent"), done.get("power_state")) == (True, "Off"), done
         assert (ours.commands(name), theirs.commands(name)) == (["ForceOff"], [])
-        # Another run finds it off already.
+        # Another run finds it already off.
         assert world.run(failover_power, power="off", bmc=bmc, **options)["sent"] is False
 
         back = world.run(failover_power, power="on", bmc=bmc, **options)
@@ -55,7 +55,7 @@ def test_what_is_refused_is_not_sent(world, lab, tmp_path):
         bmc = bmcs.options(name)
         for change, error in (
             ({"uuid": "38947555-7742-3448-3784-823347823834"}, "refused"),
-            # The Node's own systemUUID is another one.
+            # The Node's own systemUUID is a different one.
             ({"uuid": None}, "refused"),
             ({"password": "wrong"}, "bmc"),
             ({"ca_cert": None}, "bmc"),
@@ -66,11 +66,11 @@ def test_what_is_refused_is_not_sent(world, lab, tmp_path):
         assert victim.record["phase"] == "claim"
         assert bmcs.commands(name) == []
 
-        # A BMC that takes it, and a machine that stays on.
+        # A BMC that accepts the request, and a machine that stays on.
         bmcs.faults(name, says="on")
         failed = world.run(failover_power, bmc=bmc, **options)
         assert (failed["error"], failed["sent"]) == ("timed_out", True)
-        # One that refuses it says why; that is not recorded.
+        # A BMC that refuses says why; the refusal is not recorded.
         bmcs.faults(name, says="on", refused=["power off"])
         failed = world.run(failover_power, bmc=bmc, **options)
         assert (failed["error"], failed["sent"], "refused" in failed["output"]) == ("bmc", True, True), failed

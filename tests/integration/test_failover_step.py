@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Failovers whose record, or whose Node, is not there any more: what is kept of them is gone on with."""
+"""Failovers whose record or Node no longer exists: they resume from the audit record."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FACTS = {"host": "h", "namespace": "metal", "key": "k", "uri": "https://bmc/redf
 
 
 class Failover:
-    """One failover, step by step, of a simulated node that is not heard of any more."""
+    """One failover, step by step, of a simulated node that is silent."""
 
     def __init__(self, world):
         self.world, self.victim = world, Victim(world, world.nodes()[0])
@@ -171,7 +171,7 @@ def test_a_recovery_that_was_left_halfway(failover):
     assert failover.step("recover")["step"] == "power_on"
     failover.record(phase="power_on")
     for result in ("", "failed"):
-        # Its machine may be on; what was proven is of before.
+        # Its machine may be on; the proof is from before.
         refused = failover.step()
         assert (refused["error"], refused["why"], failover.victim.record["result"]) == (
             "refused",

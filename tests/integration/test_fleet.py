@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Many ansible-playbook processes over one group, judged by the API server's own history and not by their words."""
+"""Many ansible-playbook processes over one group, judged by the API server's own history and not by their output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def slices(names, count):
 
 
 def run_all(rolling, jobs, **variables):
-    """All at once, each with its slice and a run of its own."""
+    """Run all at once, each with its slice and its own run."""
     runs = [rolling.start(hosts, run=f"job-{number}", **variables) for number, hosts in enumerate(jobs)]
     return [run.done(PATIENCE).good() for run in runs]
 
@@ -52,7 +52,7 @@ def test_eight_jobs_share_one_budget(rolling, nodes, kubeconfig):
     assert history.most_unavailable <= 3, history.worst_unavailable
     assert len(history.worst.busy) <= 3, history.worst
     assert all(moment.unavailable <= moment.slots for moment in history.moments)
-    # The budget was not only kept but used.
+    # The budget was not only respected but fully used.
     assert history.most_slots == 3
     assert all(set(job.results.values()) == {"rebooted"} for job in done)
     assert_each_once(rolling, history, names, before)

@@ -25,7 +25,7 @@ def test_held_nodes_that_number_forks_plus_one_are_all_done(rolling, nodes, last
     before = rolling.boot_ids(names)
 
     run = rolling.start(names, "--forks=2", operation="forks", max_unavailable=2)
-    # Nodes that are held keep no fork from those that are not.
+    # Held nodes take no fork from the other nodes.
     run.until(lambda: rolling.record(free).get("result") == "rebooted", "the node that nobody holds")
     run.until(lambda: sum(rolling.record(name).get("phase") == "hold" for name in held) == 2, "both forks wait")
     assert {name: rolling.boot_id(name) for name in held} == {name: before[name] for name in held}

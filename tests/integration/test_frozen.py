@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A controller that is stopped (SIGSTOP) between its last look at a node and the power-off of its machine.
 
-Meanwhile the node recovers, or another run has it, or someone takes a hold on it. After SIGCONT nothing goes out.
+Meanwhile the node recovers, another run takes it, or someone takes a hold on it. After SIGCONT no power-off is sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MEANWHILE = {"ready": "came_back", "boot": "came_back", "claim": "claim_lost", "
 
 @pytest.fixture
 def begun(world):
-    """A failover of a node that is not heard of, and the run that works on it."""
+    """A failover of a silent node, and the run that works on it."""
     (name,) = world.nodes()
     victim = Victim(world, name)
     victim.hang()
@@ -67,7 +67,7 @@ def test_a_command(begun, tmp_path, what):
 
 
 def test_a_command_of_a_run_that_was_stopped_while_nothing_changed(begun, tmp_path):
-    """It looks again, and the command knows of which boot, and until when."""
+    """The run looks again, and the command gets the boot ID and the deadline."""
     done = tmp_path / "done"
     command = f"sh -c 'echo $HOLDFAST_NODE $HOLDFAST_BOOT_ID $(($HOLDFAST_DEADLINE > 0)) > {done}'"
     options = {"power": "off", "method": "command", "command": command}

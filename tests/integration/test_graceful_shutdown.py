@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the real kubelet does when its node shuts down, systemd 252 and 257: the order, the times, what it leaves."""
+"""What the real kubelet does when its node shuts down, systemd 252 and 257: the order, the times, what is left."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.nodes
 
 # systemd 252 and systemd 257.
 NODES = ("node-1", "node-2")
-# A busy pod writes late, by less than this many seconds. How late a busy kubelet is, is nobody's fault: what is proven
-# is the order of things, and that nobody gets less time than was asked for.
+# A busy pod writes late, by less than this many seconds. A late kubelet on a busy machine is not a defect: the tests
+# prove the order, and that no pod gets less time than it asked for.
 LATE = 2.0
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
@@ -32,7 +32,7 @@ def node(request, lab, world, ansible):
 
 
 def start(world, node, **specs):
-    """Pods of these names, which run."""
+    """Start pods with these names; wait until they run."""
     for name, spec in specs.items():
         world.create("pods", name, {"spec": {"nodeName": node.name, **spec}})
     for name in specs:
@@ -40,7 +40,7 @@ def start(world, node, **specs):
 
 
 def priority_class(world, name, value):
-    """Its name, which is the cluster's."""
+    """The name of the priority class, which belongs to the cluster."""
     full = f"{world.namespace}-{name}"
     world.cluster.create(CLASSES, {"metadata": {"name": full}, "value": value})
     world.made.objects.append(paths.one(CLASSES, full))
@@ -48,7 +48,7 @@ def priority_class(world, name, value):
 
 
 def going_down(changes):
-    """The condition of a Node that says so."""
+    """The condition of a Node that reports a shutdown."""
     for change in changes:
         for item in change.object["status"].get("conditions") or []:
             said = (item["type"], item["status"], item["reason"])
@@ -58,7 +58,7 @@ def going_down(changes):
 
 
 def finished(node):
-    """The kubelet came to the end of it, and let logind go on."""
+    """The kubelet finished the shutdown, and let logind continue."""
     state = json.loads(node.last_shutdown())
     begin, end = (datetime.fromisoformat(state[key][:26].rstrip("Z") + "+00:00") for key in ("startTime", "endTime"))
     assert begin < end
@@ -113,7 +113,7 @@ def test_critical_pods_end_last_and_nobody_gets_more_than_its_group_has(node, wo
         # First the hook, then SIGTERM.
         hooked = written["hooked"]
         assert hooked.hooked + 2 <= hooked.unhooked <= hooked.told < hooked.ended
-        # Killed at the limit of its group, and where its own is shorter, at that.
+        # Killed at the limit of its group, or at its own limit if that is shorter.
         assert written["stubborn"].ended is None
         assert written["stubborn"].last >= first + 9 - LATE
         assert written["own-limit"].ended is None
@@ -122,12 +122,12 @@ def test_critical_pods_end_last_and_nobody_gets_more_than_its_group_has(node, wo
         second = min(record.told for record in critical.values())
         for name in ("quick", "slow", "hooked"):
             assert written[name].ended < second, name
-        # Where others are at work, critical pods have to wait for the whole time of these.
+        # While other pods still work, critical pods must wait for the whole time of the others.
         assert second >= first + 9 - LATE
         assert None not in (critical["of-the-node"].ended, critical["of-the-cluster"].ended)
         assert critical["stubborn-critical"].ended is None
         assert critical["stubborn-critical"].last >= second + 5 - LATE
-        # The kubelet goes on at the end of its time, and so does logind.
+        # The kubelet continues at the end of its time, and so does logind.
         finished(node)
 
 
@@ -139,7 +139,7 @@ def test_three_groups_by_priority_end_one_after_the_other(node, world):
         {"priority": 1000, "seconds": 4},
         {"priority": 2000000000, "seconds": 3},
     ]
-    # Their order in the file says nothing.
+    # Their order in the file has no meaning.
     with node.periods(by_priority=[groups[1], groups[2], groups[0]]):
         before = node.boot_id
         start(
@@ -192,7 +192,7 @@ def test_a_hold_comes_first_and_no_pod_hears_of_the_reboot_that_it_refuses(node,
 
         for attempt in REBOOTS:
             node.ssh(f"timeout 10 {attempt} </dev/null >/dev/null 2>&1 || true")
-        # A kubelet that shuts down takes no pod any more.
+        # A kubelet that shuts down accepts no pods.
         start(world, node, later=node.pod("later", 1))
 
         assert node.boot_id == before
@@ -221,11 +221,11 @@ def test_a_hold_comes_first_and_no_pod_hears_of_the_reboot_that_it_refuses(node,
 
 
 def owned(world, node, kind, name, spec, **more):
-    """One pod of a controller, which runs; its name."""
+    """Run one pod of a controller; return its name."""
     group = "batch/v1" if kind == "jobs" else "apps/v1"
     labels = {"app": name}
     selector = {} if kind == "jobs" else {"selector": {"matchLabels": labels}}
-    # Bound by the scheduler, which leaves a node that shuts down.
+    # The scheduler binds it; the scheduler avoids a node that shuts down.
     template = {"metadata": {"labels": labels}, "spec": {"nodeSelector": {"kubernetes.io/hostname": node.name}, **spec}}
     collection = paths.namespaced(f"apis/{group}", world.namespace, kind)
     world.cluster.create(collection, {"metadata": {"name": name}, "spec": {**selector, "template": template, **more}})
@@ -237,7 +237,7 @@ def owned(world, node, kind, name, spec, **more):
 
 @pytest.mark.long
 def test_what_it_leaves_is_named_and_removed_where_nobody_needs_it(node, world):
-    # As the lab's nodes are.
+    # This is the setting of the lab's nodes.
     before = node.boot_id
     fails = {"restartPolicy": "Never", **node.pod("job", 0, status=3)}
     names = {
@@ -252,7 +252,7 @@ def test_what_it_leaves_is_named_and_removed_where_nobody_needs_it(node, world):
         node.wait_for_a_new_boot(before)
 
         found = {item["name"]: item for item in world.run(leftover_pods, name=node.name, state="reported")["pods"]}
-        # A DaemonSet, as a StatefulSet, removes its own, sooner or later.
+        # A DaemonSet removes its own sooner or later, as a StatefulSet does.
         found.pop(daemon, None)
         assert {name: (item["phase"], item["reason"]) for name, item in found.items()} == {
             names["completed"]: ("Succeeded", "TerminationByKubelet"),
@@ -270,7 +270,7 @@ def test_what_it_leaves_is_named_and_removed_where_nobody_needs_it(node, world):
         kept = {item["metadata"]["name"] for item in world.pods(node.name).values() if item["metadata"]["uid"] in uids}
         assert kept == {names["job"], "bare", "broken"}
         assert kept == {item["name"] for item in result["pods"] if not item["removed"]}
-        # The others are there again, and the job has counted its own.
+        # The other pods exist again, and the job has counted its own pod.
         for kind in ("deployments", "daemonsets"):
             for item in world.cluster.items(world.path(kind)):
                 world.until(world.path(kind), item["metadata"]["name"], is_whole)

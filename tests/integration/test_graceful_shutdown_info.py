@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""graceful_shutdown_info on real nodes: what can go wrong is made to go wrong, found and named."""
+"""graceful_shutdown_info on real nodes: tests cause every problem, and the module finds and names it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ said() {{ journalctl --no-pager --unit=kubelet --since="$1" | grep -q "$2"; }}
 
 
 class Node:
-    """A real node with a kubelet that is its own for a while."""
+    """A real node whose kubelet belongs to the test for a while."""
 
     def __init__(self, name, lab, ansible):
         self.name, self.lab, self._ansible = name, lab, ansible
@@ -64,16 +64,16 @@ class Node:
         return found
 
     def keep(self):
-        """Remember everything that a test changes, and begin with logind's files as the kubelet wrote them."""
+        """Save everything that a test changes, and start with logind's files as the kubelet wrote them."""
         self.lab.wait_ready([self.name])
-        # What a killed run left is what was before.
+        # If a killed run left a copy, that copy is the original state.
         self.ssh(f"[ -d {KEPT} ] || {{ mkdir -p {KEPT} {FOLDER} && cp -a {CONFIG} {FOLDER} {KEPT}/; }}")
         self.ssh(f"rm -f {FOLDER}/* {OTHERS} {STATE}")
         self.configure(shutdownGracePeriod="10s", shutdownGracePeriodCriticalPods="4s")
         self.ssh(f"{SHELL}\nreload 5; restart")
 
     def give_back(self):
-        # A test that failed may have left it off, or with a kubelet that does not start.
+        # A failed test may have left it off, or with a kubelet that does not start.
         self.lab.power_on(self.name)
         self.lab.node(self.name).wait_boot_id()
         self.ssh(f"rm -rf {OTHERS} {FOLDER} {STATE}")
@@ -85,10 +85,10 @@ class Node:
         self.ssh(self.written(**wanted))
 
     def written(self, **wanted: Any):
-        """A command that has the kubelet's file say this of a shutdown, and nothing else of it."""
+        """A command that writes these shutdown settings into the kubelet's file, and no other ones."""
         content = yaml.safe_load(self.ssh(f"cat {CONFIG}"))
         content = {key: value for key, value in content.items() if key not in grace.KEYS} | wanted
-        # Over a file of its own: the kubelet never sees half of it.
+        # It writes another file first: the kubelet never sees half of it.
         text = base64.b64encode(yaml.safe_dump(content).encode()).decode()
         return f"echo {text} | base64 -d > {CONFIG}.new && mv {CONFIG}.new {CONFIG}"
 
@@ -156,7 +156,7 @@ def test_what_is_wrong_is_found_and_named(node):
     assert (longer_good["in_effect"], longer_good["problems"]) == (True, [])
     assert longer_good["logind"]["inhibit_delay_max"] == 40
 
-    # It still has what it needs, until somebody has logind read its files.
+    # It still has what it needs, until logind reads its files again.
     assert codes(unread) == {"logind_not_reloaded": OTHERS}
     assert unread["in_effect"]
     assert codes(too_short) == {"kubelet_needs_more": OTHERS}
@@ -187,7 +187,7 @@ def test_a_shutdown_that_did_not_finish_is_found(node, world):
         ],
         terminationGracePeriodSeconds=200,
     )
-    # So long that it is seen under way on a busy machine, too.
+    # Long enough to be seen under way on a busy machine, too.
     node.configure(shutdownGracePeriod="200s", shutdownGracePeriodCriticalPods="4s")
     node.ssh(f"{SHELL}\nrestart")
     node.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 & sleep 0.1")
@@ -198,7 +198,7 @@ def test_a_shutdown_that_did_not_finish_is_found(node, world):
 
     found = node.look()
     assert codes(found) == {"last_shutdown_unfinished": None}
-    # That was the last one; the next is another matter.
+    # The problem concerns the last shutdown, not the next one.
     assert found["in_effect"]
     assert found["last_shutdown"] == {
         "started": found["last_shutdown"]["started"],
@@ -210,7 +210,7 @@ def test_a_shutdown_that_did_not_finish_is_found(node, world):
 
 @pytest.mark.parametrize("name", [OLD])
 def test_the_kubelet_itself_refuses_the_same(name, lab, tmp_path):
-    """It reads its configuration before it looks for the API, and there is none here."""
+    """The kubelet reads its configuration before it looks for the API, and there is none here."""
     durations = ["0s", "1s", "10s", "1m30s", "999ms", "-5s", "", "5", 0, 30, None, True, "1.5s", "1d", "+7s"]
     entry = {"priority": 0, "shutdownGracePeriodSeconds": 5}
     lists: list[Any] = [None, [], {}, "5s", 0, entry, [entry], [entry, entry], [None], [{}], ["a"], [5]]

@@ -37,7 +37,7 @@ UNIT = "/etc/systemd/system/kubelet.service.d"
 LOGIND = "/etc/systemd/logind.conf.d"
 MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
 BY_PRIORITY = [{"priority": 0, "seconds": 12}, {"priority": 1000, "seconds": 7}, {"priority": 2000000000, "seconds": 3}]
-# Of two holders, the fewest locks that each had at any time, and how often it was looked.
+# For each of two holders, the fewest locks at any time, and how often the script looked.
 COUNT = """
 import dbus, sys, time
 bus, fewest, looks, end = dbus.SystemBus(), [99, 99], 0, time.monotonic() + 600
@@ -53,7 +53,7 @@ while time.monotonic() < end:
 
 
 class Node:
-    """A real node, the role run on it by a playbook, and what is to be seen there."""
+    """A real node, the role run on it by a playbook, and what can be seen there."""
 
     def __init__(self, name: str, lab: Lab, ansible: Any) -> None:
         self.name, self.lab, self.ansible = name, lab, ansible
@@ -74,7 +74,7 @@ class Node:
         (folder / "extra.json").write_text(json.dumps(given))
         command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml"]
         environment = self.ansible.environment(K8S_AUTH_KUBECONFIG=str(self.lab.kubeconfig), ANSIBLE_NOCOLOR="1")
-        # The playbook stops where one host fails.
+        # The playbook stops when one host fails.
         tasks = [{"name": "Role", "ansible.builtin.import_role": {"name": PLAYBOOK, "tasks_from": entry or "main"}}]
         (folder / "play.yml").write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
         playbook = "play.yml" if hosts or entry else PLAYBOOK
@@ -127,7 +127,7 @@ class Node:
 
     @contextlib.contextmanager
     def watched(self, one: str, other: str) -> Iterator[dict[str, int]]:
-        """How few locks two holders had at any time."""
+        """The fewest locks that two holders had at any time."""
         told = "/run/watch-locks"
         self.write(f"{told}.py", COUNT)
         self.ssh(f"systemd-run --quiet --unit=watch-locks python3 {told}.py {one} {other} {told}")
@@ -145,20 +145,20 @@ def changed(done: Done, host: str) -> int:
 
 
 def failed(done: Done, host: str) -> str:
-    """What was said of a host that failed."""
+    """The error of a host that failed."""
     return " ".join(re.findall(rf"^fatal: \[{host}\].*?$", done.output, re.MULTILINE))
 
 
 def differences(done: Done) -> list[str]:
-    """The lines that were shown as removed or added, with the files that they are in."""
+    """The lines that the diff shows as removed or added, with their files."""
     return [line for line in done.output.splitlines() if line.startswith(("-", "+")) and "# The kubelet" not in line]
 
 
 def bare(stage: Any, name: str) -> Node:
-    """A node as it is without the role."""
+    """A node without the role."""
     _world, ansible = stage()
     found = Node(name, ansible.lab, ansible)
-    # Each test has a turn of its own, and leaves the node as it found it.
+    # Each test has its own turn, and leaves the node as it found it.
     with node_turns(found.lab, [name]):
         found.play(state="absent").good()
         found.ssh("rm -f /run/holdfast-graceful-shutdown.json")
@@ -177,13 +177,13 @@ def node(request, stage) -> Iterator[Node]:
 
 @pytest.fixture(scope="module")
 def old(stage) -> Node:
-    """What has to do with the kubelet alone is tried on one of the two."""
+    """Tests of the kubelet alone use one of the two nodes."""
     return bare(stage, OLD)
 
 
 @pytest.mark.long
 def test_texts_and_blanks(old):
-    """Every variable as a text, and every one blank, in check mode."""
+    """Every variable as text, and every one blank, in check mode."""
     texts = as_texts("graceful_shutdown", total=20, critical=5, packages=[])
     blanks = blank("graceful_shutdown")
     del texts["hosts"], blanks["hosts"], blanks["node"]
@@ -210,7 +210,7 @@ def test_a_claimed_node_is_left(old, stage):
 
 @pytest.mark.long_on("node-3")
 def test_set_beaten_held_and_set_back(node):
-    """Check mode first; then for real; again; then another drop-in comes last; in the end all is as it was."""
+    """Check mode first; then for real; again; then another drop-in sorts last; at the end everything is as before."""
     pid = node.pid
 
     checked = node.play("--check", "--diff", total=20, critical=5).good()
@@ -232,7 +232,7 @@ def test_set_beaten_held_and_set_back(node):
     assert changed(node.play(total=20, critical=5).good(), node.name) == 0
     assert (node.pid, node.snapshot()) == (pid, before)
 
-    # As unattended-upgrades has it, but even later; with too little for the kubelet.
+    # As unattended-upgrades does it, but sorted even later; too short for the kubelet.
     node.write(f"{LOGIND}/zzz-late.conf", "[Login]\nInhibitDelayMaxSec=15\n")
     node.ssh("systemd-run --quiet --unit=blocker systemd-inhibit --mode=block --who=blocker --why=test sleep infinity")
     try:
@@ -250,7 +250,7 @@ def test_set_beaten_held_and_set_back(node):
         assert (seen["kubelet"], seen["blocker"], seen["looks"] > 20) == (1, 1, True), seen
         assert changed(done, node.name) == 1
         assert node.delay == 25
-        # Only logind had to know.
+        # Only logind had to reload.
         assert node.pid == pid
         assert node.ssh(f"ls {LOGIND}").split() == ["99-kubelet.conf", "zzz-late.conf", "zzz-late_holdfast.conf"]
         assert node.info()["logind"]["file"] == f"{LOGIND}/zzz-late_holdfast.conf"
@@ -310,7 +310,7 @@ def test_one_form_after_the_other_and_off(old):
     }
     assert old.info()["kubelet"]["groups"] == BY_PRIORITY
     assert old.delay == 27
-    # The kubelet says itself what it took from that.
+    # The kubelet's log has the values that it read.
     assert '"shutdownGracePeriodSeconds":7' in re.sub(
         r"\s|\\", "", old.ssh("journalctl --boot --unit=kubelet | grep 'Creating node shutdown manager' | tail -1")
     ).replace("ShutdownGracePeriodSeconds", "shutdownGracePeriodSeconds")
@@ -348,12 +348,12 @@ def test_a_drop_in_beats_what_all_other_files_say(old):
         assert found["kubelet"]["drop_ins"] == [f"{DROP_INS}/zzz-late.conf", ours]
         assert found["kubelet"]["groups"] == BY_PRIORITY
         assert found["in_effect"]
-        # The real kubelet started with the two forms in its files: one of them was set to nothing.
+        # The real kubelet started with both forms in its files: one of them is set to nothing.
         assert old.locks("kubelet") == [old.pid]
         assert old.settings()["shutdownGracePeriod"] == "10s"
         assert changed(old.play(by_priority=BY_PRIORITY).good(), OLD) == 0
 
-        # One that a kubelet can't read would keep it from starting again.
+        # A file that a kubelet can't read would keep it from starting again.
         old.write(f"{DROP_INS}/broken.conf", "shutdownGracePeriod: 1s\n")
         before, pid = old.snapshot(), old.pid
         done = old.play(total=30)
@@ -399,7 +399,7 @@ def test_a_kubelet_that_does_not_come_back_gets_its_old_configuration_back(old):
 
 @pytest.mark.long
 def test_a_kubelet_without_its_lock_is_found_and_restarted(old):
-    """It gave up at its start, because another drop-in beat its own."""
+    """The kubelet gave up its shutdown manager at its start, because another drop-in overrode its own."""
     try:
         old.write(f"{LOGIND}/zzz-late.conf", "[Login]\nInhibitDelayMaxSec=2\n")
         old.reload_logind()
@@ -408,7 +408,7 @@ def test_a_kubelet_without_its_lock_is_found_and_restarted(old):
         until(lambda: "Failed to start node shutdown manager" in old.ssh("journalctl --boot --unit=kubelet -n 200"))
         assert {item["problem"] for item in old.info()["problems"]} == {"delay_lock_missing", "kubelet_needs_more"}
 
-        # The values are the ones that were there: only logind's side is wrong, and the kubelet has to be told.
+        # The values are already there: only logind's side is wrong, and the kubelet must restart.
         done = old.play(total=10, critical=4).good()
 
         assert changed(done, OLD) == 2

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holds against a real API server: who wins, what is left alone, and what a node has to confirm."""
+"""Holds against a real API server: which one wins, what is left alone, and what a node must confirm."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Holds:
         return self.world.cluster.find(self.path)
 
     def bytes(self):
-        """The Lease as the API has it, resourceVersion and all."""
+        """The Lease as the API has it, with its resourceVersion."""
         return json.dumps(self.lease(), sort_keys=True)
 
     def foreign(self, spec, **metadata):
@@ -344,7 +344,7 @@ class TestInfo:
 
 
 class TestGate:
-    """What every power-off asks first."""
+    """The check before every power-off."""
 
     def look(self, holds, *, override=False):
         return gate.look(holds.world.cluster, holds.node, override_holds=override)
@@ -369,7 +369,7 @@ class TestGate:
             self.look(holds)
         (overridden,) = self.look(holds, override=True).overridden
         assert (overridden["namespace"], overridden["holder"]) == ("ns", "gone")
-        # Nobody is there to clear it.
+        # No agent is there to clear it.
         holds.world.set_condition(holds.node, "Ready", "Unknown", "NodeStatusUnknown")
         with pytest.raises(Held, match="No Lease says so any more"):
             self.look(holds)
@@ -394,7 +394,7 @@ class TestGate:
 
 @pytest.mark.parametrize("acquired", ["0000-01-01T00:00:00.000000Z", "0001-01-01T00:00:00.000001Z"])
 def test_what_one_tenant_writes_stops_nobody_who_looks(holds, acquired):
-    """An absurd time and a holder of 220 KB: the node is held, and each who looks says so in a few words."""
+    """An absurd time and a holder of 220 KB: the node is held, and each reader reports that in a few words."""
     holds.foreign({"holderIdentity": "x" * 220_000, "acquireTime": acquired})
     name = holds.node
 
@@ -412,7 +412,7 @@ def test_what_one_tenant_writes_stops_nobody_who_looks(holds, acquired):
 
 
 def test_a_hold_that_is_named_by_its_hash_is_confirmed_and_released(holds):
-    """As the node names it where so many hold it that there is no room."""
+    """A node names a hold by its hash when it has too many holds to fit."""
     mine = short_entry(f"{holds.world.namespace}/app")
     holds.confirm("other/holder", mine)
 

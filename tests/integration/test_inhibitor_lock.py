@@ -23,7 +23,7 @@ LIST = (
     "busctl --json=short call org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager "
     "ListInhibitors"
 )
-# Counts the locks of a holder a hundred times a second, and says how few there were.
+# Counts the locks of a holder a hundred times a second, and prints the lowest count.
 COUNT = """
 import dbus, sys, time
 bus, fewest, looks, end = dbus.SystemBus(), 99, 0, time.monotonic() + 600
@@ -71,12 +71,12 @@ class Node:
         ).split()
 
     def client_refuses(self):
-        """Whether a client that asks would reboot; it only says so."""
+        """Whether a client that asks would reboot; it only reports."""
         return self.ssh("systemctl reboot --dry-run --check-inhibitors=yes >/dev/null 2>&1; echo $?").strip() != "0"
 
     @contextlib.contextmanager
     def watched(self):
-        """How few locks there were at any time; it is not looked away meanwhile."""
+        """The fewest locks at any time; it looks all the while."""
         unit, told = f"watch-{self.lock}", f"/run/watch-{self.lock}"
         self.ssh(f"cat > {told}.py <<'END'\n{COUNT}\nEND")
         self.ssh(f"systemd-run --quiet --unit={unit} python3 {told}.py {self.lock} {told}")
@@ -105,7 +105,7 @@ def test_a_lock_stays_until_it_is_let_go(node):
         node.task(why=WHY),
         node.task(check_mode=True, state="absent"),
     )
-    # In check mode nothing was taken, and nothing let go.
+    # Check mode took nothing and released nothing.
     assert node.lock not in {lock["who"] for lock in info["locks"]}
     assert (checked["changed"], checked["diff"]) == (True, taken["diff"])
     assert (predicted["changed"], predicted["lock"]) == (True, None)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A controller that is killed, at each point of the sequence, and the same command again at once.
 
-Killed is ansible-playbook with its process group. The second run ends where an undisturbed one would, and no node is
-rebooted twice; what was rebooted is told by the API server's history.
+The test kills ansible-playbook with its process group. The second run ends where an undisturbed one would, and no node
+is rebooted twice. The API server's history shows which nodes were rebooted.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Point:
     """Where the first run is killed, and what it leaves on its node: proof that it was killed there.
 
     Attributes:
-        name: What was last.
-        phase: Which the node's record tells.
-        slot: Whether the node has one.
+        name: The last step before the kill.
+        phase: The phase in the node's record.
+        slot: Whether the node has a slot.
         claim: Whether it is claimed.
         cordoned: Whether it is cordoned by us.
-        hook: The user's tasks during which it is killed.
-        module: The task with this module after which it is killed, in place of a hook.
-        host: Of that task, if not the node's.
-        options: Some of that task's.
+        hook: The user's tasks during which the run is killed.
+        module: The run is killed after the task with this module, instead of in a hook.
+        host: That task's host, if it is not the node's.
+        options: Some of that task's options.
     """
 
     name: str
@@ -74,7 +74,7 @@ POINTS = (
 
 
 class Scene:
-    """Three nodes in a world of their own: one where the run is killed, one like it, one cordoned by somebody else."""
+    """Three nodes in their own world: one where the run is killed, one like it, one that another user cordoned."""
 
     def __init__(self, world: Any, ansible: Any, point: Point | None) -> None:
         self.point = point
@@ -104,12 +104,12 @@ class Scene:
         )
 
     def kill(self, run: Run) -> None:
-        """At its point, and proof that it was there."""
+        """Kill the run at its point, and prove that it got there."""
         point = self.point
         assert point is not None
         if point.name == "draining":
             run.until(lambda: self.rolling.record(self.node).get("phase") == point.phase, point.name, PATIENCE)
-            # Time for the eviction to be asked for, and refused.
+            # Time to ask for the eviction, which is refused.
             time.sleep(1)
         elif point.name == "waiting-for-a-holder":
             run.until(lambda: self.rolling.record(self.node).get("phase") == point.phase, point.name, PATIENCE)
@@ -124,7 +124,7 @@ class Scene:
 
     @contextlib.contextmanager
     def obstacle(self) -> Iterator[None]:
-        """What the first run meets, and the second does not any more."""
+        """An obstacle for the first run; the second run does not meet it."""
         world, name = self.rolling.world, self.point.name if self.point else ""
         if name == "draining":
             world.owned("web", self.node)
@@ -139,7 +139,7 @@ class Scene:
 
 
 def play(stage: Any, point: Point | None = None) -> dict[str, Any]:
-    """What is left in the end, without what differs from one run to the next."""
+    """The state at the end, without what differs from one run to the next."""
     scene = Scene(*stage(), point)
     rolling, names = scene.rolling, scene.names
     leases = Leases(rolling.world, holder=rolling.group)

@@ -36,7 +36,7 @@ def play(stage: Any, point: str, name: str) -> None:
         phase = rolling.record(name).get("phase")
         if point == "during-drain":
             return phase == "drain"
-        # Down, or back already while the run still waits for it.
+        # Down, or already back while the run still waits for it.
         node = world.node(name)
         return phase == "reboot" and (not ready(node) or node["status"]["nodeInfo"]["bootID"] != before)
 
@@ -51,7 +51,7 @@ def play(stage: Any, point: str, name: str) -> None:
                 run = start()
                 run.until(lambda: reached(before), point)
                 if point == "during-drain":
-                    # Time for the eviction to be asked for, and refused.
+                    # Time to ask for the eviction, which is refused.
                     time.sleep(1)
                 run.kill()
                 assert world.cordoned(name)

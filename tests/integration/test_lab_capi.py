@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""That the lab's Cluster API is what it says: its own controller deletes Machines, point by point."""
+"""The lab's Cluster API is real: its own controller deletes Machines, point by point."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, wait_for
 from lab.patience import PATIENCE
 
-# What stands in for others in the lab does not change with the product.
+# The lab's stand-ins do not change with the product.
 pytestmark = pytest.mark.long
 
 
@@ -31,7 +31,7 @@ def fleet(capi, world):
 
 
 def test_every_point_of_a_deletion(fleet, world):
-    """Pre-drain, drain, volumes, pre-terminate: in this order, and the Node goes with the Machine."""
+    """Pre-drain, drain, volumes, pre-terminate: in this order, and the Node is removed with the Machine."""
     (node,) = world.nodes()
     name = fleet.machine(node, annotations={f"{PRE_DRAIN}/a": "x", f"{PRE_TERMINATE}/b": "y"})
     world.owned("app", node, slow={"delete": "2s"})

@@ -17,7 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from lab.metal3.settings import Times
 from lab.patience import PATIENCE
 
-# What stands in for others in the lab does not change with the product.
+# The lab's stand-ins do not change with the product.
 pytestmark = pytest.mark.long
 
 KEY = "reboot.metal3.io/failover"
@@ -35,7 +35,7 @@ def hosts(world, lab, tmp_path):
 
 @pytest.fixture
 def host(hosts, nodes):
-    """A simulated node's, with a metal3 that runs."""
+    """The host of a simulated node, with a running metal3."""
     (node,) = nodes()
     found = hosts.add(node)
     hosts.start()
@@ -66,7 +66,7 @@ def test_a_simulated_node_that_is_off_is_not_heard_of_and_its_pods_stay(host, wo
     host.annotate({KEY: HARD})
     host.until_told(on=False)
     assert (host.powered, host.commands) == (False, ["off"])
-    # Nobody is there who could end it.
+    # No controller is there that could end it.
     world.delete("pods", "web")
     world.until(paths.NODES, host.node, lambda node: ready(node, "Unknown"))
     assert world.get("pods", "web")["metadata"]["deletionTimestamp"]
@@ -234,14 +234,14 @@ def test_hosts_in_a_cluster_of_their_own(world, lab, nodes, tmp_path):
         assert host.powered is False
         assert cluster.find(paths.node(node)) is None
         assert world.cluster.find(host.path) is None
-        # The two don't trust each other's users.
+        # Neither cluster trusts the other's users.
         assert (
             yaml.safe_load(kubeconfig.read_text())["clusters"] != yaml.safe_load(lab.kubeconfig.read_text())["clusters"]
         )
 
 
 def test_metal3s_own_times(hosts, nodes, world):
-    """Three minutes for the machine to end by itself, one or two until the next try, a minute until on is noticed."""
+    """Three minutes for the machine to shut down, one or two until the next try, a minute until on is noticed."""
     (node,) = nodes()
     host = hosts.add(node, times=Times())
     host.faults(soft_ignored=True)

@@ -19,13 +19,13 @@ from lab.patience import PATIENCE
 pytest.importorskip("sushy_tools")
 
 
-# What stands in for others in the lab does not change with the product.
+# The lab's stand-ins do not change with the product.
 pytestmark = pytest.mark.long
 
 
 @pytest.fixture
 def bmc(world, lab, nodes, tmp_path):
-    """Of a simulated node."""
+    """The BMC of a simulated node."""
     (node,) = nodes()
     with redfish(world, lab, tmp_path, node) as found:
         found.node = node

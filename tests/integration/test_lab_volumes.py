@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the real controllers do with volumes of simulated nodes that live, die, and are declared dead."""
+"""What the real controllers do with volumes of simulated nodes that are live, die, and are declared dead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch imp
 from lab.metal3.switches import SimulatedSwitch
 from lab.patience import PATIENCE
 
-# As unreachable nodes are left at once, and not after five minutes.
+# Pods leave unreachable nodes at once, and not after five minutes.
 AT_ONCE = [
     {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 0}
     for what in ("unreachable", "not-ready")
@@ -23,7 +23,7 @@ AT_ONCE = [
 TAINT = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
 
 
-# What stands in for others in the lab does not change with the product.
+# The lab's stand-ins do not change with the product.
 pytestmark = pytest.mark.long
 
 
@@ -34,12 +34,12 @@ def volumes(world, lab, tmp_path):
 
 
 def die(world, name):
-    """Cut a node's power, and wait until its pods are told to go and can't."""
+    """Cut a node's power, and wait until its pods are told to end and can't."""
     SimulatedSwitch(world.cluster, name).off()
     pods = set(world.pods(name))
     assert pods
     for pod in pods:
-        # Only when the node was given up, after a while without a sign of it.
+        # Only when the node counts as dead, after some time without a heartbeat.
         assert wait_for(world.cluster, world.path("pods"), pod, going, Deadline(PATIENCE)), pod
     return pods
 
@@ -84,7 +84,7 @@ def test_attaching_takes_its_time(volumes, world, nodes):
 
 @pytest.mark.slow
 def test_a_dead_nodes_volumes_stay_until_it_is_out_of_service(volumes, world, nodes):
-    # All pods are on it before there is another.
+    # All pods start on it before the other node exists.
     (dead,) = nodes()
     volumes.statefulset("db", 4, tolerations=AT_ONCE)
     (other,) = nodes()

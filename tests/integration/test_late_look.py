@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A request for a slot that looks at the Nodes later than at the ledger."""
+"""A request for a slot that reads the Nodes later than the ledger."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def test_a_node_that_went_down_under_its_slot_meanwhile_is_waited_for(group, mon
 
     asked = group.slot(waiting)
 
-    # Refused at once would mean: nobody is at work on the node that is down.
+    # An immediate refusal would mean that no run works on the node that is down.
     assert asked["error"] == "timed_out", asked["msg"]
     assert f"{down} has a slot" in asked["msg"]

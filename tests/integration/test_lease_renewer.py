@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The renewer as a process, beside a controller that is stopped and killed, at a real API server."""
+"""The renewer as a process, beside a controller that is stopped and killed, with a real API server."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from lab.patience import PATIENCE
 
 RENEWER = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._lease_renewer"
 RUN = "ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.runs"
-# What takes a quarter of a minute otherwise.
+# The interval in seconds; otherwise a quarter of a minute.
 OFTEN = 0.3
 PROGRAM = f"from {RUN} import RENEW_EVERY; from {RENEWER} import runs, main; runs.RENEW_EVERY = {OFTEN}; main()"
-# A controller whose worker starts the renewer and is done, as reboot_operation does it.
+# A controller whose worker starts the renewer and ends, as reboot_operation's does.
 CONTROLLER = f"""
 import json, os, subprocess, sys, time
 worker = "import json, sys; from {RENEWER} import start; start(*json.loads(sys.argv[1]))"

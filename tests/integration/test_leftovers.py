@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Sweeping up after a shutdown, against a real API server."""
+"""Removal of leftover pods after a shutdown, against a real API server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BY_KUBELET = {"type": "DisruptionTarget", "status": "True", "reason": "Terminati
 
 @pytest.fixture
 def node(world, nodes):
-    """A node with two leftovers and with three pods that are nobody's to sweep."""
+    """A node with two leftovers and with three pods that must not be removed."""
     (name,) = nodes()
     for pod in ("ended", "refused", "failed", "at-work"):
         world.owned(pod, name)
@@ -67,7 +67,7 @@ def test_check_mode_changes_nothing(world, node):
 
 
 def test_pods_that_nobody_makes_again_go_only_by_force(world, node):
-    # Of a group that is neither apps nor core, and with nobody behind it who would look after the pod.
+    # Its owner's API group is neither apps nor core, and no controller manages the pod.
     made = world.create("poddisruptionbudgets", "import", {"spec": {"selector": {"matchLabels": {"app": "import"}}}})
     owner = {
         "apiVersion": "policy/v1",

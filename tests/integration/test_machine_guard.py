@@ -62,7 +62,7 @@ def guarding(fleet, ansible):
 
 
 def test_both_points(guarding, fleet, world):
-    """It waits, the user's tasks run, it is drained by us, each hook goes, and Machine and Node are gone."""
+    """The run waits, runs the user's tasks, drains the node, and removes each hook; then Machine and Node are gone."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     world.owned("app", node)
@@ -95,7 +95,7 @@ def test_both_points(guarding, fleet, world):
 
 @pytest.mark.long
 def test_two_owners_at_one_point(guarding, fleet, world):
-    """Each removes its own; the Machine goes on after the last. Both runs are at work at the same time."""
+    """Each removes its own; the Machine continues after the last. Both runs work at the same time."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     others = {"hook": "storage", "owner": "storage-team"}
@@ -112,7 +112,7 @@ def test_two_owners_at_one_point(guarding, fleet, world):
 
 @pytest.mark.long
 def test_ten_at_once(guarding, fleet, world):
-    """Each waits for the others in its own task, so all of them are worked on at the same time."""
+    """Each waits for the others in its own task, so the run works on all of them at the same time."""
     names = [fleet.machine(node) for node in world.nodes(10)]
     together = guarding.together(10)
     run = guarding.start(
@@ -140,9 +140,9 @@ def test_ten_at_once(guarding, fleet, world):
 
 @pytest.mark.long
 def test_guarded_from_birth(guarding, fleet, world):
-    """A MachineDeployment is scaled up and down: what is made later has the hooks, and is served like the others.
+    """A MachineDeployment is scaled up and down: later Machines get the hooks, and are served like the others.
 
-    The Cluster beside it brings in no other Machine. Taken off the template, the hooks are gone from its Machines.
+    The Cluster beside it adds no other Machine. When the template loses the hooks, its Machines lose them too.
     """
     (node,) = world.nodes()
     apart = fleet.machine(node)
@@ -161,7 +161,7 @@ def test_guarded_from_birth(guarding, fleet, world):
     for name in names:
         guarding.hooked(name)
 
-    # In its place another is made when it is gone, which is guarded, too.
+    # When it is gone, a new one replaces it, which is guarded, too.
     fleet.delete(first)
     fleet.until_gone(first)
     assert guarding.log == [f"backup pre-drain {first}"]
@@ -183,7 +183,7 @@ def test_guarded_from_birth(guarding, fleet, world):
 
 @pytest.mark.long
 def test_what_cannot_hold_is_said(guarding, fleet, world):
-    """A Machine that is past a point, and one without a Node: said in the report, and not waited for."""
+    """A Machine that is past a point, and one without a Node: the report names them, and the run does not wait."""
     lonely = fleet.unbound("lonely")
     fleet.annotate(lonely, {f"{PRE_TERMINATE}/{HOOK}": OWNER})
     fleet.delete(lonely)
@@ -213,7 +213,7 @@ def test_a_point_that_is_skipped_is_made_up_for(guarding, fleet, world):
 
 
 def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
-    """It says so on the Machine as an Event. The next run goes on: what was done is not done again."""
+    """An Event on the Machine names the failure. The next run resumes: what was done is not done again."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     first = guarding.tasks("first")
@@ -248,7 +248,7 @@ def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
 
 @pytest.mark.long
 def test_a_file_that_was_done_is_written_down_in_the_end(guarding, fleet, world, made):
-    """Where the API server will not have that for a while, the file is not run again for it."""
+    """While the API server does not accept the record, the file is not run again."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
@@ -279,7 +279,7 @@ def test_tried_again_after_a_while(guarding, fleet, world):
 
 @pytest.mark.long
 def test_a_deadline(guarding, fleet, world):
-    """It ends when nobody deletes anything; the hooks stay for the next run, and go when they are taken away."""
+    """The run ends when no Machine is deleted; the hooks stay for the next run, until a run removes them."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     done = guarding.run(name, timeout=3).good()
@@ -292,7 +292,7 @@ def test_a_deadline(guarding, fleet, world):
 
 @pytest.mark.long
 def test_what_is_left_is_said(guarding, fleet, world):
-    """A worker that has no more turns leaves one Machine that waits, and one that comes to our next hook."""
+    """A worker without further turns leaves one Machine that waits, and one that comes to our next hook."""
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
         waiting(fleet, name)
@@ -316,7 +316,7 @@ def test_what_is_left_is_said(guarding, fleet, world):
 
 @pytest.mark.long
 def test_the_api_is_away_for_long(guarding, fleet, world):
-    """A run that is to end when somebody ends it does not end for that."""
+    """A run that ends only on a signal does not end because the API is away."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     halt = Halt(guarding.folder / "halt")
@@ -345,7 +345,7 @@ def test_the_api_is_away_for_long(guarding, fleet, world):
 
 @pytest.mark.long
 def test_left_at_the_deadline(guarding, fleet, world):
-    """Somebody else's hook keeps it away from ours until the run is over. Taking hooks away spares it, and says so."""
+    """Another owner's hook keeps it from ours until the run is over. Removing hooks spares it, and reports that."""
     (node,) = world.nodes()
     name = fleet.machine(node, annotations={f"{PRE_DRAIN}/theirs": "them", f"{PRE_TERMINATE}/{HOOK}": OWNER})
     fleet.delete(name)
@@ -431,7 +431,7 @@ def test_what_no_log_hides_stays_hidden(guarding, fleet, world):
     assert (entry["result"], entry["detail"]) == ("failed", "Log in: hidden (no_log)")
     (event,) = guarding.events(name)
     assert "Log in: hidden (no_log)" in event["message"]
-    # ansible-core shows the words of an action that fails itself.
+    # ansible-core prints the message of an action that itself fails.
     ours = [line for line in failed.output.splitlines() if not line.startswith("[ERROR]: Task failed: Action failed:")]
     everything = (*ours, json.dumps(failed.report), json.dumps(event), json.dumps(fleet.get(name)))
     assert not [text for text in everything if "open-sesame" in text]
@@ -440,7 +440,7 @@ def test_what_no_log_hides_stays_hidden(guarding, fleet, world):
 
 @pytest.mark.long
 def test_a_host_that_can_not_be_reached(guarding, fleet, world):
-    """The only worker drops out: it is reported all the same."""
+    """The only worker drops out: the report still has it."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
@@ -456,7 +456,7 @@ def test_a_host_that_can_not_be_reached(guarding, fleet, world):
 
 @pytest.mark.long
 def test_one_of_two_workers_drops_out(guarding, fleet, world):
-    """It is reported once, however long the other goes on."""
+    """It is reported once, however long the other one continues."""
     name, another = (fleet.machine(node) for node in world.nodes(2))
     waiting(fleet, name)
     waiting(fleet, another)
@@ -479,7 +479,7 @@ def test_one_of_two_workers_drops_out(guarding, fleet, world):
 
 @pytest.mark.long
 def test_two_files_of_one_name(guarding, fleet):
-    """By their names is remembered which of them were done."""
+    """The record of what was done uses the files' names."""
     file = guarding.tasks("backup")
     elsewhere = guarding.folder / "elsewhere"
     elsewhere.mkdir()
@@ -490,7 +490,7 @@ def test_two_files_of_one_name(guarding, fleet):
 
 @pytest.mark.long
 def test_somebody_holds_the_node(guarding, fleet, world):
-    """Its work is not interrupted: neither the drain nor the end of the machine comes before it lets go."""
+    """The hold is respected: neither the drain nor the end of the machine comes before its release."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     world.owned("app", node)
@@ -524,7 +524,7 @@ def test_its_volumes_have_to_be_gone(guarding, fleet, world):
 
 @pytest.mark.long
 def test_two_runs_at_once(guarding, fleet, world):
-    """The user's tasks are run by one of them."""
+    """Only one of them runs the user's tasks."""
     names = [fleet.machine(node) for node in world.nodes(3)]
     files = {"pre_drain_tasks": guarding.tasks("backup", "sleep 1"), "pre_terminate_tasks": guarding.tasks("out")}
     runs = [guarding.start(*names, **files) for _number in range(2)]
@@ -544,8 +544,7 @@ def test_two_runs_at_once(guarding, fleet, world):
 
 @pytest.mark.long
 def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
-    """Somebody's policy refuses them on one that is there, and on one that is made meanwhile: both are told of, and the
-    others are served."""
+    """A policy refuses hooks on an existing Machine and on a new one: the run reports both, and serves the others."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
@@ -578,12 +577,12 @@ def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
 
 @pytest.mark.long
 def test_the_node_of_another_machine(guarding, fleet, world):
-    """As where the wrong cluster was asked: nobody's work is begun, and the hook stays."""
+    """As when the wrong cluster is asked: no work starts, and the hook stays."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     waiting(fleet, name)
     cluster = paths.one(fleet.path("clusters"), NAME)
-    # Cluster API would write its own words again.
+    # Cluster API would write its own message again.
     fleet.cluster.merge(cluster, {"spec": {"paused": True}})
     try:
         world.cluster.merge(
@@ -614,7 +613,7 @@ def test_check_mode(guarding, fleet, world):
 
 @pytest.mark.long
 def test_no_such_machine(guarding, fleet):
-    """It may be gone already, and that is said."""
+    """It may be gone already, and the run says so."""
     done = guarding.run("nobody").good()
     assert "there is no Machine nobody" in done.output
     assert done.report["summary"]["unknown"] == ["nobody"]
@@ -638,19 +637,19 @@ def test_a_limit_that_leaves_out_the_workers(guarding, fleet, world):
 
 
 def waiting(fleet, name, reason="WaitingForPreDrainHook"):
-    """Returns when the deletion of a Machine waits for hooks of ours that no run has set."""
+    """Return when the deletion of a Machine waits for hooks of ours that no run has set."""
     fleet.annotate(name, {f"{point}/{HOOK}": OWNER for point in (PRE_DRAIN, PRE_TERMINATE)})
     fleet.delete(name)
     fleet.until_reason(name, reason)
 
 
 def until_there(file):
-    """A command of the shell that ends when a file is there."""
+    """A shell command that ends when a file exists."""
     return f"for _ in $(seq {10 * PATIENCE}); do [ ! -e {file} ] || exit 0; sleep 0.1; done; exit 1"
 
 
 def refuse_hooks(fleet, made, name):
-    """A policy that refuses hooks on Machines whose names begin so."""
+    """A policy that refuses hooks on Machines whose names start with this name."""
     fleet.unbound(name)
     refuse(fleet, made, name, "key.contains('.delete.hook.')", {f"{PRE_DRAIN}/probe": "probe"})
     fleet.delete(name)
@@ -658,11 +657,11 @@ def refuse_hooks(fleet, made, name):
 
 
 def refuse(fleet, made, name, forbidden, probe):
-    """A policy about annotations of Machines whose names begin so. Returns how to lift it, once it is known.
+    """Add a policy about annotations of Machines with this name prefix; return how to remove it, once it works.
 
     Args:
-        forbidden: What none of them may be, by its ``key``; an expression.
-        probe: One that is, to try on the Machine of that very name.
+        forbidden: What no annotation may be, by its ``key``; an expression.
+        probe: A forbidden annotation, to try on the Machine with exactly this name.
     """
     policy = f"no-{name}-{fleet.namespace}"
     rule = {

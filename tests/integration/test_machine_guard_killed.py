@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A guard that is killed at each step, and the same command again at once.
 
-Killed is ansible-playbook with its process group. The second run ends where an undisturbed one would; no file of the
-user's tasks is run twice, and no hook is left.
+The test kills ansible-playbook with its process group. The second run ends where an undisturbed one would; no file of
+the user's tasks runs twice, and no hook is left.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Point:
     """Where the first run is killed.
 
     Attributes:
-        name: What was last.
-        module: The task with this module after which it is killed; empty for in the second file of the user's tasks.
-        phase: What the record on the Machine has to tell then: proof that it was there.
-        options: Some of that task's.
-        points: Where there are hooks.
+        name: The last step before the kill.
+        module: The run is killed after the task with this module; empty: in the second file of the user's tasks.
+        phase: The phase that the record on the Machine must have then: proof that the run got there.
+        options: Some of that task's options.
+        points: The points with hooks.
     """
 
     name: str
@@ -104,7 +104,7 @@ def play(stage: Any, point: Point | None) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def played(request, lab, stage):
-    """What becomes of each chosen point; several are played at once, because each waits until a run counts as dead."""
+    """The result of each chosen point; several run at once, because each waits until a run counts as dead."""
     mine = [item for item in request.session.items if item.function is test_killed_and_started_again]
     with controlled(lab), ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         yield {item.nodeid: pool.submit(play, stage, item.callspec.params["point"]) for item in mine}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules that the role machine_guard is made of, with Cluster API's own controller."""
+"""The modules of the role machine_guard, with Cluster API's own controller."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_live_run_keeps_it_and_a_dead_one_does_not(work, another, name, world)
 
 
 def test_somebody_holds_the_node(work, fleet, name, world):
-    """The last look, directly before the hook goes."""
+    """The last look, directly before the hook is removed."""
     taken = work.step()
     work.claim()
     node = taken["machine"]["node"]
@@ -219,7 +219,7 @@ def test_somebody_removes_the_hook(work, fleet, name):
 
 
 def test_the_answer_is_lost(work, fleet, name, monkeypatch):
-    """What was let go is let go, though we did not hear of it."""
+    """The hook stays removed, though the answer did not reach us."""
     work.step()
     work.claim()
     merge = Cluster.merge
@@ -240,7 +240,7 @@ def test_the_answer_is_lost(work, fleet, name, monkeypatch):
 
 
 def test_what_the_turn_before_left(work, name, world):
-    """Its renewer keeps it alive, and nobody else comes to the Machine."""
+    """Otherwise its renewer would keep that run live, and no other run could work on the Machine."""
     first = work.step(worker="w.1")
     work.claim()
     taken = work.step(worker="w.2", wait_timeout=0)
@@ -251,7 +251,7 @@ def test_what_the_turn_before_left(work, name, world):
 
 
 def test_a_machine_that_may_not_be_changed(work, fleet, name, world, monkeypatch):
-    """The others are gone on with."""
+    """The others are still served."""
     merge = Cluster.merge
 
     def forbidden(cluster, path, body, **more):
@@ -326,7 +326,7 @@ class TestWaits:
         assert work.wait("volumes", machine=made, node=None)["waited"] == 0
 
     def test_replacement(self, work, fleet, world):
-        """One that is made beforehand is waited for until its Node is Ready."""
+        """The run waits for a replacement that is made beforehand until its Node is Ready."""
         fleet.workers("pool", 2)
         one, two = fleet.until_running("pool", 2)
         fleet.annotate(one, HOOKS)
@@ -375,10 +375,10 @@ def test_the_node_is_gone_and_somebody_holds_it(work, fleet, name, world):
 
 
 def test_the_node_of_another_machine(work, fleet, name, world):
-    """As in a cluster that is not the Machine's, and has a Node of that name."""
+    """As in a cluster that is not the Machine's, but has a Node of that name."""
     node = fleet.get(name)["status"]["nodeRef"]["name"]
     cluster = paths.one(fleet.path("clusters"), NAME)
-    # Cluster API would write its own words again.
+    # Cluster API would write its own message again.
     fleet.cluster.merge(cluster, {"spec": {"paused": True}})
     try:
         marks = {"cluster.x-k8s.io/cluster-name": "another"}

@@ -18,7 +18,7 @@ from lab import machines
 
 @pytest.fixture
 def workload(lab, world):
-    """A second cluster, in which the Nodes are."""
+    """A second cluster, which has the Nodes."""
     with management(lab, world) as (cluster, kubeconfig):
         yield cluster, str(kubeconfig)
 
@@ -42,7 +42,7 @@ def guarding(fleet, ansible):
 
 @pytest.fixture
 def node(workload, world):
-    """A Node that is Ready, with nobody to say otherwise."""
+    """A Ready Node, with no controller to change that."""
     cluster, _kubeconfig = workload
     name = f"{world.namespace}-there"
     spec = {"providerID": machines.provider_id(name)}
@@ -54,7 +54,7 @@ def node(workload, world):
 
 @pytest.mark.long
 def test_two_clusters(guarding, fleet, world, workload, node):
-    """Hooks, records and signs of life are where the Machines are; holds, claims and cordons where the Nodes are."""
+    """Hooks, records and Leases of runs are where the Machines are; holds, claims and cordons where the Nodes are."""
     cluster, _kubeconfig = workload
     name = fleet.unbound("there", node)
     fleet.until(name, running)

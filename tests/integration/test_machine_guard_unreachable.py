@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines whose node is not heard of: fenced before Cluster API goes on with them as if they were off."""
+"""Machines with a silent node: fenced before Cluster API continues as if they were off."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def failovers(world, ansible):
 
 
 def fencing(failovers, world, name):
-    """Variables of the role failover; its command writes down which hooks were there when it switched the node off."""
+    """Variables of the role failover; its command records which hooks existed when it switched the node off."""
     namespace = world.namespace
     look = f"$kubectl -n {namespace} get machine {name} -o jsonpath='{{.metadata.annotations}}' > $log.hooks"
     settings = {"selector": f"pool={namespace}", "max_unhealthy": 1, "confirm_seconds": 0}
@@ -95,7 +95,7 @@ def test_it_dies_while_the_users_tasks_run(guarding, fleet, failovers, world, an
 
 @pytest.mark.long
 def test_it_dies_before_its_volumes_are_gone(guarding, fleet, failovers, world, ansible):
-    """After its drain: nothing would ever detach them."""
+    """It dies after its drain: nothing would ever detach them."""
     victim = failovers.victim()
     name = fleet.machine(victim.name, annotations={"machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach": ""})
     attach(world, victim.name)
@@ -123,7 +123,7 @@ def test_it_dies_before_its_volumes_are_gone(guarding, fleet, failovers, world, 
 
 @pytest.mark.long
 def test_it_dies_while_somebody_holds_it(guarding, fleet, failovers, world):
-    """The user's tasks are run when it is known what became of it."""
+    """The user's tasks run once the state of the node is known."""
     victim = failovers.victim()
     name = fleet.machine(victim.name)
     hold = {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}}

@@ -19,14 +19,14 @@ from lab.patience import PATIENCE
 
 
 def around(now, begin, end):
-    """A window from so many minutes before or after now to so many."""
+    """A window from this many minutes before or after now to that many."""
     start, stop = now + timedelta(minutes=begin), now + timedelta(minutes=end)
     return [{"start": f"{start:%H:%M}", "end": f"{stop:%H:%M}"}]
 
 
 @pytest.fixture
 def shift(monkeypatch):
-    """Has the API server's clock go otherwise, by so much."""
+    """Shift the API server's clock by this much."""
 
     def set_to(offset):
         monkeypatch.setattr(ServerClock, "now", lambda self: true(self) + offset)
@@ -46,7 +46,7 @@ def test_open_and_closed(world):
     assert inside["open"] is True
     assert inside["opens"] is None
     assert from_text(inside["closes"]) == later
-    # Two clients' ideas of the server's time differ by less than a second, and parts of one are left out.
+    # Two clients' estimates of the server's time differ by less than a second, and fractions of a second are dropped.
     most, least = (later - now).total_seconds() + 1, (later - after).total_seconds() - 2
     assert least <= inside["seconds_left"] <= most
     assert outside["open"] is False
@@ -91,7 +91,7 @@ def test_waits_not_at_all_for_what_comes_too_late(world):
 
 @pytest.mark.long
 def test_as_a_task(ansible, kubeconfig):
-    """YAML's own idea of 22:00 is told from a time of day, before anything is asked."""
+    """The module recognises what YAML makes of an unquoted 22:00, before it sends a request."""
     book = ansible.folder / "windows.yml"
     book.write_text("windows:\n  - {start: '22:00', end: '23:00'}\n  - {start: 22:00, end: '23:00', days: sat}\n")
     right = {"windows": [{"start": "22:00", "end": "22:00", "days": "Mon"}], "time_zone": "Europe/Berlin"}

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Some histories of the model, carried out by the real operations on a real API server.
+"""Some histories of the model, which the real operations carry out on a real API server.
 
-`make model` tries thousands in memory. That these are about the real thing is seen here: act by act, both worlds must
-look the same.
+`make model` tries thousands in memory. This test shows that they match reality: after each act, both worlds must look
+the same.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from model.mirror import Mirror
 from model.server import Server
 
 HISTORIES = max(5, share(0.01))
-# The same histories each time. Among them are runs that are killed, that wake and have lost their claims, that begin
-# afresh, and nodes that fail.
+# The same histories each time. They have runs that are killed, runs that wake without their claims, runs that start
+# over, and nodes that fail.
 SEED = int(os.environ.get("HOLDFAST_MODEL_SEED", "4"))
 
 
@@ -48,7 +48,7 @@ def test_histories_on_a_real_server(world):
         max_examples=HISTORIES,
         stateful_step_count=15,
         database=None,
-        # What fails is not made shorter, which would take many more.
+        # No shrinking of failures: it would take many more histories.
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )

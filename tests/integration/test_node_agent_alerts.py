@@ -24,7 +24,7 @@ def series(name: str, labels: str, values: str) -> dict[str, str]:
 
 
 def well(**other: str) -> list[dict[str, str]]:
-    """An agent with one hold, and all well but what is given; a minute is a sample."""
+    """An agent with one hold; everything is well except the given values; one sample a minute."""
     values = {
         "failed_locks": "0x20",
         "failed_masks": "0x20",
@@ -65,7 +65,7 @@ def promtool(lab: Lab) -> Path:
 )
 def test_fires(promtool: Path, tmp_path: Path, metrics: list[dict[str, str]], firing: tuple[str, ...]) -> None:
     expectations: list[dict[str, Any]] = [
-        # Labels and texts are compared, too, where there are any: that an alert fires is what is asked here.
+        # An expectation also compares labels and texts; this test only asks whether an alert fires.
         {
             "expr": f'count(ALERTS{{alertname="{name}", alertstate="firing"}}) or vector(0)',
             "eval_time": "20m",

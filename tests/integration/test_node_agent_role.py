@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role node_agent on a real node, from a bare one to a bare one. Each test goes on from the one before it."""
+"""The role node_agent on a real node, from a bare one to a bare one. Each test continues from the one before it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ done
 
 
 class Agent:
-    """The role, run by playbooks, and what is to be seen of it."""
+    """The role, run by playbooks, and what can be seen of it."""
 
     def __init__(self, world: Any, ansible: Any) -> None:
         self.ansible = ansible
@@ -61,7 +61,7 @@ class Agent:
         self.namespace: str = world.namespace
         self.variables: dict[str, Any] = {"node_agent_textfile": "/run/metrics/holdfast_agent.prom"}
         self._count = 0
-        # What the tests set out from, and how far they have got.
+        # The initial state, and how far the tests have got.
         self.bare: dict[str, Any] = {}
         self.is_installed = False
         self.is_held = False
@@ -104,7 +104,7 @@ class Agent:
         return done
 
     def be(self, *, held: bool) -> None:
-        """Installed, and held or not: where a test before has not seen to it."""
+        """Make sure that it is installed, and held or not; does nothing if an earlier test did."""
         if not self.is_installed:
             self.install()
         if held and not self.is_held:
@@ -135,7 +135,7 @@ class Agent:
 @pytest.fixture(scope="module")
 def agent(stage: Callable[[], Any]) -> Iterator[Agent]:
     found = Agent(*stage())
-    # The tests build on each other, and the rights of all agents go with the last one.
+    # The tests build on each other, and the last one removes the rights of all agents.
     with node_turns(found.lab, [NODE]), turn(found.lab, "agents"):
         found.play(node_agent_state="absent", node_agent_remove_held=True).good()
         found.ssh("mkdir -p /run/metrics")
@@ -150,14 +150,14 @@ def changed(done: Done, host: str = NODE) -> int:
 
 
 def failed(done: Done, host: str) -> str:
-    """What was said of a host that failed."""
+    """The error of a host that failed."""
     lines = re.findall(rf"^fatal: \[{host}\].*?$", done.output, re.MULTILINE)
     return " ".join(lines)
 
 
 @pytest.mark.long
 def test_texts_and_blanks(agent):
-    """Every variable as a text, and every one blank, in check mode."""
+    """Every variable as text, and every one blank, in check mode."""
     own = {"textfile": "/run/metrics/holdfast_agent.prom", "node_name": NODE}
     for variables in (as_texts("node_agent", **own), blank("node_agent", node_name=NODE)):
         agent.play("--check", **{f"node_agent_{name}": value for name, value in variables.items()}).good()
@@ -277,7 +277,7 @@ def test_not_removed_while_the_node_is_held(agent):
 def test_removed_with_nothing_left_behind(agent, world):
     agent.be(held=False)
     nodes = world.record(paths.NODES)
-    # As where the API refuses the agent: what it can't do then, the controller does.
+    # As when the API refuses the agent: then the controller does what the agent can't do.
     agent.ssh(f"sed -i 's/{NODE}/node-1/' /etc/holdfast/agent.yaml")
 
     assert changed(agent.play("--check", node_agent_state="absent").good()) > 3
@@ -287,7 +287,7 @@ def test_removed_with_nothing_left_behind(agent, world):
 
     assert changed(done) > 3
     assert agent.snapshot() == agent.bare
-    # The rights went with it, unless another Node had the sign of an agent then: those of other tests come and go.
+    # The rights are gone too, unless another Node then had an agent's mark: other tests' marks come and go.
     others = [item.object for item in list(nodes.changes) if node_rules.name(item.object) != NODE]
     assert agent.cluster.find(rbac_rules.path(rbac_rules.ROLE)) is None or any(map(rbac_rules.has_agent, others))
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What speaks against a reboot, against a real API server and a real Prometheus."""
+"""What blocks a reboot, against a real API server and a real Prometheus."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BACKUP = [{"selector": "app=backup"}]
 
 @pytest.fixture(autouse=True)
 def direct(monkeypatch):
-    """A proxy of the machine's can't reach a Prometheus on its loopback."""
+    """A proxy of the machine can't reach a Prometheus on the machine's loopback."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,10.0.0.0/8")
     monkeypatch.setenv("no_proxy", "127.0.0.1,10.0.0.0/8")
 
@@ -61,7 +61,7 @@ def server(tmp_path_factory) -> Iterator[Prometheus]:
 
 @pytest.fixture
 def prometheus(server) -> Prometheus:
-    """It runs, and there are no alerts."""
+    """Prometheus runs, without alerts."""
     server.start()
     server.alerts()
     return server
@@ -69,7 +69,7 @@ def prometheus(server) -> Prometheus:
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Counts the looks at a Prometheus that found a blocker; ``acquire`` waits for the next."""
+    """Counts the queries of a Prometheus that found a blocker; ``acquire`` waits for the next."""
     found = threading.Semaphore(0)
 
     class Counting(blockers_module.Prometheus):
@@ -202,7 +202,7 @@ class TestWaitingForPods:
 
         assert watched.acquire(timeout=PATIENCE)
         world.delete("pods", "job")
-        # The list of the first, its news, and the list of the second.
+        # The list of the first, its event, and the list of the second.
         for _news in range(2):
             assert watched.acquire(timeout=PATIENCE)
         world.pod("job-2", node, "backup")
@@ -378,7 +378,7 @@ class TestWaitingForAlerts:
 
         prometheus.alerts(fires())
         world.delete("pods", "job")
-        # Once when the pod is gone; and again, because the alert is waited for.
+        # Once when the pod is gone; and again, because the run waits for the alert.
         for _look in range(2):
             assert asked.acquire(timeout=PATIENCE)
         prometheus.alerts()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What node_info tells of real Node objects and what belongs to them."""
+"""What node_info returns for real Node objects and the objects that belong to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
 
 @pytest.fixture
 def info(world):
-    """The one node of that name, as node_info has it."""
+    """The one node of that name, as node_info returns it."""
 
     def look(name, **options):
         result = world.run(node_info, name=name, **options)
@@ -146,7 +146,7 @@ def test_holds_oldest_first(world, nodes, info):
     name, other = nodes(2)
     held = world.run(lease_hold, node=name, namespace=world.namespace, holder="db", reason="backup", wait=False)
     assert held["changed"], held
-    # Held by nobody: a Lease of that name counts only once it says who and since when.
+    # Not a hold: a Lease of that name counts only once it names its holder and the time.
     world.run(lease_hold, node=other, namespace=world.namespace, holder="db", wait=False)
     world.cluster.merge(f"{world.path('leases')}/{other}", {"spec": {"acquireTime": None}})
 
@@ -224,5 +224,5 @@ def test_a_cordon_record_that_someone_broke(world):
     marks = {"holdfast.dev/cordon": '{"reason": "x"}'}
     world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
     (found,) = world.run(node_info, name=node)["nodes"]
-    # The cordon stands, and nothing says whose it is.
+    # The cordon exists, and nothing names its owner.
     assert found["cordoned_by"] == ""

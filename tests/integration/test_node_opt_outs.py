@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Opt-outs on a real API server; Machines are a kind of the test's own there, without Cluster API's controller.
+"""Opt-outs on a real API server. Machines are a kind of the test's own there, without Cluster API's controller.
 
-What both annotations are at the end is told by the objects, whoever was killed on the way.
+The objects show the final state of both annotations, whichever run was killed on the way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class KilledError(BaseException):
 
 
 class Spared:
-    """One node, which is a Machine too."""
+    """One node, which also has a Machine."""
 
     def __init__(self, world, on_node=None, on_machine=None):
         self.world = world
@@ -104,7 +104,7 @@ def test_check_mode_tells_and_does_nothing(spared, state):
 @pytest.mark.parametrize("start", list(itertools.product([None, "false"], [None, "theirs"])), ids=str)
 @pytest.mark.parametrize("killed", [("present", 1), ("present", 2), ("absent", 1), ("absent", 2)], ids=str)
 def test_a_run_killed_after_any_write(installed, world, monkeypatch, start, killed):
-    """Step by step: the next one opts out as if nothing had happened, or puts back what was."""
+    """Step by step: the next run opts out as if nothing had happened, or restores the earlier state."""
     spared, (state, writes) = Spared(world, *start), killed
     for then in ("present", "absent"):
         if state == "absent":

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for a node that comes back, against a real API server."""
+"""The wait for a node that comes back, against a real API server."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_node_that_is_taken_away_meanwhile(world, nodes):
         node_ready, name=name, boot_id_before=world.node(name)["status"]["nodeInfo"]["bootID"], timeout=10
     )
 
-    # It may be made again, so it is waited for to the end.
+    # It may be made again, so the module waits to the end.
     world.cluster.delete(f"/api/v1/nodes/{name}")
 
     result = waiting.result(PATIENCE)
@@ -113,7 +113,7 @@ def test_a_node_that_is_taken_away_meanwhile(world, nodes):
 
 
 class TestSignOfLife:
-    """The node's Ready stays as it is, as it does for a while when a node dies."""
+    """The node's Ready condition does not change, as for a while after a node dies."""
 
     def test_is_waited_for(self, world, nodes):
         (name,) = nodes()
@@ -122,12 +122,12 @@ class TestSignOfLife:
 
         assert world.run(node_ready, name=name, sign_of_life=True, timeout=PATIENCE)["ready"] is True
 
-        # At that time it was renewed already.
+        # By then it was already renewed.
         assert world.cluster.get(paths.one(leases, name))["spec"]["renewTime"] > before
 
     @pytest.fixture
     def unattended(self, world):
-        """Makes Ready nodes whose Leases nobody renews; their status is, or they would be given up before long."""
+        """Make Ready nodes whose Leases nothing renews; their status is renewed, or they would soon count as dead."""
         over = threading.Event()
         threads = []
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster of one real node, which takes the API server away with it when it reboots: a lab of its own."""
+"""A cluster of one real node, whose reboot also stops the API server: its own lab."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lab.paths import CHECKOUT, Paths
 from lab.patience import PATIENCE
 
 NODE = "node-1"
-# The node and its API server go, and the API server is the last to come back.
+# The node and its API server go down, and the API server is the last to come back.
 REBOOT = f"""
 import sys, time
 sys.path.insert(0, {str(CHECKOUT / "tests")!r})

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The out-of-service taint on a real API server, with the controllers that act upon it.
+"""The out-of-service taint on a real API server, with the controllers that act on it.
 
-Nodes are simulated. One that is down is not heard of any more; the test itself says so at once, where the node
+Nodes are simulated. A node that is down is silent; the test itself sets its condition at once, where the node
 controller would after a while.
 """
 
@@ -60,7 +60,7 @@ class Down:
     def die(self):
         self.power(on=False)
         with contextlib.suppress(NotFound):
-            # It would have to be silent for a while.
+            # Otherwise it would have to be silent for a while.
             self.world.cluster.delete(paths.one(LEASES, self.name))
         self.world.set_condition(self.name, "Ready", "Unknown", "NodeStatusUnknown")
 
@@ -116,7 +116,7 @@ def attested(**more):
 
 
 def named(evidence, node):
-    """A person's word, about this node."""
+    """A person's confirmation, about this node."""
     return {**evidence, "statement": evidence["statement"].replace("NODE", node)}
 
 
@@ -137,13 +137,13 @@ def down(up):
 
 @pytest.fixture
 def bmc(down):
-    """A BMC that tells what it is told to."""
+    """A BMC that reports what the test sets."""
     system = {"PowerState": "Off", "UUID": down.node["status"]["nodeInfo"]["systemUUID"].upper()}
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
             if system.get("gone", 0) > 0:
-                # As one does that is busy with the power.
+                # As a BMC that is busy with the power.
                 system["gone"] -= 1
                 self.connection.close()
                 return
@@ -406,7 +406,7 @@ def test_a_kubelet_that_still_renews_its_lease(down):
 
 
 def test_a_machine_that_goes_on_while_the_kubelet_is_waited_for(down, bmc):
-    """Its kubelet's silence takes a while, so its power is looked at again after it."""
+    """The kubelet's silence takes a while, so the module looks at the power again after it."""
     system, evidence = bmc
     spec = {"holderIdentity": down.name, "leaseDurationSeconds": 4, "renewTime": "2026-01-01T00:00:00.000000Z"}
     down.world.cluster.create(LEASES, {"metadata": {"name": down.name}, "spec": spec})
@@ -580,7 +580,7 @@ class TestBareMetalHost:
         other = Down(world)
         other.die()
         refused(other, "other_host", evidence=evidence)
-        # Not even where somebody says that it is of this node.
+        # Not even if the evidence names this node.
         refused(other, "other_host", evidence={**evidence, "node": other.name, "boot_id": other.boot_id})
         refused(other, "other_host", evidence={**evidence, "node": "", "boot_id": ""})
 
@@ -608,7 +608,7 @@ class TestRedfish:
         system, evidence = bmc
         refused(down, "other_host", evidence={**evidence, "uuid": "99"})
         for unlike in ("12AB", "", "0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53"):
-            # On or off, it is none of this node's.
+            # On or off, the host is not this node's.
             for state in ("On", "Off"):
                 system.update(UUID=unlike, PowerState=state)
                 refused(down, "other_host", evidence=evidence)

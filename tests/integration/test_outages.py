@@ -38,7 +38,7 @@ def rolling(world, proxy, ansible):
 
 @pytest.fixture
 def history(world, rolling, lab):
-    """Watches what the group goes through, without the proxy."""
+    """Watch what happens to the group, without the proxy."""
     return History(lab.kubeconfig, group=rolling.group, selector=rolling.selector)
 
 
@@ -54,7 +54,7 @@ def assert_each_once(rolling, history, before, done):
 
 @pytest.fixture(params=["away", "frozen"])
 def outage(request, world, proxy, rolling, history, tmp_path):  # noqa: PLR0917 - what pytest gives
-    """Three nodes and a budget of one: the first is in this phase, and the two others wait for their slots."""
+    """Three nodes and a budget of one: the first is in this phase, and the other two wait for their slots."""
 
     def play(hook, seconds):
         names = world.nodes(3)
@@ -143,7 +143,7 @@ def test_a_failure_that_can_not_be_counted_is_loud_and_stops_the_others_all_the_
     assert done.code != 0
     assert "COULD NOT BE COUNTED" in done.detail(first)
     assert "holdfast.kubernetes.doctor" in done.detail(first)
-    # It was counted before anyone got past it.
+    # The failure was counted before another run passed it.
     (operation,) = rolling.ledger()["operations"]
     assert set(operation["failures"]) == {first}
     assert rolling.boot_id(second) == before[second]

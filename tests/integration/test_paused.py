@@ -23,7 +23,7 @@ from lab.patience import PATIENCE
 
 
 class Scene:
-    """Nodes in a world of their own; a first run that stays in the user's tasks of the first one, and a second run."""
+    """Nodes in their own world; a first run that stays in the user's tasks of the first node, and a second run."""
 
     def __init__(self, world: Any, ansible: Any, count: int, hook: str) -> None:
         self.world = world
@@ -65,7 +65,7 @@ class Scene:
         return slot.get("run", ""), self.rolling.ours(self.node).get(CLAIM, {}).get("run", "")
 
     def taken_over(self, run: str) -> datetime:
-        """When another run than this one claimed the first node."""
+        """When a run other than this one claimed the first node."""
         claims = [
             change.object["metadata"]["annotations"].get(CLAIM)
             for change in list(self.changes.changes)
@@ -74,7 +74,7 @@ class Scene:
         return next(from_text(claim["since"]) for claim in map(json.loads, filter(None, claims)) if claim["run"] != run)
 
     def versions_of(self, name: str, *, claims: bool) -> list[str]:
-        """Everything that somebody wrote on a node, each once; what kubelets report is left out."""
+        """Each successive version of a node, without what kubelets report."""
         written = []
         for change in list(self.changes.changes):
             node = change.object
@@ -106,10 +106,10 @@ def paused_for_a_minute(stage: Any) -> None:
             assert owners[0] == owners[1] != ""
             second = scene.second()
             (lease, _other) = scene.leases.names
-            # Directly after a sign of life: a minute later it is not yet dead, however late that one was.
+            # Just after a renewal: a minute later the run does not count as dead, however late that renewal was.
             last = scene.leases.renewed(lease)
             first.until(lambda: scene.leases.renewed(lease) > last, "a sign of life")
-            # Only ansible-playbook itself: what it started to keep up its sign of life has to notice.
+            # Only ansible-playbook itself: the process that renews its Lease has to notice.
             first.send(signal.SIGSTOP)
             time.sleep(20)
             last = scene.leases.renewed(lease)
@@ -136,16 +136,16 @@ def paused_for_longer(stage: Any) -> None:
             (run, _same) = scene.owners()
             (lease,) = scene.leases.names
             second = scene.second()
-            # Everything, as where its machine or container is paused.
+            # All processes, as when its machine or container is paused.
             first.send_to_all(signal.SIGSTOP)
             done = second.done(PATIENCE).good()
             silent = scene.taken_over(run) - from_text(scene.leases.last_sign(lease))
-            # Each of the two has its own idea of the server's time, which may be a second behind.
+            # Each of the two has its own estimate of the server's time, which may be a second behind.
             assert silent > timedelta(seconds=88), "taken over from a live run"
             assert set(done.results.values()) == {"rebooted"}
             assert scene.rolling.record(scene.node)["run"] not in ("", run)
             node, other = scene.names
-            # On a node that it only waited for it takes the claim for a moment, to find that it is done.
+            # On a node that it only waited for, it takes the claim for a moment, to find that the node is done.
             written = scene.versions_of(node, claims=True), scene.versions_of(other, claims=False)
             ledger = scene.rolling.ledger()["slots"]
 
@@ -164,7 +164,7 @@ def paused_for_longer(stage: Any) -> None:
 
 
 def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
-    """The second run has the slot already, and finds the claim that of a live run."""
+    """The second run has the slot already, and finds that the claim belongs to a live run."""
     scene = Scene(*stage(), 2, "before_cordon")
     _node, other = scene.names
     try:
@@ -182,7 +182,7 @@ def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
             first.until(lambda: scene.leases.renewed(lease) > last, "a sign of life")
             scene.second_halt.let_go()
             second.until(lambda: "It was waited for 3 s" in second.output, "a claim that is not given")
-            # Time to do what it must not do: begin with the other node while the first run works on this one.
+            # Time for the mistake: to start with the other node while the first run works on this one.
             time.sleep(10)
             assert scene.rolling.boot_id(other) == scene.before[other]
             assert scene.node in scene.rolling.slots()

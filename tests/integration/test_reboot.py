@@ -45,7 +45,7 @@ class Node:
 
     @contextlib.contextmanager
     def lock(self):
-        """Somebody's block lock."""
+        """A block lock of another program."""
         inhibit = "systemd-inhibit --mode=block --what=shutdown --who=dpkg --why='upgrades the kernel' sleep infinity"
         self.lab.ssh(self.name, f"systemd-run --quiet --unit={UNIT} {inhibit}")
         self.lab.ssh(self.name, "until systemd-inhibit --list | grep -q dpkg; do sleep 0.1; done")
@@ -70,7 +70,7 @@ class Node:
             self.cluster.delete(paths.one(path, self.name))
 
 
-# In the tests' names stand the nodes that they have to themselves.
+# The tests' names contain the nodes that they have to themselves.
 @pytest.fixture(params=[OLD])
 def old(request, lab, cluster, ansible):
     return Node(request.param, lab, cluster, ansible)
@@ -131,7 +131,7 @@ def test_check_mode_looks_and_leaves_the_node(old):
 
 
 def test_another_machine_s_name_is_refused_by_the_boot_id(old, nodes):
-    # A simulated one, which no other test works on.
+    # A simulated node, which no other test uses.
     (another,) = nodes()
     before = old.boot_id
     refused = old.reboot(node=another)

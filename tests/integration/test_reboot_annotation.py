@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reboot annotations on a real API server, with the lab's metal3 that acts upon them, or is away."""
+"""Reboot annotations on a real API server, with the lab's metal3 that acts on them, or is away."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lab.patience import PATIENCE
 RECORDS = "holdfast.dev/reboot-keys"
 OURS, OTHER = f"{BASE}/ours", f"{BASE}/other"
 HARD = '{"mode": "hard"}'
-# Seconds of a wait in vain; what is to happen meanwhile takes less of them, on a busy machine, too.
+# Seconds of a wait that fails; what is to happen meanwhile takes less time, even on a busy machine.
 MEANWHILE = 15
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
 
@@ -38,7 +38,7 @@ def hosts(world, lab, tmp_path):
 
 @pytest.fixture
 def fenced(world, hosts):
-    """With metal3 away, unless a test starts it."""
+    """A node and its host, with metal3 away unless a test starts it."""
     return Fenced(world, hosts)
 
 
@@ -147,7 +147,7 @@ def test_a_new_boot_id_is_a_reboot(fenced):
 
 
 def test_soft_is_made_hard(world, hosts):
-    # Longer than our first wait takes, on a busy machine, too.
+    # Longer than our first wait takes, even on a busy machine.
     fenced = Fenced(world, hosts, times=replace(Times.quick(), soft_timeout=20.0))
     fenced.hosts.start()
     fenced.host.faults(soft_ignored=True)
@@ -174,14 +174,14 @@ def test_a_host_that_was_off_proves_nothing(fenced):
     assert failed["powered_on"] is False
     assert OURS in fenced.keys
 
-    # metal3 saves a status without having read the power.
+    # metal3 saves a status without reading the power.
     fenced.host.tell(lastUpdated="2099-01-01T00:00:00Z")
     assert fenced.run(wait_timeout=2)["error"] == "not_datable"
 
 
 @pytest.mark.parametrize("status", ["registration error", "OK"])
 def test_a_machine_that_is_on_while_its_status_says_off(fenced, status):
-    """It was seen off, metal3 was away, it went on; then our key, and a BMC that nobody reaches, or reaches again."""
+    """It was seen off, and went on while metal3 was away; then our key, and a BMC that is, or is not, reachable."""
     fenced.host.tell(poweredOn=False, operationalStatus="error")
     pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", mode="hard", wait_timeout=6)
     fenced.host.until(lambda host: OURS in (host["metadata"].get("annotations") or {}))
@@ -411,7 +411,7 @@ class TestExpired:
         pending = fenced.world.start(
             reboot_annotation, node=fenced.node, namespace=fenced.host.namespace, state="expired", wait_timeout=60
         )
-        # Cluster API lets the host go, and another Machine gets it.
+        # Cluster API releases the host, and another Machine gets it.
         self.become(fenced, "deprovisioning")
         done = pending.result()
         assert [(item["annotation"], item["node"]) for item in done["removed"]] == [(OURS, fenced.node)]
@@ -436,12 +436,14 @@ class TestExpired:
         assert fenced.keys == {OTHER: "gibberish"}
 
 
-class TestByMachine:
-    @pytest.fixture(scope="class", autouse=True)
-    def kind(self, lab, cluster):
-        with machines(lab, cluster):
-            yield
+@pytest.fixture(scope="class")
+def kind_machine(lab, cluster):
+    with machines(lab, cluster):
+        yield
 
+
+@pytest.mark.usefixtures("kind_machine")
+class TestByMachine:
     def test_by_its_machine(self, world, hosts):
         (node,) = world.nodes()
         host = hosts.add(node)
@@ -449,7 +451,7 @@ class TestByMachine:
         assert host_of(world, node) == host.name
         by_host = world.run(bare_metal_host_info, host=host.name, namespace=world.namespace)
         assert [item["node"] for item in by_host["hosts"]] == [node]
-        # The Machine alone knows it, and it may be that of another Cluster's Node.
+        # Only the Machine refers to the host, and it may belong to a Node of another Cluster.
         marks = {f"cluster.x-k8s.io/{name}": None for name in ("machine", "cluster-namespace", "cluster-name")}
         world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
         assert world.run(bare_metal_host_info, node=node)["hosts"] == []
@@ -471,7 +473,7 @@ class TestByMachine:
         failed = world.run(reboot_annotation, node=node, key="ours", wait=False)
         assert (failed["error"], "may be another Node's" in failed["msg"]) == ("not_found", True)
         assert world.run(deletion_hook, **hook)["error"] == "refused"
-        # Whose holds and claims count is not known.
+        # The node is unknown, so its holds and claims are, too.
         assert world.run(reboot_annotation, **named)["why"] == "node_unknown"
 
         marks = {"machine": "m", "cluster-namespace": world.namespace, "cluster-name": "ours"}
@@ -479,7 +481,7 @@ class TestByMachine:
         world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
         assert world.run(reboot_annotation, node=node, key="ours", wait=False)["error"] == "not_found"
         assert world.run(reboot_annotation, node=node, **named)["error"] == "refused"
-        # Where the Node says the name of their Machine, the Cluster differs.
+        # The Node names their Machine, but the Cluster differs.
         marks["cluster.x-k8s.io/machine"] = f"m-{theirs}"
         world.cluster.merge(paths.node(node), {"metadata": {"annotations": marks}})
         assert world.run(reboot_annotation, node=node, key="ours", wait=False)["error"] == "not_found"
@@ -521,7 +523,7 @@ class TestByMachine:
         assert remove_expired(found, node=node, wait=False)["kept"]
         path = paths.namespaced("apis/infrastructure.cluster.x-k8s.io/v1beta2", world.namespace, "metal3machines")
         owner = world.cluster.get(paths.one(path, f"m-{node}"))
-        # One of the same name is made again.
+        # A Machine of the same name is made again.
         world.cluster.delete(paths.one(path, f"m-{node}"))
         metadata = {"name": f"m-{node}", "annotations": owner["metadata"]["annotations"]}
         body = {"apiVersion": owner["apiVersion"], "kind": "Metal3Machine", "metadata": metadata}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waiting for canaries, against a real API server."""
+"""The wait for canaries, against a real API server."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_operation, reboot_canary
 from lab.patience import PATIENCE
 
-# The server tells its time in whole seconds, so two clients' ideas of it differ by less than one.
+# The server reports its time in whole seconds, so two clients' estimates differ by less than one.
 CLOCK = timedelta(seconds=1)
 
 
 class Canaries:
-    """Nodes of one operation, and who waits for them."""
+    """Nodes of one operation, and the run that waits for them."""
 
     def __init__(self, world, names):
         self.world, self.names, self.operation = world, names, world.namespace
@@ -42,7 +42,7 @@ class Canaries:
         return self.world.run(reboot_canary, **self.options(**more))
 
     def start(self, **more):
-        """Begins to wait in the background, and is past its first look."""
+        """Start to wait in the background; return after the first look."""
         return self.world.start(reboot_canary, **self.options(**more))
 
 
@@ -53,7 +53,7 @@ def canaries(world, nodes):
 
 @pytest.fixture
 def watching(monkeypatch):
-    """Waits until somebody waits for news."""
+    """Wait until a watch is open."""
     begun = threading.Semaphore(0)
 
     class Told(canary.Follower):
@@ -197,7 +197,7 @@ class TestFailure:
 
 
 class TestWatch:
-    """It is narrow where the server can narrow it, and right where it can't."""
+    """The watch is narrow where the server can narrow it, and correct where it can't."""
 
     def test_does_not_hear_of_other_nodes(self, canaries, watching, world, nodes, monkeypatch):
         heard = []

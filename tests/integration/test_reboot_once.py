@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One new boot ID on a real node, whatever the connection repeats and however late the command arrives."""
+"""One new boot ID on a real node, even if the connection repeats the command or delivers it late."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 pytestmark = pytest.mark.nodes
 PATIENCE = 300
 
-# The reboot is asked for, and the connection is cut before it can answer: ssh ends with 255.
+# The command asks for the reboot, and the connection is cut before the answer: ssh ends with 255.
 CUT = """/usr/bin/systemctl "$@"
 pid=$$
 while [ "$(cat /proc/$pid/comm)" != sshd ]; do pid=$(awk '/^PPid:/ {print $2}' /proc/$pid/status); done
@@ -56,7 +56,7 @@ def test_a_connection_that_repeats_what_it_sends(lab, world, rolling, name):
 
 
 class PausedSsh:
-    """An ssh that stays where the reboot is about to be sent."""
+    """An ssh that stops just before it sends the reboot."""
 
     def __init__(self, folder: Path) -> None:
         self.reached, self.go, self.path = folder / "reached", folder / "go", folder / "ssh"
@@ -79,21 +79,21 @@ def ssh(tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["node-1"])
 def test_a_controller_that_is_paused_between_the_look_and_the_act(world, rolling, freeze, ssh, name):
-    """Meanwhile the node is rebooted by other means; when the controller goes on, nothing happens to it."""
+    """Meanwhile the node is rebooted by other means; when the controller continues, nothing happens to the node."""
     lab = rolling.lab
     with member(world, lab, name) as variables:
         before, boots = boot_id(lab, name), Boots(world, name)
         run = rolling.start({name: {**variables, "ansible_ssh_executable": str(ssh.path)}})
         run.until(ssh.reached.exists, "the act", PATIENCE)
         with freeze(run.pid):
-            # The connection goes with the node.
+            # The connection ends with the node.
             lab.ssh(name, "systemd-run --on-active=1 systemctl reboot")
             world.until(paths.NODES, name, lambda item: item["status"]["nodeInfo"]["bootID"] != before)
             lab.wait_ready([name])
             other = boot_id(lab, name)
             ssh.go.touch()
         done = run.done(PATIENCE)
-        # Told apart by the boot ID: the run resumes a node that was rebooted.
+        # By the boot ID, the run resumes a node that was rebooted.
         assert done.results == {name: "rebooted"}, done.output
         assert boots.ids == [before, other]
         assert boot_id(lab, name) == other

@@ -12,7 +12,7 @@ import yaml
 from integration.support.history import History
 from integration.support.playbooks import CORDON, SIMULATED_REBOOT, Rolling
 
-# Nobody answers there.
+# No server answers there.
 DEAF = {
     "ansible_connection": "ssh",
     "ansible_host": "127.0.0.1",
@@ -44,7 +44,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig)
     after = rolling.boot_ids(names)
     assert all(after[name] != before[name] for name in wanted)
     assert after[excluded] == before[excluded]
-    # No node is taken down without a slot, nor gives it back before it is back itself.
+    # No node goes down without a slot, and each keeps its slot until it is back.
     assert history.most_slots == 2
     assert all(moment.unavailable <= moment.slots for moment in history.moments)
     rolling.assert_nothing_left(names)
@@ -179,7 +179,7 @@ def test_a_hold_that_comes_late_puts_the_node_back(rolling, nodes, tmp_path, poi
     assert not rolling.world.cordoned(node)
     assert CORDON not in rolling.ours(node)
     assert rolling.boot_id(node) == before
-    # One that is held when its turn comes is not even cordoned.
+    # A node that is held when its turn comes is not even cordoned.
     assert ("cordon" in rolling.record(node)["phases"]) == (point == "before_reboot")
     rolling.release(node)
     done = run.done().good()
@@ -287,7 +287,7 @@ def test_a_drain_that_fails_is_counted_and_the_node_given_back(rolling, nodes, w
     assert rolling.record(stuck)["result"] == "failed"
     rolling.assert_nothing_left(names)
     assert done.entry(stuck)["result"] == "failed"
-    # Object, cause, what became of the node, and the same where a person sees it first.
+    # The message names the object, the cause and the node's state; the output has it where a person sees it first.
     for part in ("Drain: ", stuck, f"{world.namespace}/web", "budget", "The node was uncordoned."):
         assert part in done.detail(stuck)
     assert f"Node {stuck} failed: Drain: " in done.output
@@ -322,7 +322,7 @@ def test_a_node_that_never_comes_back_stays_cordoned_and_stops_the_rest(rolling,
     assert not rolling.world.cordoned(other)
     assert rolling.boot_id(other) == before[other]
 
-    # Back at last, by somebody's hand: whoever looks next clears the slot.
+    # The node is back, repaired by a person: the next run clears the slot.
     rolling.world.set_condition(lost, "Ready", "True", "Back")
     rolling.world.cluster.merge(f"/api/v1/nodes/{lost}/status", {"status": {"nodeInfo": {"bootID": "another"}}})
     rolling.world.cluster.merge(f"/api/v1/nodes/{lost}", {"spec": {"unschedulable": None}})
@@ -401,7 +401,7 @@ def role_alone(folder) -> str:
     play = {
         "hosts": "all",
         "gather_facts": False,
-        # With the default strategy a node that waits for its slot would keep the one that has it from going on.
+        # With the default strategy a node that waits for its slot would block the node that has it.
         "strategy": "ansible.builtin.host_pinned",
         "roles": [{"role": "holdfast.kubernetes.rolling_reboot"}],
         "tasks": [{"name": "After the role", "ansible.builtin.debug": {"msg": "the play goes on"}}],
@@ -461,7 +461,7 @@ def test_the_role_alone_fails_its_host(rolling, nodes, tmp_path):
 
 @pytest.mark.long
 def test_two_groups_at_once_do_not_wait_for_each_other(rolling, nodes):
-    """The role's variables are each host's own: groups share a run, not a budget."""
+    """The role's variables belong to each host: groups share a run, not a budget."""
     names = nodes(2)
     groups = [f"{rolling.group}-{letter}" for letter in "ab"]
     for group, name in zip(groups, names):

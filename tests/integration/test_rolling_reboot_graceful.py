@@ -35,7 +35,7 @@ def rolling(world, ansible):
 
 
 def insist(lab, name, command):
-    """A busy node may not let one in at once, and must not be left as it is."""
+    """A busy node may refuse a login at first, and must not stay changed."""
 
     def done():
         with contextlib.suppress(LabError):
@@ -48,7 +48,7 @@ def insist(lab, name, command):
 
 @contextlib.contextmanager
 def too_short(lab, name):
-    """logind waits 3 s, and the kubelet needs 10."""
+    """logind waits 3 s, and the kubelet needs 10 s."""
     lab.wait_ready([name])
     reload = "systemctl kill --signal=HUP systemd-logind"
     try:
@@ -56,7 +56,7 @@ def too_short(lab, name):
         until(lambda: "t 3000000" in lab.ssh(name, f"busctl get-property {MANAGER} InhibitDelayMaxUSec"))
         yield
     finally:
-        # A kubelet that was started meanwhile has given up.
+        # A kubelet that started meanwhile has no lock.
         insist(lab, name, f"rm -f {SHORTER}; {reload}; systemctl restart kubelet")
         until(lambda: '"kubelet"' in lab.ssh(name, f"busctl call {MANAGER} ListInhibitors"))
 
@@ -88,7 +88,7 @@ def test_required_the_node_is_refused_untouched_and_otherwise_warned_of_once(lab
         assert boot_id(lab, name) == before
         assert world.node(name)["spec"] == spec
         assert rolling.record(name) == record
-        # It is no failure: whoever comes next goes on.
+        # It is not a failure: the next run resumes.
         assert (rolling.slots(), rolling.failures(one)) == ({}, {})
         rolling.assert_nothing_left([name])
 
@@ -189,7 +189,7 @@ def test_the_report_names_what_the_shutdown_left(lab, world, rolling, tmp_path, 
     manifest = tmp_path / "pods.json"
     manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     wait = f"wait pod --namespace {world.namespace} --all --for=condition=Ready --timeout={PATIENCE}s"
-    # After the drain, so that they meet the shutdown.
+    # After the drain, so that the shutdown ends them.
     late = {
         "name": "Start pods that stay",
         "ansible.builtin.raw": f"{{{{ kubectl }}}} apply -f {manifest} && {{{{ kubectl }}}} {wait}",

@@ -37,7 +37,7 @@ def victim(failovers):
 
 
 def needed(rolling, folder):
-    """What a rolling reboot of simulated nodes can't do without."""
+    """The variables that a rolling reboot of simulated nodes needs."""
     return {
         "group": rolling.group,
         "selector": rolling.selector,
@@ -79,7 +79,7 @@ def test_blank_answers_of_a_survey_are_unset(rolling, nodes, ansible):
     (name,) = nodes(1)
     before = rolling.boot_id(name)
     blanks = blank("rolling_reboot", **needed(rolling, ansible.folder))
-    # The user's own tasks read it, and nothing outranks an extra variable.
+    # The user's own tasks read it, and extra variables have the highest precedence.
     del blanks["node_name"]
 
     done = rolling.run([name], *extra(ansible.folder, "rolling_reboot", blanks)).good()
@@ -186,7 +186,7 @@ def test_the_quorum_is_asked_again_directly_before_the_act(failovers, victim):
         paths.node(victim.name), {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}
     )
     victim.hang()
-    # One member may go at first, and no more once the node is claimed.
+    # One member may be away at first, but none once the node is claimed.
     quorum = failovers.command(
         "quorum",
         "claim=$($kubectl get node $HOLDFAST_NODE -o jsonpath='{.metadata.annotations.holdfast\\.dev/claim}')\n"
@@ -203,7 +203,7 @@ def test_the_quorum_is_asked_again_directly_before_the_act(failovers, victim):
     assert victim.untouched
 
 
-# -- --limit leaves localhost out -------------------------------------------------------------------------------------
+# -- a --limit without localhost --------------------------------------------------------------------------------------
 
 
 @pytest.fixture

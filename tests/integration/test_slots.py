@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Slots against a real API server: what the rules decide is what the ledger holds, whoever races for it."""
+"""Slots against a real API server: the ledger holds what the rules decide, however many requests race."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import
 from lab.patience import PATIENCE
 
 NODES = 6
-# Seconds that a request would wait, where it has to be refused without waiting. It is less than the grace time after
-# which one that waits is refused, too.
+# Seconds that a request would wait, in tests that expect an immediate refusal. It is shorter than the grace time after
+# which a waiting request is refused, too.
 AT_ONCE = 120
 
 
 @pytest.fixture(scope="module")
 def simulated(lab):
-    """Nodes for the whole module; each test has a ledger of its own."""
+    """Nodes for the whole module; each test has its own ledger."""
     with group_of(lab, NODES, "slots") as group:
         yield group
 
 
 @pytest.fixture
 def group(lab, simulated):
-    """A group over the module's nodes that nobody has used yet."""
+    """A group over the module's nodes that no test has used yet."""
     yield (made := Group(lab, f"slots-{uuid.uuid4().hex[:6]}", simulated.nodes, simulated.selector))
     made.mend()
 
@@ -99,7 +99,7 @@ def test_a_slot_passes_from_a_dead_run_to_the_next_of_the_operation(group, begun
 
 
 def test_a_claimed_slot_of_a_dead_run_goes_when_its_node_is_well(group):
-    """Each claim changes the ledger, so whoever has read the Node before a claim can't store what follows from that."""
+    """Each claim changes the ledger, so a run that read the Node before a claim can't store what follows from it."""
     node, other = group.nodes[:2]
     group.taken(node, run=f"{group.name}-1")
     options = {"name": node, "run": f"{group.name}-1", "operation": "kernel", "group": group.name}
@@ -125,7 +125,7 @@ def test_sixteen_race_for_three(lab):
             took = group.slot(node, operation=f"operation-{node}", max_unavailable="3", wait_timeout=PATIENCE)
             if took.get("failed"):
                 return took["msg"]
-            # Nobody gives a slot back before the budget was used up once.
+            # No slot is given back before the budget was fully used once.
             if len(took["in_flight"]) == 3:
                 full.set()
             assert full.wait(PATIENCE)
@@ -146,7 +146,7 @@ def test_sixteen_race_for_three(lab):
 
 
 def test_one_instant_one_slot(group):
-    """All look at the same ledger before any of them writes: what decides is the compare-and-swap alone."""
+    """All read the same ledger before any of them writes: only the compare-and-swap decides."""
     start = threading.Barrier(NODES)
 
     def work(node):
@@ -254,7 +254,7 @@ class TestRefused:
         assert group.taken(wanted, max_unavailable="3")["changed"]
 
     def test_nodes_that_look_down_for_a_moment_are_waited_for(self, group):
-        """As after an outage of the API, when the controller manager takes half of the nodes for dead."""
+        """As after an outage of the API, when the controller manager marks half of the nodes as dead."""
         *down, wanted = group.nodes[:4]
         for name in down:
             group.report(name, ready=False)
@@ -465,7 +465,7 @@ class TestFailed:
 
             refused = group.slot(second, **where)
             assert "1 node failed in this operation and max_failed is 0" in refused["msg"]
-            # In the group itself they say nothing: nobody would forget them when the operation is gone on with.
+            # In the group's own ledger they have no effect: nothing would remove them when the operation resumes.
             group.taken(third)
             group.taken(third, state="failed", reason="drain timed out")
             assert group.taken(second, operation_group=home, max_failed=1)["changed"]
@@ -493,7 +493,7 @@ class TestCheckMode:
 class TestNamespace:
     @pytest.fixture
     def unused(self, lab, monkeypatch):
-        """A namespace of that purpose which is not there yet."""
+        """A namespace for that purpose which does not exist yet."""
         name = f"holdfast-{uuid.uuid4().hex[:6]}"
         for module in (ledger_store, slot_requests):
             monkeypatch.setattr(module, "NAMESPACE", name)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that can't be reached or don't come back: the rest stops, and goes on once they are mended."""
+"""Nodes that can't be reached or don't come back: the other nodes stop, and continue after the repair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from integration.support.realnodes import NEVER, member, noted_reboot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from lab.patience import PATIENCE
 
-# Of who is told in time that nobody gets another slot.
+# For runs that learn in time that no node gets another slot.
 SLOT_TIMEOUT = PATIENCE // 2
 
 
@@ -27,7 +27,7 @@ def rolling(world, ansible):
 
 
 class Connection:
-    """A host that nobody answers for, until it is mended; the command that is run stays the same."""
+    """A host that does not answer until it is repaired; the command of the run stays the same."""
 
     def __init__(self, folder):
         self._file = folder / "connection"
@@ -78,13 +78,13 @@ def test_an_unreachable_node_and_one_that_never_comes_back_stop_the_rest(rolling
             assert "max_failed is 1" in done.detail(name)
             assert deaf in done.detail(name)
             assert gone in done.detail(name)
-        # Healthy nodes are as they were; the one that is off is not given back.
+        # Healthy nodes are unchanged; the node that is off stays cordoned.
         assert [name for name in names if world.cordoned(name)] == [gone]
         assert rolling.ours(gone)[CORDON]["owner"] == "rolling_reboot"
         assert {name: slot["state"] for name, slot in rolling.slots().items()} == {gone: "failed"}
         assert rolling.boot_ids(names) == before
 
-        # Somebody mends the connection, and presses the power button of the other.
+        # A person repairs the connection, and presses the other node's power button.
         connection.mend()
         world.set_condition(gone, "Ready", "True", "Back")
         world.cluster.merge(f"{paths.node(gone)}/status", {"status": {"nodeInfo": {"bootID": "by-hand"}}})
@@ -113,7 +113,7 @@ def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_wai
     assert done.results == {deaf: "failed", other: "stopped"}
     assert list(rolling.failures("deaf")) == [deaf]
     assert deaf in done.detail(other)
-    # It is told of the failure, and does not merely run out of time.
+    # It learns of the failure, and does not merely run out of time.
     assert f"within {SLOT_TIMEOUT} s" not in done.detail(other)
     rolling.assert_nothing_left(names)
 
@@ -122,7 +122,7 @@ def test_a_node_that_goes_deaf_in_the_user_s_own_task_does_not_keep_the_rest_wai
 def test_a_mended_node_that_needs_no_reboot_any_more_is_uncordoned(rolling, nodes, world, tmp_path):
     (gone,) = nodes(1)
     marker = tmp_path / "off"
-    # As with the distribution's own sign, which the reboot takes away.
+    # Like the distribution's own file, which the reboot removes.
     asked = {"when": "command", "when_command": f"test ! -e {marker}"}
     command = {"command_tasks": switch_off_for_good(rolling, marker), "ready_timeout": 2, **asked}
     assert rolling.run([gone], **command).results == {gone: "failed"}
@@ -140,12 +140,12 @@ def test_a_mended_node_that_needs_no_reboot_any_more_is_uncordoned(rolling, node
 @pytest.mark.nodes
 @pytest.mark.parametrize("told", [False, True])
 def test_a_real_node_that_loses_its_power_in_its_reboot_stops_the_rest(rolling, nodes, world, lab, told):
-    """Its ssh and its kubelet are gone, until somebody switches it on; before or just after it was told to reboot."""
+    """Its ssh and its kubelet are gone until someone switches it on; before or just after the order to reboot."""
     lost, *rest = names = "node-1", *nodes(2)
     # The record of an operation stays on a real node.
     operation = f"power-{rolling.group}"
     command = {"max_unavailable": 2, "reboot_timeout": 5, "ready_timeout": 5, "operation": operation}
-    # Told, and nothing done: the power goes before the kubelet notices.
+    # The order arrives, and nothing happens: the power fails before the kubelet notices.
     noting = noted_reboot(lab, lost, NEVER) if told else contextlib.nullcontext()
     with member(world, lab, lost) as variables, noting as noted:
         hosts = {lost: variables, **{name: {} for name in rest}}

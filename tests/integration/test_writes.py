@@ -25,12 +25,13 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import (
     reboot_operation,
     reboot_slot,
 )
+from lab.patience import PATIENCE
 
 KERNEL = {"operation": "kernel"}
 
 
 class Scene:
-    """One node of a group, and everything that a rolling reboot writes of it."""
+    """One node of a group, and everything that a rolling reboot writes for it."""
 
     def __init__(self, world: Any, proxy: Any, ansible: Any) -> None:
         self.world, self.proxy = world, proxy
@@ -95,7 +96,7 @@ def kind(
     shown: Callable[[Scene], Any],
     *before: Callable[[Scene], Any],
 ) -> Any:
-    """A kind of write: what is done before it, the write, a part of its path, and whether it is there."""
+    """A kind of write: the steps before it, the write, a part of its path, and a check that it is there."""
     return SimpleNamespace(write=write, path=path, shown=shown, before=before)
 
 
@@ -179,7 +180,7 @@ def write(request, scene):
 @pytest.mark.long_on("503", "lost")
 @pytest.mark.parametrize("fault", KINDS, ids=["429", "503", "lost", "unanswered"])
 def test_gets_through_and_says_so(scene, write, fault):
-    # A run that works says so by the way, and that goes through faults of its own.
+    # A working run also renews its Lease; that write is a case of its own.
     scene.proxy.faults.next(fault, path=write.path)
 
     result = write.write(scene)
@@ -187,7 +188,7 @@ def test_gets_through_and_says_so(scene, write, fault):
     assert [entry[2] for entry in scene.proxy.faults.log] == [fault]
     assert result["changed"] is True
     assert write.shown(scene)
-    # With the result the claim is given back, and a sign of life is another one each time.
+    # The result also removes the claim, and each renewal of a Lease differs.
     if write not in (WRITES["the result"], WRITES["the sign of life"]):
         assert write.write(scene)["changed"] is False
         assert write.shown(scene)
@@ -205,7 +206,7 @@ def test_waits_for_an_api_server_that_is_away(scene, write):
         waiting = scene.world._threads.submit(write.write, scene)
         back.wait(1.5)
         assert not waiting.done()
-    assert waiting.result(60)["changed"] is True
+    assert waiting.result(PATIENCE)["changed"] is True
     assert write.shown(scene)
 
 
@@ -216,12 +217,12 @@ def test_waits_for_an_api_server_that_is_frozen(scene, write):
         waiting = scene.world._threads.submit(write.write, scene)
         time.sleep(1)
         assert not waiting.done()
-    assert waiting.result(60)["changed"] is True
+    assert waiting.result(PATIENCE)["changed"] is True
     assert write.shown(scene)
 
 
 def test_a_change_is_decided_again_after_an_outage(scene):
-    """While the request of the first one was sent in vain, someone else took the only slot."""
+    """While the first one's request was sent in vain, another run took the only slot."""
     scene.slot(node=scene.other)
     place = paths.one(paths.config_maps("holdfast"), f"group.{scene.rolling.group}")
     taken = scene.world.cluster.get(place)["data"]
@@ -234,7 +235,7 @@ def test_a_change_is_decided_again_after_an_outage(scene):
     scene.world.cluster.replace(place, {**scene.world.cluster.get(place), "data": taken})
     scene.proxy.faults.planned.clear()
 
-    result = asked.result(90)
+    result = asked.result(PATIENCE)
 
     assert result["error"] == "timed_out", result
     assert set(scene.rolling.slots()) == {scene.other}
@@ -242,27 +243,27 @@ def test_a_change_is_decided_again_after_an_outage(scene):
 
 def test_a_waiting_node_gets_its_slot_after_an_outage(scene):
     scene.slot()
-    waiting = scene.world._threads.submit(scene.slot, node=scene.other, wait_timeout=120)
+    waiting = scene.world._threads.submit(scene.slot, node=scene.other, wait_timeout=PATIENCE)
     time.sleep(1)
     with scene.proxy.away():
         time.sleep(3)
     assert not waiting.done()
     scene.slot("absent")
-    assert waiting.result(60)["slot"]["node"] == scene.other
+    assert waiting.result(PATIENCE)["slot"]["node"] == scene.other
 
 
 def test_watches_that_end_at_once_lose_nothing(scene):
     scene.proxy.faults.watches_end = True
     scene.slot()
-    waiting = scene.world._threads.submit(scene.slot, node=scene.other, wait_timeout=120)
+    waiting = scene.world._threads.submit(scene.slot, node=scene.other, wait_timeout=PATIENCE)
     time.sleep(1)
     scene.slot("absent")
-    assert waiting.result(60)["slot"]["node"] == scene.other
+    assert waiting.result(PATIENCE)["slot"]["node"] == scene.other
 
 
 def test_a_third_of_the_writes_fails(scene):
     scene.proxy.faults.share = 0.33
-    for _ in range(3):
+    for _turn in range(3):
         scene.slot()
         scene.claim()
         scene.cordon()

@@ -23,7 +23,7 @@ DAY = datetime.timedelta(days=1)
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read, never half of it."""
+    """Write a file that only its owner may read, atomically."""
     temporary = path.with_name(path.name + ".new")
     temporary.unlink(missing_ok=True)
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -45,7 +45,7 @@ def _name(common_name: str, groups: Sequence[str] = ()) -> x509.Name:
 
 
 def _usage(*, authority: bool) -> x509.KeyUsage:
-    """What a key is for. Python 3.13 refuses an authority that does not say that it signs certificates."""
+    """The usages of a key. Python 3.13 refuses an authority that does not say that it signs certificates."""
     return x509.KeyUsage(
         digital_signature=not authority,
         key_cert_sign=authority,
@@ -69,7 +69,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # A day back, because a test may turn a clock.
+        # A day back, because a test may change a clock.
         .not_valid_before(now - DAY)
         .not_valid_after(now + 3650 * DAY)
         .add_extension(_usage(authority=authority), critical=True)
@@ -90,7 +90,7 @@ class Pair:
 
 
 class Authority:
-    """Signs identities. Made once for a lab and read again afterwards."""
+    """The authority that signs identities. Made once for a lab and read from its files afterwards."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -125,7 +125,7 @@ class Authority:
         return Pair(certificate.public_bytes(serialization.Encoding.PEM), _key_pem(key))
 
     def client(self, user: str, groups: Sequence[str] = ()) -> Pair:
-        """An identity that the API server believes."""
+        """A client certificate that the API server accepts."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(_name(user, groups), self._certificate.subject, key).add_extension(
             x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
@@ -133,7 +133,7 @@ class Authority:
         return self._sign(builder, key)
 
     def server(self, name: str, names: Sequence[str], addresses: Sequence[str]) -> Pair:
-        """A certificate to serve with."""
+        """A server certificate."""
         key = ec.generate_private_key(ec.SECP256R1())
         alternatives: list[x509.GeneralName] = [x509.DNSName(text) for text in names]
         alternatives += [x509.IPAddress(ipaddress.ip_address(text)) for text in addresses]
@@ -146,7 +146,7 @@ class Authority:
 
 
 def signing_keys(directory: Path) -> None:
-    """The key pair of service account tokens; a change would make every token worthless."""
+    """The key pair of service account tokens; a change would make every token invalid."""
     private = directory / "service-account.key"
     if private.exists():
         return
@@ -161,7 +161,7 @@ def signing_keys(directory: Path) -> None:
 
 
 def kubeconfig(server: str, authority: bytes, pair: Pair) -> bytes:
-    """A kubeconfig that needs no other file, so that it can be copied."""
+    """A kubeconfig that needs no other file, so it can be copied."""
 
     def encode(data: bytes) -> str:
         return base64.b64encode(data).decode()

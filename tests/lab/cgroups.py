@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Control groups of our own: what a process joins before it starts tells, after any crash, that it is ours."""
+"""The lab's own control groups: a process joins one before it starts, so even after a crash we know that it is ours."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .errors import LabError
 from .patience import PATIENCE
 
 MOUNTS = Path("/sys/fs/cgroup")
-# A group is served like one process, whatever is in it, so under a busy machine's many processes a control plane would
-# starve, and give up nodes that are well. In v1 a process has 1024, in v2 100.
+# The kernel schedules a group like one process, however many it contains. Among the many processes of a busy machine a
+# control plane would starve, and mark healthy nodes as dead. In v1 a process has 1024 shares, in v2 100.
 WEIGHTS = {"cpu.shares": "32768", "cpu.weight": "3200"}
 JOIN = 'for procs in $0; do echo $$ > "$procs"; done; exec "$@"'
 
 
 def hierarchies(root: Path = MOUNTS) -> list[Path]:
-    """Every hierarchy once: one on a machine with cgroup v2, one a controller with v1."""
+    """Every hierarchy once: one on a machine with cgroup v2, one for each controller with v1."""
     if (root / "cgroup.procs").exists():
         return [root]
     found = {path.resolve() for path in root.iterdir() if (path / "cgroup.procs").exists()}
@@ -38,7 +38,7 @@ class Cgroup:
         self.paths = [root / name for root in (hierarchies() if roots is None else roots)]
 
     def make(self) -> None:
-        """Make it and its parents. In v1 a group without CPUs and memory nodes takes no process."""
+        """Make it and its parents. In v1 a group without CPUs and memory nodes accepts no process."""
         for path in self.paths:
             root = path.parents[len(Path(self.name).parts) - 1]
             missing = [path, *path.parents][: len(Path(self.name).parts)]
@@ -53,7 +53,7 @@ class Cgroup:
             _favour(missing[-1])
 
     def command(self, argv: Iterable[str | Path]) -> list[str]:
-        """The command that joins the group and becomes argv: so no moment exists when it is not in it."""
+        """The command that joins the group and becomes argv, so the process is never outside of it."""
         procs = " ".join(str(path / "cgroup.procs") for path in self.paths)
         return ["/bin/sh", "-ec", JOIN, procs, *(str(word) for word in argv)]
 
@@ -62,7 +62,7 @@ class Cgroup:
         return {pid for path in self.paths for pid in _processes(path)}
 
     def kill(self, timeout: float = PATIENCE) -> None:
-        """End everything in it at once, as when the power goes."""
+        """Kill everything in it at once, as a power failure does."""
         deadline = time.monotonic() + timeout
         while pids := self.processes():
             if time.monotonic() > deadline:
@@ -73,7 +73,7 @@ class Cgroup:
             time.sleep(0.02)
 
     def remove(self, *, keep_top: bool = False) -> None:
-        """Remove it with all below it; what is in use stays."""
+        """Remove it with all groups below it; groups in use stay."""
         for path in self.paths:
             for directory in _below(path):
                 if not (keep_top and directory == path):
@@ -82,14 +82,14 @@ class Cgroup:
 
 
 def _favour(top: Path) -> None:
-    """Give a group its share. In v2 it can have one only where the machine lets its groups have it."""
+    """Give a group its share. In v2 that works only where the machine enables the controller for its groups."""
     for name, weight in WEIGHTS.items():
         if (top / name).exists():
             (top / name).write_text(weight)
 
 
 def _below(path: Path) -> Iterator[Path]:
-    """The deepest first, as rmdir wants it."""
+    """The groups below, deepest first, as rmdir requires."""
     for directory, _names, _files in os.walk(path, topdown=False):
         yield Path(directory)
 
@@ -100,5 +100,5 @@ def _processes(path: Path) -> Iterator[int]:
             words = (directory / "cgroup.procs").read_text().split()
         except OSError:
             continue
-        # 0 stands for a process of another pid namespace, which is none of ours.
+        # 0 stands for a process of another pid namespace, which is not ours.
         yield from (pid for pid in map(int, words) if pid)

@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _parts(commands: Any) -> None:
-    """What a test starts for itself, and what runs as long as the command does."""
+    """The programs that a test starts itself, and the commands that run until they are ended."""
     metal3 = commands.add_parser("metal3", help="play metal3's part for the BareMetalHosts of a namespace")
     metal3.add_argument("--namespace", required=True)
     metal3.add_argument("--settings", required=True, type=Path, help="directory with the settings of each host")
@@ -76,7 +76,7 @@ def _parts(commands: Any) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; an error that a person can do something about is one line, not a traceback."""
+    """Run one command; print an error that a person can act on as one line, without a traceback."""
     try:
         return _run(parser().parse_args(arguments))
     except LabError as error:

@@ -26,7 +26,7 @@ from .progress import say, step
 
 
 class Lab:
-    """A cluster of one's own. Every method may be called again, and leaves the lab as if it had been called once."""
+    """A cluster of your own. Every method may be called again, and leaves the lab as one call does."""
 
     def __init__(self, paths: Paths) -> None:
         self.paths = paths
@@ -61,7 +61,7 @@ class Lab:
         return self.kubectl("get", "nodes", "-l", kwok.LABEL, "-o", "jsonpath={.items[*].metadata.name}").split()
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run kubectl as the cluster's administrator; its standard output."""
+        """Run kubectl as the cluster's administrator; return its standard output."""
         kubectl = [str(self.bin / "kubectl"), f"--kubeconfig={self.kubeconfig}"]
         return run([*kubectl, *arguments], stdin=stdin, env=direct_environment())
 
@@ -76,12 +76,12 @@ class Lab:
         raise LabError(f"there is no node {name} here, only {', '.join(self.nodes) or 'none'}")
 
     def power_on(self, name: str) -> None:
-        """Switch a real node on; it takes some seconds to be Ready."""
+        """Switch a real node on; it is Ready some seconds later."""
         with self._lock():
             self.node(name).power_on()
 
     def power_off(self, name: str) -> None:
-        """Switch a real node off, hard."""
+        """Switch a real node off hard."""
         with self._lock():
             self.node(name).power_off()
 
@@ -97,12 +97,12 @@ class Lab:
             self._control_plane().stop_apiserver()
 
     def simulate(self, names: Sequence[str], labels: Mapping[str, str] | None = None) -> None:
-        """Make simulated nodes of these names, and wait until they are Ready."""
+        """Make simulated nodes with these names, and wait until they are Ready."""
         if not names:
             return
         self.start_kwok()
         present = set(names) & set(self.simulated)
-        # kwok writes a node's status once. One that is no longer Ready stays so.
+        # kwok writes a node's status once. A node that is no longer Ready stays so.
         self._delete_simulated(sorted(present - set(self.ready())))
         missing = sorted(set(names) - set(self.simulated))
         for start in range(0, len(missing), 500):
@@ -112,7 +112,7 @@ class Lab:
         self.write_inventory()
 
     def unsimulate(self, names: Iterable[str] | None = None, prefix: str | None = None) -> None:
-        """Take simulated nodes away: these, those of a prefix, or all."""
+        """Remove simulated nodes: these, those with a prefix, or all."""
         found = self.simulated
         wanted = found if names is None else sorted(set(names) & set(found))
         if prefix is not None:
@@ -121,7 +121,7 @@ class Lab:
         self.write_inventory()
 
     def start_kwok(self) -> None:
-        """Start what plays the kubelets of simulated nodes; it is built when it is first asked for."""
+        """Start kwok, which plays the kubelets of simulated nodes; build it at the first call."""
         if self._control_plane().process("kwok").pid() is not None:
             return
         with self._lock():
@@ -129,11 +129,11 @@ class Lab:
             self._control_plane().start_kwok()
 
     def boot_id(self, name: str) -> str:
-        """The bootID that the cluster knows."""
+        """The bootID that the cluster has of a node."""
         return self.kubectl("get", "node", name, "-o", "jsonpath={.status.nodeInfo.bootID}")
 
     def ready(self) -> dict[str, str]:
-        """Every node that is Ready, and the bootID that it reports."""
+        """Every node that is Ready, with the bootID that it reports."""
         listed: dict[str, Any] = json.loads(self.kubectl("get", "nodes", "-o", "json"))
         return {
             item["metadata"]["name"]: item["status"]["nodeInfo"]["bootID"]
@@ -143,7 +143,7 @@ class Lab:
         }
 
     def wait_ready(self, names: Iterable[str], timeout: float = PATIENCE) -> None:
-        """Until all of them are Ready; real ones in their present boot, because an earlier one's report may stand."""
+        """Wait until all are Ready; real nodes in their present boot, because an earlier report may remain."""
         wanted = set(names)
         real = [node for node in existing(self.paths, self.network) if node.name in wanted]
         boots = {node.name: node.wait_boot_id(timeout) for node in real}
@@ -168,7 +168,7 @@ class Lab:
         return bool(network.owned(self.paths.root)) and self.paths.kubeconfig.exists()
 
     def setup(self, nodes: int, simulated: int, more: Sequence[programs.Module] = ()) -> None:
-        """Install and build what is missing for a lab with so many nodes, and more programs that it may start later."""
+        """Install and build what is missing for this many nodes, and for programs that the lab may start later."""
         host.check()
         with self._lock():
             self._setup(nodes, simulated, more)
@@ -194,25 +194,25 @@ class Lab:
         say(f"lab: up after {time.monotonic() - begin:.1f} s")
 
     def down(self) -> None:
-        """Take everything away, whatever state it is in. The cache of what was built stays."""
+        """Remove everything, whatever state it is in. Keep the cache of what was built."""
         host.check()
         with self._lock():
             found = self._networks()
             for net in found:
-                # Nothing is worth a graceful end, and the cgroup also has what no record on disk knows of.
+                # Nothing needs a graceful end, and the cgroup also has processes without a record on disk.
                 everything = Cgroup(net.cgroup)
                 everything.kill()
                 everything.remove()
             trees.remove(self.paths.root)
             for net in found:
-                # Last, because it is what tells another run of this command that something is left.
+                # Last, because it tells another run of this command that something is left.
                 net.down()
 
     def write_inventory(self) -> None:
         inventory.write(self.paths, existing(self.paths, self.network), sorted(self.simulated, key=_natural))
 
     def _networks(self) -> list[Network]:
-        """Also one whose bridge somebody took away, as long as nobody else has it."""
+        """Also a network whose bridge was removed, as long as no other lab has it."""
         found = network.owned(self.paths.root)
         if not found and self.paths.state.exists():
             remembered = Network(json.loads(self.paths.state.read_text())["index"])
@@ -221,15 +221,15 @@ class Lab:
 
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
-        """No other lab builds meanwhile: several may share a cache."""
+        """Lock out builds of other labs: several may share a cache."""
         with _locked(self.paths.cache / "lab.lock"):
             yield
 
     def provide(self, modules: Sequence[programs.Module], nodes: int = 0) -> None:
-        """Have the programs of these modules in ``bin``, and the root file systems of so many nodes."""
+        """Put the programs of these modules into ``bin``, and have the root file systems of this many nodes."""
         cache = self.paths.cache
         with self.building():
-            # What cannot be helped comes first, before minutes of work.
+            # Errors that no build can solve come first, before minutes of work.
             programs.check(cache, modules)
             parts.make(parts.packages(), parts.trees(cache, rootfs.suites(nodes)), parts.modules(cache, modules))
             self.paths.make()
@@ -247,7 +247,7 @@ class Lab:
         if found:
             net = found[0]
         elif self.paths.state.exists():
-            # The machine restarted: what was signed for the old addresses is good for them alone.
+            # The machine restarted: the certificates are valid for the old addresses only.
             net = Network(json.loads(self.paths.state.read_text())["index"])
             if not net.up(self.paths.root):
                 raise LabError(f"another lab took the network {net.bridge} meanwhile; run: make lab-down")
@@ -257,7 +257,7 @@ class Lab:
         plane = ControlPlane(self.paths, net)
         plane.identities()
         plane.start()
-        # Without it the first pods would be refused.
+        # Without it, the API server refuses the first pods.
         _wait(
             lambda: bool(self.kubectl("get", "serviceaccount", "default", "--ignore-not-found", "-o", "name")),
             PATIENCE,
@@ -283,7 +283,7 @@ class Lab:
 
     def _delete_simulated(self, names: Sequence[str]) -> None:
         for start in range(0, len(names), 200):
-            # One request for many: node by node, kubectl takes a fifth of a second for each.
+            # One request for many nodes: one by one, kubectl takes a fifth of a second for each.
             self.kubectl("delete", "--raw", kwok.collection(names[start : start + 200]))
 
     def _control_plane(self) -> ControlPlane:
@@ -291,7 +291,7 @@ class Lab:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """One change at a time, whoever asks."""
+        """Allow one change at a time, from any process."""
         with _locked(self.paths.lock):
             yield
 

@@ -1,9 +1,10 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Cluster API's own core controller, for those who ask for it. No part of a lab that is up.
+"""Cluster API's own core controller, for tests that ask for it. It is not part of a lab that is up.
 
-The infrastructure is ours: two kinds on which no controller acts, so that a test says itself when a machine is there.
+The infrastructure is the lab's own: two kinds on which no controller acts, so that a test decides when a machine
+exists.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ MACHINE_KIND, TEMPLATE_KIND = "LabMachine", "LabMachineTemplate"
 NAME = "cluster-api"
 CONTROL_PLANE = f"{GROUP}/control-plane"
 _MODULE = "sigs.k8s.io/cluster-api"
-# The kubeadm control plane is a kind alone here: its controller is another program.
+# Only the kind of the kubeadm control plane is here: its controller is another program.
 _KINDS = (
     "core/config/crd/bases/*.yaml",
     f"controlplane/kubeadm/config/crd/bases/controlplane.{GROUP}_kubeadmcontrolplanes.yaml",
 )
-# A label by which all that was installed is found again.
+# The label of everything that is installed.
 _OURS = "holdfast.dev/lab=cluster-api"
 
 
@@ -61,7 +62,7 @@ class ClusterApi:
         return self.process.pid() is not None
 
     def up(self) -> None:
-        """Build, install and start what is missing; returns when the controller works."""
+        """Build, install and start what is missing; return when the controller works."""
         if self.is_up:
             return
         kinds = self._build()
@@ -70,16 +71,16 @@ class ClusterApi:
             serving = self._identities()
             self._install(kinds, port)
             self._start(port, serving)
-            # The kind of all kinds on which it works: when it has seen a Cluster, it follows the rest too.
+            # The first kind that the controller works on: when it has seen a Cluster, it watches the others too.
             self._until("its controllers work", lambda: "Starting workers" in self._log())
             self._until("its conversion works", self._converts)
 
     def down(self) -> None:
-        """End the controller, and take away its kinds with all objects of them."""
+        """End the controller, and remove its kinds with all their objects."""
         self.process.stop()
         installed = self._lab.kubectl("get", "crd", "-l", _OURS, "-o", "jsonpath={.items[*].metadata.name}").split()
         for kind in installed:
-            # Nobody is left to do what finalizers wait for.
+            # No controller is left to remove finalizers.
             for item in self._objects(kind):
                 namespace, name = item["metadata"].get("namespace"), item["metadata"]["name"]
                 where = ["-n", namespace] if namespace else []
@@ -93,12 +94,12 @@ class ClusterApi:
         return self.process.tail(40)
 
     def _objects(self, kind: str) -> list[dict[str, Any]]:
-        # At the version that is stored: the other one needs the controller.
+        # Uses the stored version: the other one needs the controller.
         listed = json.loads(self._lab.kubectl("get", kind, "--all-namespaces", "-o", "json"))
         return [item for item in listed["items"] if item["metadata"].get("finalizers")]
 
     def _build(self) -> list[Path]:
-        """The program, and the definitions of its kinds out of the same Go module."""
+        """Build the program, and take the definitions of its kinds from the same Go module."""
         cache = self._paths.cache
         self._lab.provide([programs.CLUSTER_API])
         with self._lab.building():
@@ -127,7 +128,7 @@ class ClusterApi:
         definitions = [yaml.safe_load(path.read_text()) for path in kinds]
         authority = base64.b64encode((self._paths.pki / "ca.crt").read_bytes()).decode()
         for definition in definitions:
-            # What Cluster API's own manifests say of its kinds: which version speaks which contract.
+            # What Cluster API's own manifests say of its kinds: which version implements which contract.
             contracts = {f"{GROUP}/v1beta1": "v1beta1", f"{GROUP}/v1beta2": "v1beta2"}
             definition["metadata"].setdefault("labels", {}).update(contracts)
             if definition["spec"]["group"] == GROUP:
@@ -178,7 +179,7 @@ class ClusterApi:
 
 
 def infrastructure() -> list[dict[str, Any]]:
-    """The definitions of our own kinds: a machine, and the template of which a MachineSet makes more."""
+    """The definitions of the lab's own kinds: a machine, and the template from which a MachineSet makes more."""
     return [_definition(kind) for kind in (MACHINE_KIND, TEMPLATE_KIND)]
 
 
@@ -205,7 +206,7 @@ def _conversion(port: int, authority: str) -> dict[str, Any]:
 
 
 def _keep_kinds(folder: Path) -> None:
-    """Keep the definitions beside the program: Go's own cache of modules is not ours to rely on."""
+    """Keep the definitions beside the program: Go's module cache may be emptied at any time."""
     module = programs.CLUSTER_API.directory
     found = json.loads(run(["go", "mod", "download", "-json", _MODULE], cwd=module))
     temporary = folder.with_name(".kinds")

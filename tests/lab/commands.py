@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Other programs, run to their end."""
+"""Run other programs to their end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import LabError
 
 
 def direct_environment() -> dict[str, str]:
-    """The environment without a proxy: it could not reach the lab."""
+    """The environment without a proxy: a proxy can't reach the lab."""
     return {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
 
 
@@ -27,7 +27,7 @@ def run(
     cwd: Path | None = None,
     timeout: float | None = None,
 ) -> str:
-    """Run a program and return what it printed; what it complained of becomes the error."""
+    """Run a program and return its standard output; its standard error becomes the error."""
     words = [str(word) for word in argv]
     try:
         done = subprocess.run(
@@ -56,9 +56,9 @@ def follow(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> str:
-    """Run a program that reports progress on standard error, and return what it printed.
+    """Run a program that reports progress on standard error, and return its standard output.
 
-    ``heard`` gets each line of standard error. It returns True for progress, which is left out of the error.
+    ``heard`` gets each line of standard error. It returns True for progress, which the error leaves out.
     """
     words = [str(word) for word in argv]
     with (

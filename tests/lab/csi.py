@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A CSI driver on real nodes: what makes their kubelets mount volumes that ``metal3/attacher.py`` attaches."""
+"""A CSI driver on real nodes: with it their kubelets mount volumes that ``metal3/attacher.py`` attaches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WantedBy=multi-user.target
 
 
 class Mounter:
-    """One driver. It is there again after a boot, as one that a DaemonSet runs would be."""
+    """One driver. It runs again after a boot, as a DaemonSet's driver would."""
 
     def __init__(self, lab: Lab, driver: str) -> None:
         self._lab = lab
@@ -37,7 +37,7 @@ class Mounter:
         self._unit = f"lab-csi-{driver.partition('.')[0]}.service"
 
     def install(self, nodes: Iterable[str]) -> None:
-        """Start it on these nodes; their kubelets hear of it a moment later."""
+        """Start it on these nodes; their kubelets register it a moment later."""
         self._lab.provide([programs.CSI])
         with self._lab.building():
             programs.place(self._lab.bin / _PROGRAM, self._lab.paths.node_bin / _PROGRAM)
@@ -47,7 +47,7 @@ class Mounter:
             self._lab.ssh(node, f"{write} && systemctl daemon-reload && systemctl --quiet enable --now {self._unit}")
 
     def remove(self, nodes: Iterable[str]) -> None:
-        """Take it away again; a node that lets nobody in keeps it."""
+        """Remove it; on a node that can't be reached it stays."""
         for node in nodes:
             sockets = (
                 f"/var/lib/kubelet/plugins/{self._driver} /var/lib/kubelet/plugins_registry/{self._driver}-reg.sock"

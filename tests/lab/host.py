@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""What the machine itself must bring, said plainly when it does not."""
+"""The requirements on the machine itself, with plain errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INOTIFY_WANTED = 1024
 
 
 def check() -> None:
-    """Refuse a machine on which the lab can't work."""
+    """Raise an error on a machine on which the lab can't work."""
     if sys.platform != "linux":
         raise LabError("the lab needs Linux: its nodes are systemd-nspawn machines")
     if os.geteuid() != 0:
@@ -51,7 +51,7 @@ def install(packages: Sequence[str]) -> None:
 
 
 def raise_limits() -> None:
-    """Each node's systemd, kubelet and runtime together take some 15 inotify instances, and all of them are root's."""
+    """Each node's systemd, kubelet and runtime together use some 15 inotify instances, and all belong to root."""
     if int(INOTIFY.read_text()) < INOTIFY_WANTED:
         say(f"lab: set fs.inotify.max_user_instances to {INOTIFY_WANTED}, the nodes need more than the usual 128")
         INOTIFY.write_text(str(INOTIFY_WANTED))

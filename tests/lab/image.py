@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""The one container image of the lab: busybox, as a docker archive, because no registry is needed then."""
+"""The one container image of the lab: busybox, as a docker archive, which needs no registry."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMMAND = ["/bin/sh", "-c", "trap 'exit 0' TERM INT; sleep infinity & wait"]
 
 
 def make(archive: Path) -> None:
-    """Write the archive, unless it is there."""
+    """Write the archive if it is missing."""
     if archive.exists():
         return
     layer = _layer(BUSYBOX.read_bytes(), run([BUSYBOX, "--list"]).split())

@@ -54,7 +54,7 @@ def inventory(paths: Paths, nodes: Sequence[Node], simulated: Iterable[str]) -> 
 
 
 def write(paths: Paths, nodes: Sequence[Node], simulated: Iterable[str]) -> None:
-    """Write it in one go, because a playbook may read it at any moment."""
+    """Write it atomically, because a playbook may read it at any moment."""
     text = HEADER + yaml.safe_dump(inventory(paths, nodes, simulated), sort_keys=False, width=1000)
     temporary = paths.inventory.with_name(f"{paths.inventory.name}.{os.getpid()}")
     temporary.write_text(text)

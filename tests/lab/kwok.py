@@ -12,8 +12,8 @@ from typing import Any
 
 LABEL = "type=kwok"
 PREFIX = "kwok"
-# A node with this value is off: kwok forgets it, with its Lease and its pods. Without the label it is on. One that
-# hangs is on, too, but its kubelet is heard of no more.
+# A node with this value is off: kwok stops managing it, with its Lease and its pods. Without the label it is on. A node
+# that hangs is also on, but its kubelet is silent.
 POWER, OFF, HUNG = "lab.holdfast.dev/power", "off", "hung"
 
 
@@ -22,19 +22,19 @@ def names(count: int, prefix: str = PREFIX) -> list[str]:
 
 
 def belongs(name: str, prefix: str) -> bool:
-    """Whether a node was made with this very prefix, not with a longer one."""
+    """Whether a node was made with exactly this prefix, not with a longer one."""
     head, _dash, number = name.rpartition("-")
     return head == prefix and number.isdigit()
 
 
 def simulated(found: Mapping[str, Any]) -> bool:
-    """Whether a Node is one of them."""
+    """Whether a Node is simulated."""
     key, _equals, value = LABEL.partition("=")
     return (found["metadata"].get("labels") or {}).get(key) == value
 
 
 def power(found: Mapping[str, Any]) -> str:
-    """The power of one of them: empty where it is on."""
+    """The power of a simulated node: empty where it is on."""
     return str((found["metadata"].get("labels") or {}).get(POWER) or "")
 
 
@@ -47,7 +47,7 @@ def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
             "labels": {
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
-                # As a kubelet does; the controller manager would add it at a moment of its own.
+                # As a kubelet does; the controller manager would add it at another moment.
                 "beta.kubernetes.io/os": "linux",
                 "type": "kwok",
                 **labels,

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Objects of Cluster API for nodes of the lab, as plain data: a Cluster, its Machines, what they stand on."""
+"""Objects of Cluster API for nodes of the lab, as plain data: a Cluster, its Machines, their infrastructure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PROVISIONED = {"status": {"initialization": {"provisioned": True}}}
 
 
 def provider_id(node: str) -> str:
-    """By which a Machine finds its Node."""
+    """The provider ID by which a Machine finds its Node."""
     return f"lab://{node}"
 
 
 def cluster(name: str) -> dict[str, Any]:
-    """A Cluster that stands already: nothing of it has to be made."""
+    """A Cluster that already runs: Cluster API makes nothing for it."""
     return {
         "apiVersion": f"{GROUP}/v1beta2",
         "kind": "Cluster",
@@ -30,7 +30,7 @@ def cluster(name: str) -> dict[str, Any]:
 
 
 def access(name: str, kubeconfig: str) -> dict[str, Any]:
-    """The Secret by which Cluster API reaches the workload cluster."""
+    """The Secret with which Cluster API reaches the workload cluster."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -41,7 +41,7 @@ def access(name: str, kubeconfig: str) -> dict[str, Any]:
 
 
 def lab_machine(name: str, node: str) -> dict[str, Any]:
-    """What a Machine stands on; it counts once its status is PROVISIONED."""
+    """The infrastructure object of a Machine; Cluster API uses it once its status is PROVISIONED."""
     return {
         "apiVersion": f"{INFRASTRUCTURE}/v1",
         "kind": MACHINE_KIND,
@@ -58,7 +58,7 @@ def machine(
     annotations: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> dict[str, Any]:
-    """A Machine that stands on the lab machine of the same name."""
+    """A Machine whose infrastructure is the lab machine of the same name."""
     labels = {CLUSTER_LABEL: cluster_name, **({CONTROL_PLANE: ""} if control_plane else {})}
     return {
         "apiVersion": f"{GROUP}/v1beta2",
@@ -69,7 +69,7 @@ def machine(
 
 
 def template(name: str) -> dict[str, Any]:
-    """Of which a MachineSet makes lab machines."""
+    """The template from which a MachineSet makes lab machines."""
     return {
         "apiVersion": f"{INFRASTRUCTURE}/v1",
         "kind": TEMPLATE_KIND,
@@ -79,9 +79,9 @@ def template(name: str) -> dict[str, Any]:
 
 
 def workers(kind: str, name: str, cluster_name: str, replicas: int) -> dict[str, Any]:
-    """A MachineDeployment or a MachineSet on the template of the same name."""
+    """A MachineDeployment or a MachineSet that uses the template of the same name."""
     labels = {CLUSTER_LABEL: cluster_name, "pool": name}
-    # Said here because no webhook of Cluster API's is in place to say it.
+    # Set here because no webhook of Cluster API runs that would set it.
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     return {
         "apiVersion": f"{GROUP}/v1beta2",
@@ -98,7 +98,7 @@ def workers(kind: str, name: str, cluster_name: str, replicas: int) -> dict[str,
 
 
 def control_plane(name: str) -> dict[str, Any]:
-    """A KubeadmControlPlane, which nobody acts upon."""
+    """A KubeadmControlPlane, on which no controller acts."""
     reference = {"apiGroup": INFRASTRUCTURE, "kind": TEMPLATE_KIND, "name": name}
     return {
         "apiVersion": f"controlplane.{GROUP}/v1beta2",
@@ -115,7 +115,7 @@ def control_plane(name: str) -> dict[str, Any]:
 def _machine_spec(cluster_name: str, kind: str, name: str) -> dict[str, Any]:
     return {
         "clusterName": cluster_name,
-        # Nothing has to be put on the nodes, they are there.
+        # The nodes need nothing installed: they run already.
         "bootstrap": {"dataSecretName": "none"},
         "infrastructureRef": {"apiGroup": INFRASTRUCTURE, "kind": kind, "name": name},
     }

@@ -1,9 +1,9 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A second cluster, for what is kept apart from the nodes: an etcd and an API server with an authority of their own.
+"""A second cluster, for objects that live apart from the nodes: an etcd and an API server with their own authority.
 
-Nothing else runs in it: no controllers, so nothing is collected there and namespaces that are deleted stay.
+It has no controllers, so nothing is garbage-collected there and deleted namespaces stay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PORTS = {"api": 6444, "etcd": 2479}
 
 
 class Management(ControlPlane):
-    """Belongs to a lab that is up, and goes away with it."""
+    """The management cluster. It belongs to a lab that is up, and is removed with it."""
 
     def __init__(self, lab: Lab) -> None:
         paths = Paths(lab.paths.root / "management", lab.paths.cache)

@@ -16,7 +16,7 @@ from .commands import run
 from .errors import LabError
 
 INDEXES = range(1, 200)
-# Labs of different checkouts share nothing but the choice of their index.
+# Labs of different checkouts share only the choice of their index.
 LOCK = Path("/run/holdfast-lab.lock")
 
 
@@ -32,12 +32,12 @@ class Network:
 
     @property
     def gateway(self) -> str:
-        """The machine's own address on the bridge: the API server serves here."""
+        """The machine's own address on the bridge: the API server listens here."""
         return f"10.213.{self.index}.1"
 
     @property
     def loopback(self) -> str:
-        """For what only the machine itself needs; the whole of 127/8 is local, so no ports collide."""
+        """An address for what only the machine itself needs; the whole of 127/8 is local, so ports do not collide."""
         return f"127.213.{self.index}.1"
 
     @property
@@ -48,19 +48,19 @@ class Network:
         return f"10.213.{self.index}.{10 + number}"
 
     def machine(self, name: str) -> str:
-        """The machine's name, unique over labs: the host's end of its cable is called after it."""
+        """The machine's name, unique across labs: the host's end of its veth pair is named after it."""
         return f"lab{self.index}-{name}"
 
     def up(self, owner: Path) -> bool:
-        """Make the bridge, unless it is there; False if it belongs to another lab."""
+        """Make the bridge, unless it exists; return False if it belongs to another lab."""
         with _machine_lock():
             found = {link["ifname"]: link.get("ifalias") for link in _links()}
             if found.get(self.bridge, str(owner)) not in (str(owner), None):
                 return False
-            # One without an owner was left by a crash just here.
+            # A crash at this point left a bridge without an owner.
             if self.bridge not in found:
-                # An address of its own: otherwise it takes a node's, and when that node goes off the others
-                # talk to nobody until they ask again.
+                # A fixed MAC address: otherwise the bridge takes a node's, and when that node goes off, the others
+                # reach no one until they ask again.
                 address = f"02:68:66:00:00:{self.index:02x}"
                 run(["ip", "link", "add", self.bridge, "address", address, "type", "bridge"])
             run(["ip", "link", "set", self.bridge, "alias", str(owner)])
@@ -78,7 +78,7 @@ class Network:
 
 
 def claim(owner: Path) -> Network:
-    """The first index that is free. The owner's name on the bridge outlives every crash."""
+    """Claim the first free index. The owner's name on the bridge survives every crash."""
     for index in INDEXES:
         network = Network(index)
         if network.up(owner):

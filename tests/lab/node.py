@@ -48,7 +48,7 @@ class Node:
 
     @property
     def powered(self) -> bool:
-        """Whether anything of it runs."""
+        """Whether any of its processes runs."""
         return bool(self.cgroup.processes())
 
     def make(self, authority: Authority, server: str) -> None:
@@ -71,16 +71,16 @@ class Node:
             target = upper / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.symlink_to(destination)
-        # Whatever the umask; other users than root live there, too.
+        # Whatever the umask: users other than root need it, too.
         for directory, _names, _files in os.walk(upper):
             Path(directory).chmod(0o755)
-        # sshd refuses keys in a directory that others may write.
+        # sshd refuses keys in a directory that other users may write.
         (upper / "root").chmod(0o700)
         (upper / "root/.ssh").chmod(0o700)
         (self.directory / "complete").touch()
 
     def power_on(self) -> None:
-        """Switch it on; nothing happens to one that is on."""
+        """Switch it on; does nothing if it is on."""
         if self.supervisor.pid() is not None:
             return
         # A machine without its supervisor would not come back from a reboot.
@@ -99,13 +99,13 @@ class Node:
         )
 
     def power_off(self) -> None:
-        """Pull the plug: nothing inside hears of it."""
+        """Cut the power: nothing inside notices."""
         self.supervisor.kill()
         self.cgroup.kill()
         self.cgroup.remove()
 
     def remove(self) -> None:
-        """Take it away with its disk."""
+        """Remove it with its disk."""
         self.power_off()
         trees.remove(self.directory)
 
@@ -116,7 +116,7 @@ class Node:
             *("-o", "UserKnownHostsFile=/dev/null"),
             *("-o", "LogLevel=ERROR"),
             *("-o", "IdentitiesOnly=yes"),
-            # A node whose power went answers nothing: ssh must notice by itself.
+            # A node without power answers nothing: ssh must notice by itself.
             *("-o", "ServerAliveInterval=2"),
             *("-o", "ServerAliveCountMax=3"),
         ]
@@ -126,7 +126,7 @@ class Node:
         return run([*argv, f"root@{self.address}", command], timeout=timeout)
 
     def wait_boot_id(self, timeout: float = PATIENCE) -> str:
-        """Until one can log in; the id of the boot that is met then."""
+        """Wait until a login works; return the boot ID found then."""
         deadline = time.monotonic() + timeout
         while True:
             try:

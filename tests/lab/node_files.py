@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""What makes a Debian tree a Kubernetes node: the files of one node, as data."""
+"""The files that make a Debian tree a Kubernetes node, as data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import yaml
 from .certificates import Pair, kubeconfig_text
 from .image import NAME as IMAGE
 
-# The same places as kubeadm's, because tools look for them there.
+# The same paths as kubeadm's, because tools look for them there.
 KUBELET_CONFIG = "var/lib/kubelet/config.yaml"
 KUBELET_CERTIFICATE = "var/lib/kubelet/pki/kubelet-client-current.pem"
 KUBELET_KUBECONFIG = "etc/kubernetes/kubelet.conf"
@@ -21,7 +21,7 @@ AUTHORITY = "etc/kubernetes/pki/ca.crt"
 PROGRAMS = "/opt/k8s"
 CGROUP = "/lab"
 
-# The kubelet wants these values; they belong to the whole machine, so the node sees files of its own instead.
+# The kubelet requires these values; they belong to the whole machine, so the node sees its own files instead.
 SYSCTLS = {
     "kernel/panic": 10,
     "kernel/panic_on_oops": 1,
@@ -131,13 +131,13 @@ CNI = """{
 }
 """
 
-# Containers whose first process ignores SIGTERM would hold up a shutdown for 90 s.
+# Containers whose first process ignores SIGTERM would delay a shutdown for 90 s.
 SYSTEM_CONF = """[Manager]
 DefaultTimeoutStopSec=10s
 """
 
 ENABLED = ("lab-prepare.service", "lab-image.service", "containerd.service", "kubelet.service", "ssh.service")
-# Nothing here has a serial line or a network that comes from elsewhere.
+# Units that a node does not need, such as those for a serial line or for a network that comes from outside.
 MASKED = (
     "console-getty.service",
     "getty.target",
@@ -155,7 +155,7 @@ MASKED = (
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """All that tells one node from another."""
+    """Everything that differs between nodes."""
 
     name: str
     number: int
@@ -171,14 +171,14 @@ class NodeSpec:
 
 @dataclass(frozen=True)
 class File:
-    """One file of the node's root file system."""
+    """One file in the node's root file system."""
 
     content: bytes
     mode: int = 0o644
 
 
 def files(spec: NodeSpec, identity: Pair, authority: bytes, ssh_public_key: str) -> dict[str, File]:
-    """Path to file."""
+    """Map paths to files."""
 
     def fill(text: str) -> bytes:
         values = {
@@ -199,7 +199,7 @@ def files(spec: NodeSpec, identity: Pair, authority: bytes, ssh_public_key: str)
     found = {
         "etc/hostname": File(f"{spec.name}\n".encode()),
         "etc/hosts": File(f"127.0.0.1 localhost\n127.0.1.1 {spec.name}\n".encode()),
-        # With an id of its own the first boot is a boot like any other.
+        # With its own machine ID, the first boot is a boot like any other.
         "etc/machine-id": File(f"{uuid.uuid4().hex}\n".encode(), 0o444),
         "etc/resolv.conf": File(b""),
         "etc/systemd/system.conf.d/lab.conf": File(SYSTEM_CONF.encode()),
@@ -227,7 +227,7 @@ def files(spec: NodeSpec, identity: Pair, authority: bytes, ssh_public_key: str)
 
 
 def links() -> dict[str, str]:
-    """Path to target: units that are on, and those that are off."""
+    """Map links to targets: the units that are enabled, and those that are masked."""
     wants = "etc/systemd/system/multi-user.target.wants"
     own = {"lab-prepare.service", "lab-image.service", "kubelet.service"}
     found = {f"{wants}/{unit}": f"{'/etc' if unit in own else '/lib'}/systemd/system/{unit}" for unit in ENABLED}
@@ -252,7 +252,7 @@ def kubelet_configuration() -> dict[str, object]:
         "enforceNodeAllocatable": ["pods"],
         "failCgroupV1": False,
         "failSwapOn": False,
-        # The disk and the memory are the machine's: how full they are says nothing about the node.
+        # The disk and the memory belong to the machine: how full they are says nothing about the node.
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
         # Well below the controller manager's grace period.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""What a lab is made of: built once, kept in the cache. Says what is missing, how long it takes, and makes it."""
+"""The parts of a lab, built once and kept in the cache: which are missing, how long they take, and how to make them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from . import host, programs, rootfs
 from .progress import Step, say, step
 
-# On 2 cores with empty caches, downloads included, while the other lane is at work.
+# On 2 cores with empty caches, downloads included, while the other lane works.
 SECONDS = {
     "packages": 15,
     "bookworm": 45,
@@ -28,7 +28,7 @@ SECONDS = {
 
 @dataclass(frozen=True)
 class Part:
-    """Something that is missing."""
+    """A part that is missing."""
 
     title: str
     seconds: int
@@ -36,7 +36,7 @@ class Part:
 
 
 def packages() -> list[Part]:
-    """Debian packages of the machine itself."""
+    """The Debian packages of the machine itself."""
     missing = host.missing()
     if not missing:
         return []
@@ -54,7 +54,7 @@ def trees(cache: Path, suites: Sequence[str]) -> list[Part]:
 
 
 def modules(cache: Path, wanted: Sequence[programs.Module]) -> list[Part]:
-    """Programs."""
+    """The programs."""
 
     def part(module: programs.Module) -> Part:
         title = f"build {module.title}"
@@ -64,7 +64,7 @@ def modules(cache: Path, wanted: Sequence[programs.Module]) -> list[Part]:
 
 
 def announcement(first: Sequence[Part], *lanes: Sequence[Part]) -> str:
-    """How long it takes: the first parts, then the longest of the lanes."""
+    """Say how long it takes: the first parts, then the longest lane."""
     seconds = _sum(first) + max(map(_sum, lanes), default=0)
     parts = len(first) + sum(map(len, lanes))
     what = "1 part is missing and takes" if parts == 1 else f"{parts} parts are missing and take"
@@ -72,7 +72,7 @@ def announcement(first: Sequence[Part], *lanes: Sequence[Part]) -> str:
 
 
 def make(first: Sequence[Part], *lanes: Sequence[Part]) -> None:
-    """Make the first parts, then each lane in its order, all lanes at once."""
+    """Make the first parts, then all lanes at once, each in its order."""
     parts = [*first, *(part for lane in lanes for part in lane)]
     if not parts:
         return

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Where everything lies."""
+"""The directories and files of the lab."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ CHECKOUT = PACKAGE.parent.parent
 
 @dataclass(frozen=True)
 class Paths:
-    """The directory of one lab. What is costly to make lies in the user's cache instead: all checkouts share it."""
+    """The directory of one lab. What takes long to build is in the user's cache, which all checkouts share."""
 
     root: Path
     cache: Path
 
     @classmethod
     def default(cls) -> Paths:
-        """The lab of this checkout, unless HOLDFAST_LAB (and HOLDFAST_LAB_CACHE) say otherwise."""
+        """Return the lab of this checkout, or the one that HOLDFAST_LAB and HOLDFAST_LAB_CACHE name."""
         root = os.environ.get("HOLDFAST_LAB") or CHECKOUT / "build" / "lab"
         cache = os.environ.get("HOLDFAST_LAB_CACHE") or Path.home() / ".cache" / "holdfast-lab"
         return cls(Path(root).resolve(), Path(cache).resolve())
 
     @property
     def lock(self) -> Path:
-        """Outside the root, because the root goes away with the lab."""
+        """The lock is outside the root, because the root is removed with the lab."""
         return self.root.with_name(self.root.name + ".lock")
 
     @property
@@ -38,7 +38,7 @@ class Paths:
 
     @property
     def node_bin(self) -> Path:
-        """What the nodes see as /opt/k8s."""
+        """The directory that the nodes see as /opt/k8s."""
         return self.root / "node-bin"
 
     @property
@@ -78,7 +78,7 @@ class Paths:
         return self.root / "ssh" / "id_ed25519"
 
     def make(self) -> None:
-        """Make the directories; private, because they hold keys."""
+        """Make the directories. They are private because they hold keys."""
         self.root.mkdir(parents=True, exist_ok=True)
         for path in (self.bin, self.node_bin, self.logs, self.run, self.conf, self.nodes):
             path.mkdir(exist_ok=True)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Ports of the loopback for servers that are told theirs before they start."""
+"""Free loopback ports for servers that must know their port before they start."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import contextlib
 import secrets
 import socket
 
-# Below those that the kernel gives to connections: one of these would take a port before its server is up.
+# Below the range that the kernel gives to connections: a connection could take a port before its server is up.
 _FIRST, _COUNT = 20000, 10000
 
 
 def free_port() -> int:
-    """One that nobody listens on."""
+    """Return a port on which no process listens."""
     while True:
         port = _FIRST + secrets.randbelow(_COUNT)
         with socket.socket() as trial, contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Processes that outlive the command which started them, and how they are found again."""
+"""Processes that outlive the command that started them, and how to find them again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .patience import PATIENCE
 def start_time(pid: int) -> str | None:
     """When a process started, in ticks since the machine booted; None if there is no such process.
 
-    With it a pid that was given to another process later is told apart from ours.
+    It tells our process from a later one with the same pid.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
@@ -44,7 +44,7 @@ class Process:
     log: Path
 
     def pid(self) -> int | None:
-        """The pid, only while it is the very process that we started."""
+        """The pid, only while it still belongs to the process that we started."""
         try:
             data = json.loads(self.record.read_text())
         except (FileNotFoundError, ValueError):
@@ -54,7 +54,7 @@ class Process:
         return int(data["pid"])
 
     def start(self, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
-        """Start it unless it runs. It belongs to nobody's terminal, so that it survives its starter."""
+        """Start it unless it runs. It has no terminal, so it survives the process that started it."""
         if self.pid() is not None:
             return
         with self.log.open("ab") as log:
@@ -71,11 +71,11 @@ class Process:
         temporary = self.record.with_suffix(".new")
         temporary.write_text(json.dumps(data))
         temporary.rename(self.record)
-        # Reaped when it ends while we still run; by PID 1 otherwise. Without this Popen warns.
+        # This process reaps it while it runs; afterwards PID 1 does. Without this, Popen warns.
         child.returncode = 0
 
     def stop(self, timeout: float = 10.0) -> None:
-        """End it, by force after a while, and forget it."""
+        """End it, by force after a while, and remove its record."""
         pid = self.pid()
         if pid is not None:
             os.kill(pid, signal.SIGTERM)
@@ -85,7 +85,7 @@ class Process:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once and forget it."""
+        """Kill it at once and remove its record."""
         pid = self.pid()
         if pid is not None:
             os.kill(pid, signal.SIGKILL)

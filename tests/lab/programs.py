@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Kubernetes, etcd, kwok, Cluster API and the lab's own driver: built from pinned Go modules, kept by what they are."""
+"""Kubernetes, etcd, kwok, Cluster API and the lab's driver: built from pinned Go modules, cached by content."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ KUBERNETES = Module(
     },
     versioned="k8s.io/kubernetes",
 )
-# Each is built when it is first asked for: no one waits for what they do not use.
+# Each is built when it is first needed.
 KWOK = Module("kwok", "kwok, for simulated nodes", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
 CLUSTER_API = Module("cluster-api", "Cluster API", {"cluster-api": "sigs.k8s.io/cluster-api/core"})
 CSI = Module("csi", "the lab's CSI driver", {"lab-csi": "holdfast.dev/lab/csi"})
@@ -87,7 +87,7 @@ def go_needed(go_mod: Path) -> str:
 
 
 def check(cache: Path, modules: Sequence[Module]) -> None:
-    """Refuse a machine on which something must be built and can't be."""
+    """Raise an error on a machine that must build something and can't."""
     for module in modules:
         if missing(module, cache):
             _check_go(module)
@@ -103,7 +103,7 @@ def missing(module: Module, cache: Path) -> dict[str, str]:
 
 
 def build(module: Module, cache: Path, step: Step) -> None:
-    """Build what is missing, with one command: the packages that programs share are loaded and compiled once."""
+    """Build what is missing, with one command: it loads and compiles shared packages once."""
     programs = missing(module, cache)
     made = _made(module, cache)
     temporary = made / ".new"
@@ -116,7 +116,7 @@ def build(module: Module, cache: Path, step: Step) -> None:
         return follow(["go", *words], progress.heard, env=env, cwd=module.directory)
 
     packages = programs.values()
-    # Stale is what Go's own cache does not have. A program itself always is.
+    # Stale packages are those that Go's own cache lacks. A program itself is always stale.
     stale = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
     progress.compile(len(go("list", "-deps", *module.flags(), "-f", stale, *packages).split()))
     go("build", "-v", *module.flags(), "-o", f"{temporary}/", *packages)
@@ -134,13 +134,13 @@ def install(modules: Sequence[Module], cache: Path, destination: Path) -> None:
 
 
 def executable(package: str) -> str:
-    """The name that Go gives a program: the last part of its import path that is no major version."""
-    *_, parent, last = package.split("/")
+    """The name that Go gives a program: the last part of its import path that is not a major version."""
+    parent, last = package.split("/")[-2:]
     return parent if re.fullmatch(r"v\d+", last) else last
 
 
 class Progress:
-    """How far Go is, from what it prints."""
+    """Go's progress, from what it prints."""
 
     def __init__(self, step: Step) -> None:
         self._step = step
@@ -149,12 +149,12 @@ class Progress:
         self._total = 0
 
     def compile(self, total: int) -> None:
-        """From now on packages are compiled, so many and then the programs themselves."""
+        """Count from here: this many packages are compiled, and then the programs themselves."""
         self._total = total
         self._say()
 
     def heard(self, line: str) -> bool:
-        """Take one line in; whether it is progress and no complaint."""
+        """Take in one line; return whether it is progress and not an error."""
         if line.startswith("go: downloading "):
             self._fetched += 1
             self._step.detail = f"download of Go module {self._fetched}"
@@ -176,7 +176,7 @@ def _made(module: Module, cache: Path) -> Path:
 
 
 def place(source: Path, destination: Path) -> None:
-    """Put a file somewhere else, where possible without a copy. A symbolic link would not survive a bind mount."""
+    """Put a file somewhere else, without a copy where possible. A symbolic link would not survive a bind mount."""
     if destination.exists():
         there, here = destination.stat(), source.stat()
         if (there.st_size, there.st_mtime_ns) == (here.st_size, here.st_mtime_ns):
@@ -192,7 +192,7 @@ def place(source: Path, destination: Path) -> None:
 
 
 def _supplied(names: dict[str, str]) -> dict[str, Path]:
-    """What envtest's convention supplies: programs of the user's own choice."""
+    """The programs that the user supplies by envtest's convention."""
     directory = os.environ.get("KUBEBUILDER_ASSETS")
     if not directory:
         return {}
@@ -208,7 +208,7 @@ def _check_go(module: Module) -> None:
             "or set KUBEBUILDER_ASSETS to a directory that holds " + ", ".join(module.programs)
         )
     try:
-        # In the module's directory Go also fetches a newer toolchain of its own, where it may.
+        # In the module's directory, Go also downloads a newer toolchain where that is allowed.
         run(["go", "version"], cwd=module.directory)
     except LabError as error:
         raise LabError(f"Go {needed} or later is needed: {error}") from error

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Progress for the person who waits."""
+"""Progress messages for the person who waits."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ TICK = 20.0
 
 @dataclass
 class Step:
-    """One step of the work, and how far it is."""
+    """One step of the work, and its progress."""
 
     text: str
     detail: str = ""
 
     def line(self, seconds: float) -> str:
-        """The sign of life after some seconds."""
+        """The progress line that is printed after some seconds."""
         return f"lab: {self.text}{f': {self.detail},' if self.detail else ' ...'} {seconds:.0f} s"
 
 
 def say(text: str) -> None:
-    """Print one line at once; standard error keeps standard output free for results."""
+    """Print one line at once, to standard error: standard output is for results."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def step(text: str, *, quiet_below: float = 0.0) -> Iterator[Step]:
-    """Announce a step, give a sign of life while it lasts, and say how long it took."""
+    """Announce a step, print its progress while it lasts, and say how long it took."""
     start = time.monotonic()
     if not quiet_below:
         say(f"lab: {text} ...")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A real Prometheus of a test's own, whose alerts are what the test says. No part of a lab that is up."""
+"""A real Prometheus for one test, with the alerts that the test sets. It is not part of a lab that is up."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .ports import free_port
 from .progress import step
 
 PACKAGE = "prometheus"
-# Short, because a test waits for it; the usual one is a minute.
+# Short, because a test waits for it; the usual interval is a minute.
 EVALUATED_EVERY = "200ms"
 
 
 def program(cache: Path) -> Path:
-    """The program, if need be unpacked from Debian's package: installed, it would start a service by itself."""
+    """Return the program. Unpack it from Debian's package if needed: an installed package would start a service."""
     if found := shutil.which(PACKAGE):
         return Path(found)
     unpacked = cache / PACKAGE
@@ -38,7 +38,7 @@ def program(cache: Path) -> Path:
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         raise LabError(f"the tests of alerts need what Debian calls {PACKAGE}; install it")
     with step(f"unpack {PACKAGE}"):
-        # Somebody else may be at it: the whole is put in place at once, by whoever is first.
+        # Another process may do the same: the first one to finish renames the whole directory into place.
         temporary = cache / f"{PACKAGE}.{os.getpid()}"
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
@@ -58,13 +58,13 @@ def _download(folder: Path) -> None:
     try:
         run(["apt-get", "download", PACKAGE], cwd=folder)
     except LabError:
-        # A fresh machine knows of no package.
+        # A fresh machine has no package lists.
         run(["apt-get", "update", "-q"])
         run(["apt-get", "download", PACKAGE], cwd=folder)
 
 
 class Prometheus:
-    """One server on a free port of the loopback, below a path, with files in a folder of its own."""
+    """One server on a free loopback port, below a path, with its files in its own folder."""
 
     PATH = "/team/prometheus"
 
@@ -74,7 +74,7 @@ class Prometheus:
         self._process: subprocess.Popen[bytes] | None = None
         self._address = f"127.0.0.1:{free_port()}"
         self.url = f"http://{self._address}{self.PATH}"
-        # The machine's proxy, if it has one, can't reach it.
+        # A proxy of the machine can't reach it.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         configuration = {"global": {"evaluation_interval": EVALUATED_EVERY}, "rule_files": ["rules.yml"]}
         (folder / "prometheus.yml").write_text(json.dumps(configuration))
@@ -87,7 +87,7 @@ class Prometheus:
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    # Nothing of it is left where the tests are killed.
+                    # It ends when the tests are killed.
                     "setpriv",
                     "--pdeathsig=KILL",
                     str(self._binary),
@@ -106,18 +106,18 @@ class Prometheus:
         self._until("it is ready", self._ready)
 
     def stop(self) -> None:
-        """End it; what it knew is kept."""
+        """End it and keep its data."""
         if self._process:
             self._process.terminate()
             self._process.wait(PATIENCE)
             self._process = None
 
     def alerts(self, *rules: Mapping[str, Any], every: str = EVALUATED_EVERY) -> None:
-        """Have these alert rules and no others; returns when each was evaluated.
+        """Set exactly these alert rules; return when each one was evaluated.
 
         Args:
             rules: As in a file of rules, for example ``{"alert": "DiskFull", "expr": "vector(1)", "for": "1h"}``.
-            every: How often they are evaluated. Those that are so seldom have no say for a long time.
+            every: How often they are evaluated. With a long interval, rules say nothing for a long time.
         """
         self._write([dict(rule) for rule in rules], every)
         if not self._process:

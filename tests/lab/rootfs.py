@@ -12,8 +12,8 @@ from pathlib import Path
 from . import trees
 from .commands import run
 
-# What a node needs: systemd with logind, ssh and Python for Ansible, a container runtime for the kubelet,
-# and the distribution's own Python libraries, because nothing is installed on nodes by pip.
+# What a node needs: systemd with logind, ssh and Python for Ansible, a container runtime for the kubelet, and the
+# distribution's own Python libraries, because nothing is installed on nodes by pip.
 PACKAGES = (
     "containerd",
     "containernetworking-plugins",
@@ -35,15 +35,15 @@ PACKAGES = (
     "systemd",
     "systemd-sysv",
 )
-# The first is systemd 252, the second 257: nodes take turns.
+# The first is systemd 252, the second 257: nodes alternate.
 SUITES: dict[str, tuple[str, ...]] = {
     "bookworm": PACKAGES,
     "trixie": (*PACKAGES, "systemd-resolved"),
 }
 
 
-# mmdebstrap mounts the machine's own /dev into the tree. In a namespace of its own such a mount can't harm a removal of
-# the tree. The mounts end with mmdebstrap, which ends with this process.
+# mmdebstrap mounts the machine's own /dev into the tree. In its own namespace, such a mount can't harm a removal of the
+# tree. The mounts end with mmdebstrap, which ends with this process.
 CONTAINED = (
     *("setpriv", "--pdeathsig=KILL", "--"),
     *("unshare", "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc", "--"),
@@ -51,23 +51,23 @@ CONTAINED = (
 
 
 def suite_of(number: int) -> str:
-    """Odd nodes run the older release."""
+    """The release of a node: odd nodes run the older one."""
     return list(SUITES)[(number - 1) % len(SUITES)]
 
 
 def tree(cache: Path, suite: str) -> Path:
-    """Where the tree of a release lies, named after what it was made from."""
+    """The directory of a release's tree, named after what it is made from."""
     digest = hashlib.sha256(repr((suite, sorted(SUITES[suite]))).encode()).hexdigest()[:16]
     return cache / "rootfs" / f"{suite}-{digest}"
 
 
 def suites(nodes: int) -> list[str]:
-    """The releases that so many nodes run."""
+    """The releases that this many nodes run."""
     return sorted({suite_of(number) for number in range(1, nodes + 1)})
 
 
 def make(cache: Path, suite: str) -> None:
-    """Make the tree of a release, and remove what was left half made."""
+    """Make the tree of a release, and remove half-made ones."""
     made = tree(cache, suite)
     for stale in made.parent.glob(f".{suite}-*"):
         trees.remove(stale)

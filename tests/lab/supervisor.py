@@ -1,9 +1,9 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Keeps one node's machine running, as firmware does: starts it again whenever it reboots.
+"""Keep one node's machine running, as firmware does: start it again whenever it reboots.
 
-It runs in a mount namespace of its own. Every mount of the node goes away with its last process, however that ended.
+It runs in its own mount namespace. Every mount of the node ends with its last process, however that ended.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .commands import run
 from .node import Node
 from .node_files import PROGRAMS
 
-# systemd-nspawn's way to say that the machine wants to boot again.
+# systemd-nspawn exits with this status when the machine wants to boot again.
 REBOOT = 133
 RUNTIME = Path("/run/systemd/nspawn")
 
 
 def supervise(node: Node) -> int:
-    """Boot it until it is switched off from within; SIGKILL is the power switch."""
+    """Boot the machine until it powers itself off; SIGKILL is the power switch."""
     _mount(node)
     while True:
-        # What containers left behind would count as theirs in the next boot.
+        # Processes that containers left behind would count as part of the next boot.
         node.cgroup.kill()
         node.cgroup.remove()
         node.cgroup.make()
@@ -67,7 +67,7 @@ def _nspawn(node: Node) -> list[str]:
         f"--bind-ro={node.paths.node_bin}:{PROGRAMS}",
     ]
     if _legacy():
-        # Newer systemd refuses the old hierarchies unless told twice.
+        # Newer systemd refuses cgroup v1 unless told twice.
         argv += ["SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1", "systemd.unified_cgroup_hierarchy=0"]
     return argv
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Certificates that a strict verifier accepts, as Python has it by default from 3.13 on."""
+"""Certificates that a strict verifier accepts, as Python's is by default from 3.13 on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lab.certificates import Authority, Pair
 
 
 def _context(folder: Path, purpose: ssl.Purpose, name: str, pair: Pair) -> ssl.SSLContext:
-    """One side of a connection: it has this pair, and believes the authority alone."""
+    """One side of a connection: it has this pair, and trusts only the authority."""
     context = ssl.create_default_context(purpose, cafile=str(folder / "ca.crt"))
     context.verify_flags |= ssl.VERIFY_X509_STRICT
     context.verify_mode = ssl.CERT_REQUIRED

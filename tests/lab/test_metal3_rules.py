@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""The lab's metal3, sentence by sentence as the real one behaves, without I/O: time is a number here."""
+"""The lab's metal3 compared with the real one's behavior, point by point, without I/O: time is a number here."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INVALID = "InvalidAnnotationValue"
 
 
 class Bench:
-    """One host, its node in Ironic and its machine; time passes when it is told to."""
+    """One host, its node in Ironic and its machine; time passes when the test says so."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Bench:
                 "provisioning": {"state": state, "ID": "1"},
             },
         }
-        # Conditions are made at the first look; that is not what is tested.
+        # The first reconciliation makes the conditions; these tests are not about that.
         self.look()
         self.saved, self.events = 0, []
 
@@ -96,7 +96,7 @@ class Bench:
             self.ends_at = self.now + 10
 
     def look(self) -> rules.Outcome:
-        """One round of the conductor, then one look at the host; what is to be written is written."""
+        """One round of the conductor, then one reconciliation of the host; apply its writes."""
         self.conduct()
         provisioner = Provisioner(self.node, self.now, self.faults, self.times)
         before = copy.deepcopy(self.host)
@@ -114,7 +114,7 @@ class Bench:
         return outcome
 
     def run(self, seconds: float) -> Bench:
-        """Look again whenever that is due; while something is under way the conductor works each second."""
+        """Reconcile again whenever that is due; while a change is under way the conductor works each second."""
         end = self.now + seconds
         looks = 0
         while self.now <= end:
@@ -178,13 +178,13 @@ def test_a_key_matches_exactly_or_with_a_suffix_after_a_slash(key: str, expected
         ('{"mode":"HARD"}', "HARD", False, True),
         ('{"mode":"cold"}', "cold", False, True),
         ('{"mode":""}', "", False, True),
-        # What is no JSON at all fills nothing.
+        # A value that is not JSON fills nothing.
         ("hard", "soft", False, False),
         ("{'mode': 'hard'}", "soft", False, False),
         ('{"mode":"hard"', "soft", False, False),
         ('{"mode":"hard"} x', "soft", False, False),
         ('{"mode":NaN}', "soft", False, False),
-        # What is JSON of the wrong kind fills what fits.
+        # JSON of the wrong type fills the fields that fit.
         ('"hard"', "soft", False, False),
         ("[]", "soft", False, False),
         ("1", "soft", False, False),
@@ -457,7 +457,7 @@ def test_a_node_that_ironic_is_busy_with_is_asked_again() -> None:
 def test_on_cannot_be_asked_for_while_off_is_under_way() -> None:
     bench = Bench(slow=20).put(KEY, HARD).run(5).drop(KEY).run(10)
     assert bench.commands == []
-    # It is as wanted while it is still on: that it went off is found a minute later.
+    # The host is as wanted while it is still on: a minute later metal3 finds that it went off.
     bench.run(70)
     assert (bench.commands, bench.powered) == (["off", "on"], True)
 
@@ -597,7 +597,7 @@ def test_where_ironic_had_nothing_to_do_the_power_told_is_that_of_the_specificat
 
     class Late(Provisioner):
         def powered_on(self) -> bool | None:
-            """Not known yet; when the change is asked for, it is."""
+            """The power is not known yet; it is on when the change is requested."""
             return None
 
     outcome = rules.look(bench.host, Late(ironic.Node(power_state=ironic.OFF), 0.0))

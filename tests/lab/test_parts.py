@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""What a lab builds, in which order, and what it says meanwhile."""
+"""What a lab builds, in which order, and its messages meanwhile."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class _Recorded(Lab):
         assert set(names) <= set(self.ready())
 
     def write_inventory(self) -> None:
-        """It has no machines."""
+        """This lab has no machines."""
 
 
 def test_simulated_nodes_that_are_not_ready_are_made_again() -> None:

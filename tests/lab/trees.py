@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""Removing directories that others may have mounted something into."""
+"""Remove directories that may have mounts of others in them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOUNTINFO = Path("/proc/self/mountinfo")
 
 def mounts_below(path: Path, mountinfo: str) -> list[Path]:
     """The mount points at a path or below it, the innermost first."""
-    # The kernel writes blanks and the like as octal.
+    # The kernel writes blanks and similar characters as octal.
     points = [Path(line.split()[4].encode().decode("unicode_escape")) for line in mountinfo.splitlines()]
     return sorted((point for point in points if point.is_relative_to(path)), reverse=True)
 
 
 def remove(path: Path) -> None:
-    """Remove a directory, but nothing of what is mounted in it: that may be the machine's own /dev."""
+    """Remove a directory, but nothing that is mounted in it: that may be the machine's own /dev."""
     for point in mounts_below(path, MOUNTINFO.read_text()):
         run(["umount", "--lazy", point])
     if left := mounts_below(path, MOUNTINFO.read_text()):

@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Try many histories on the rules, on all processors.
 
-python -m model --histories 10000 [--seed N]
+    python -m model --histories 10000 [--seed N]
 
-A portion is thought of from one seed, which is printed with what it found: with it the same histories come again.
+Each portion comes from one seed, which is printed with its findings: the same seed gives the same histories.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ STEPS = 40
 
 @dataclass
 class Told:
-    """What became of a portion."""
+    """The result of a portion."""
 
     seed: int
     histories: int = 0
@@ -40,7 +40,7 @@ class Told:
 
 
 def play(portion: tuple[int, int]) -> Told:
-    """One portion, in a process of its own."""
+    """One portion, in its own process."""
     number, histories = portion
     told = Told(number)
 
@@ -64,7 +64,7 @@ def play(portion: tuple[int, int]) -> Told:
     with contextlib.redirect_stdout(said):
         try:
             run_state_machine_as_test(seed(number)(Counted), settings=how)
-        except Exception:  # noqa: BLE001 - whatever it is, it is what was looked for
+        except Exception:  # noqa: BLE001 - any error is a finding
             told.failure = said.getvalue() + traceback.format_exc()
     return told
 

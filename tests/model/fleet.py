@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A fleet: runs of the role over some nodes in a world, and everything that may happen to either.
 
-Every event can be told by plain values, so that a history is a list of them and can be carried out again.
+Every event consists of plain values, so a history is a list of them and can be repeated.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from model.acts import READS, WAITS, Act, Outcome
 from model.judge import Judge
 from model.role import NEXT_PASS, OWNER, Host, Play, Program, work
 
-# What a step may meet besides what the rules say: a node that takes its time, a drain or a check that fails.
+# What a step may meet besides the rules: a node that takes long, a drain or a check that fails.
 FATES = ("well", "slow", "bad")
 
 
 class World(Protocol):
-    """Where acts are carried out."""
+    """The world that carries out acts."""
 
     def perform(self, act: Act) -> Outcome: ...
     def picture(self) -> dict[str, Any]: ...
@@ -36,7 +36,7 @@ class World(Protocol):
 
 @dataclass
 class Worker:
-    """One ansible-playbook: a program for each of its nodes, and the act that each would do next."""
+    """One ansible-playbook: a program for each of its nodes, and the next act of each."""
 
     play: Play
     operation: str = ""
@@ -47,7 +47,7 @@ class Worker:
     next: dict[str, Act] = field(default_factory=dict)
 
     def todo(self) -> list[str]:
-        """Names of the nodes with which it can go on; the empty name for the run itself."""
+        """Names of the nodes with which it can continue; the empty name for the run itself."""
         if self.ended:
             return []
         if not self.operation:
@@ -66,13 +66,13 @@ class Fleet:
         self.world = world
         self.nodes = nodes
         self.prefix = prefix
-        # Where acts take long: in the end each goes on as far as it can, and soon gives up what it waits for.
+        # Where acts take long: at the end each run works as far as it can, and soon stops waiting.
         self.brief = brief
         self.workers: dict[str, Worker] = {}
         self.judge = Judge()
         self.judge.begin(world.picture())
         self.boots = dict.fromkeys(nodes, 1)
-        # Nodes that came back by themselves: the run at work on one finds it rebooted by someone else.
+        # Nodes that came back by themselves: the run that works on one finds it rebooted by someone else.
         self.astray: set[str] = set()
         self.history: list[str] = []
 
@@ -92,7 +92,7 @@ class Fleet:
         return worker
 
     def step(self, worker: Worker, name: str, *, patient: bool = True, fate: str = "well") -> bool:
-        """One act of a run; whether it came to anything."""
+        """Carry out one act of a run; return whether it had an effect."""
         act = self._act(worker, name)
         if act is NEXT_PASS:
             # All the others are here.
@@ -115,7 +115,7 @@ class Fleet:
         if waits:
             return False
         if act.name == "back" and outcome.error:
-            # Whoever gives up has waited for longer than the API server takes to notice.
+            # A run that gives up has waited longer than the API server takes to notice.
             self._notice()
         self._go_on(worker, name, outcome)
         return True
@@ -146,7 +146,7 @@ class Fleet:
                 worker.next[node] = next(worker.programs[node])
 
     def _sent(self, name: str, fate: str) -> None:
-        """The node goes down; it is back at once, or later, or somebody has to mend it."""
+        """The node goes down; it is back at once, or later, or someone must repair it."""
         self.judge.down.add(name)
         if fate == "well":
             self.comes_back(name)
@@ -167,7 +167,7 @@ class Fleet:
         self.tell(f"{seconds} s pass")
         self.world.pass_time(seconds)
         self._beat()
-        # What is down is seen to be, before anybody takes its run for dead.
+        # The API server sees that a node is down before any run counts as dead.
         self._notice()
 
     def _notice(self) -> None:
@@ -188,14 +188,14 @@ class Fleet:
         self._look()
 
     def is_ready_again(self, name: str) -> None:
-        """It was away for a while, and has not been rebooted."""
+        """It was not Ready for a while, and has not been rebooted."""
         if name not in self.judge.down:
             self.tell(f"{name} is Ready again")
             self.world.report(name, ready=True)
             self._look()
 
     def comes_back(self, name: str) -> None:
-        """With a new boot ID: by itself, or mended."""
+        """With a new boot ID: by itself, or repaired."""
         if name not in self.judge.down:
             self.astray.add(name)
         self.boots[name] += 1
@@ -215,7 +215,7 @@ class Fleet:
         self._look()
 
     def person_cordons(self, name: str, *, cordoned: bool) -> None:
-        """On a node that we have cordoned, a person has to say that it is to stay so."""
+        """On a node that we have cordoned, a person must say that the node is to stay cordoned."""
         keep = cordoned and self.judge.last["nodes"][name]["cordon"] is not None
         self.tell(f"a person {'cordons' if cordoned else 'uncordons'} {name}{', to be kept' if keep else ''}")
         self.world.person_cordons(name, cordoned=cordoned, keep=keep)
@@ -233,7 +233,7 @@ class Fleet:
     # -- the end
 
     def finish(self, rounds: int = 400) -> None:
-        """Everybody who lives works on until nothing is left to do; who waits in vain gives up in the end."""
+        """Every live run works until nothing is left to do; a run that waits in vain gives up in the end."""
         for worker in self.alive():
             if worker.paused:
                 self.pause(worker)
@@ -263,14 +263,14 @@ class Fleet:
         return went_on
 
     def _mend(self) -> None:
-        """Whoever mends a node reboots it; one that failed counts as mended only then."""
+        """A repair includes a reboot; a node that failed counts as repaired only then."""
         for name, node in self.judge.last["nodes"].items():
             failed = (node["slot"] or {}).get("state") == "failed"
             if name in self.judge.down or failed or not node["ready"]:
                 self.comes_back(name)
 
     def calm(self) -> None:
-        """Holders and people let go, and what is broken is mended."""
+        """Holders and people release the nodes, and what is broken is repaired."""
         for name, node in self.judge.last["nodes"].items():
             if node["held"]:
                 self.hold(name, held=False)
@@ -279,7 +279,7 @@ class Fleet:
         self._mend()
 
     def last_run(self) -> Worker:
-        """One more run, with nobody else alive, does the rest. It begins afresh where it has to."""
+        """One more run, the only live one, does the rest. It starts over where it must."""
         for worker in self.alive():
             self.kill(worker)
         self._mend()
@@ -295,7 +295,7 @@ class Fleet:
         return worker
 
     def end(self) -> None:
-        """However it went: whoever lives comes to an end, and one more run leaves all as it should be."""
+        """Whatever happened: live runs end, and one more run leaves everything as it should be."""
         self.calm()
         self.finish()
         worker = self.last_run()
@@ -305,7 +305,7 @@ class Fleet:
         self._judge_the_end(worker)
 
     def _judge_the_end(self, worker: Worker) -> None:
-        """What must be so after a run that nothing disturbed."""
+        """What must hold after an undisturbed run."""
         picture = self.world.picture()
         assert set(worker.results().values()) <= {"rebooted", "skipped"}, f"promise 6: {worker.results()}"
         for name, node in picture["nodes"].items():

@@ -12,7 +12,7 @@ from typing import Any
 from model.acts import Act, Outcome
 from model.role import OWNER, Play
 
-# Acts after which a slot may be gone; for all others see the rule that heals.
+# Acts that may remove a slot; after any other act, see the check for healed nodes.
 _GIVES_BACK = {"release", "fail"}
 
 
@@ -22,17 +22,17 @@ class Judge:
 
     # Nodes that a person wants cordoned.
     cordoned: set[str] = field(default_factory=set)
-    # Nodes that a run of ours sent down and that have not come back.
+    # Nodes that one of our runs sent down and that have not come back.
     down: set[str] = field(default_factory=set)
-    # Cordoned nodes whose slot went the allowed way: back after a failure, or a person released it.
+    # Cordoned nodes whose slot was given back as allowed: the node came back after a failure, or a person released it.
     excused: set[str] = field(default_factory=set)
-    # How often each operation has sent a node down. A node that failed is tried again; and what it went through stands
-    # on it for one operation, the last.
+    # How often each operation has sent a node down. A node that failed is tried again. Its record is for one operation
+    # only, the last one.
     reboots: Counter[tuple[str, str]] = field(default_factory=Counter)
     last: dict[str, Any] = field(default_factory=dict)
-    # The runs that work on nodes: each has the claim, and has counted it on its slot.
+    # The runs that work on nodes: each has the claim, and has recorded it on its slot.
     working: dict[str, str] = field(default_factory=dict)
-    # How many pictures were judged.
+    # The number of pictures judged.
     instants: int = 0
 
     def begin(self, picture: dict[str, Any]) -> None:
@@ -78,7 +78,7 @@ class Judge:
             return
         healed = slot["state"] == "failed" and node["ready"] and node["boot_id"] != slot["boot_id"]
         mine = act is not None and act.name in _GIVES_BACK and act.node == name
-        # Under a slot on which its run has not counted its claim nothing has begun.
+        # If a run has not recorded its claim on the slot, it has not started work under it.
         idle = name not in self.working and not node["cordon"] and not before["cordon"]
         assert healed or cleared or mine or idle, f"promise 1: the slot of {name} is gone after {act}"
         if healed or cleared or (mine and act is not None and act.name == "fail"):
@@ -115,7 +115,7 @@ class Judge:
     def _grant(
         self, play: Play, operation: str, act: Act, before: dict[str, Any], gone: dict[str, bool] | None
     ) -> None:
-        """A slot is given by what was read of the Nodes; ``gone`` says which of them were not available then."""
+        """Judge a granted slot by the Nodes that were read for it; ``gone`` has those that were unavailable."""
         failures = before["ledger"]["operations"].get(operation, {}).get("failures", [])
         healed = [name for name in failures if name not in self.last["ledger"]["operations"][operation]["failures"]]
         assert len(failures) - len(healed) <= play.max_failed, f"promise 5: {failures} failed, and a slot for {act}"

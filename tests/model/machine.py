@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The machine that thinks of histories: hypothesis chooses what happens next, and to whom."""
+"""The state machine that makes up histories: hypothesis chooses what happens next, and to which node or run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from model.seen import ZONE
 
 ZONES = {"alfa": "a", "bravo": "a", "charlie": "b", "delta": "b"}
 COUNT = len(ZONES)
-# At no sum of these is a run's age near one at which others think differently of it.
+# No sum of these brings a run's age near a limit at which observers may disagree about it.
 SECONDS = [35, 100]
 POLICIES: list[dict[str, Any]] = [
     {"max_unavailable": "1"},
@@ -32,7 +32,7 @@ a_run = st.integers(0, 2)
 
 
 class Machine(RuleBasedStateMachine):
-    """Events by plain values; those that do not fit the moment change nothing."""
+    """Events with plain values; an event that does not fit the moment changes nothing."""
 
     fleet: Fleet
 
@@ -43,7 +43,7 @@ class Machine(RuleBasedStateMachine):
     @initialize(policy=st.integers(0, len(POLICIES) - 1), max_failed=st.integers(0, 2), others=st.booleans())
     def begin(self, policy: int, max_failed: int, others: bool) -> None:
         self.fleet = self.make()
-        # What a group agreed on seldom changes; a person who asks for something else is told so.
+        # The settings of a group seldom change; a person who asks for other ones gets an error.
         self.usual = {"policy": POLICIES[policy], "max_failed": max_failed, "count_others": others}
         self.fleet.start(**self.usual)
 
@@ -70,7 +70,7 @@ class Machine(RuleBasedStateMachine):
         self.fleet.start(policy=policy, max_failed=max_failed)
 
     def work(self, run: int, number: int, times: int, fate: str, patient: bool) -> None:
-        """Some acts of a run in a row."""
+        """Several acts of a run in a row."""
         worker = self.pick(run, awake=True)
         for _time in range(times):
             if worker is None or worker.ended:
@@ -103,7 +103,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(run=a_run, number=node, times=st.integers(0, 3))
     def sleeps_long_and_another_takes_over(self, run: int, number: int, times: int) -> None:
-        """What a laptop does that is shut between any two tasks."""
+        """As when a laptop is closed between any two tasks."""
         worker = self.pick(run, awake=True)
         if worker is None:
             return
@@ -153,5 +153,5 @@ class Machine(RuleBasedStateMachine):
         try:
             self.fleet.end()
         finally:
-            # A case that was kept is told by pytest.
+            # pytest reports a case that was kept.
             (note if currently_in_test_context() else print)("\n".join(self.fleet.history))

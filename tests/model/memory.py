@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The world in memory: Nodes, a ledger and signs of life as plain data, changed by the rules of the collection."""
+"""The world in memory: Nodes, a ledger and Leases of runs as plain data, changed by the rules of the collection."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ OWNER = doctor_rules.ROLE_OWNER
 
 
 def node(name: str, zone: str) -> Object:
-    """A Node, Ready, as far as the rules look at one."""
+    """A Ready Node, with only the fields that the rules read."""
     return {
         "metadata": {"name": name, "labels": {ZONE: zone}, "annotations": {}},
         "spec": {},
@@ -86,10 +86,10 @@ class Memory:
         self._ledger = Ledger()
         self.signs: dict[str, Run] = {}
         self.held: set[str] = set()
-        # Whether what is read before a slot is taken may be old when it is; and what each run has read last.
+        # Whether what a run reads before it takes a slot may be out of date by then; and what each run has read last.
         self._peeks = peeks
         self._read: dict[tuple[str, str], _Read] = {}
-        # What was seen of Nodes that did not change since.
+        # The picture of the Nodes that did not change since.
         self._seen: dict[str, dict[str, Any]] = {}
 
     @property
@@ -98,13 +98,13 @@ class Memory:
 
     @ledger.setter
     def ledger(self, ledger: Ledger) -> None:
-        """What is stored again unchanged has no new version, as on the API server."""
+        """A ledger that is stored unchanged gets no new version, as on the API server."""
         if ledger != self._ledger:
             self._ledger = ledger
 
     def perform(self, act: Act) -> Outcome:
         self._seen.pop(act.node, None)
-        # Which of two acts was first can be told.
+        # So that the order of two acts is always known.
         self.now += timedelta(milliseconds=1)
         try:
             facts = getattr(self, f"do_{act.name}")(act.node, **act.options)
@@ -119,7 +119,7 @@ class Memory:
         }
 
     def runs(self) -> list[str]:
-        """Runs that left a sign of life."""
+        """The runs that have a Lease."""
         return list(self.signs)
 
     def look_at(self, name: str) -> dict[str, Any]:
@@ -267,7 +267,7 @@ class Memory:
         self.renew(run)
         read = self._read.pop((run, name), None)
         if read is None or read.ledger is not self.ledger:
-            # Another run wrote the ledger first, so all is read again.
+            # Another run wrote the ledger first, so this run reads everything again.
             read = self._look()
         agreed = Policy(**policy)
         request = Request(name, operation, run, read.now, max_failed, count_others, read.live, read.passing)
@@ -353,7 +353,7 @@ class Memory:
         return Outcome("timed_out" if name in self.held else "")
 
     def do_reboot(self, name: str, *, run: str, operation: str, boot_id_before: str) -> Outcome | dict[str, Any]:
-        """The gate; that the node goes down behind it is for others to see to."""
+        """Only the gate; the fleet decides whether the node then goes down."""
         item = self.nodes[name]
         if node_rules.boot_id(item) != boot_id_before:
             return Outcome("failed")
@@ -364,7 +364,7 @@ class Memory:
         return Outcome("" if is_back(self.nodes[name], boot_id_before) else "timed_out")
 
     def do_check(self, _name: str) -> None:
-        """The user's own check; whether it fails is for others to say."""
+        """The user's own check; the fleet decides whether it fails."""
 
     # -- what both need
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two worlds in which the same happens: what becomes of it must be the same, too."""
+"""Two worlds in which the same happens: both must have the same result, too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from model.server import Server
 
 
 class Mirror:
-    """Shows the server's world, and fails where the one in memory has become another."""
+    """Shows the server's world, and fails where the world in memory differs from it."""
 
     def __init__(self, server: Server, memory: Memory) -> None:
         self._server = server
@@ -39,7 +39,7 @@ class Mirror:
 
     def doctor(self, release: list[str]) -> list[str]:
         if self._server.picture()["ledger"]["policy"] is None:
-            # It looks at one group, and which nodes are in that is known from its first slot on.
+            # The doctor checks one group, and the ledger knows the group's nodes only from its first slot on.
             return []
         self._memory.doctor(release)
         return self._server.doctor(release)

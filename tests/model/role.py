@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The reboot of a node, driven by the rules of its journey, as programs that yield one act after the other.
+"""The reboot of a node, driven by the rules of its journey, as generators that yield one act after another.
 
-Between any two acts anything may happen: the run may be killed or paused, others may act. The one place where the role
-has two tasks and the model one act is the last look and the reboot itself: whatever is between them, the node's own
-boot ID or the user's tasks have to guard.
+Between any two acts anything may happen: the run may be killed or paused, others may act. In one place the role has two
+tasks and the model one act: the last look and the reboot itself. There, the node's own boot ID or the user's tasks must
+guard what happens between them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_r
 OWNER = "rolling_reboot"
 HOLD_ATTEMPTS = 2
 Program = Generator[Act, Outcome, Any]
-# The end of the first pass: nobody begins with the last one before all are here.
+# The end of the first pass: no node starts the last pass before all nodes are here.
 NEXT_PASS = Act("next_pass")
 
 
@@ -57,7 +57,7 @@ class Play:
 
 @dataclass
 class Host:
-    """A node as the run knows it: facts that the role sets, and in the end a result."""
+    """A node as the run knows it: the facts that the role sets, and at the end a result."""
 
     play: Play
     operation: str
@@ -155,7 +155,7 @@ def take_slot(host: Host, _step: Step) -> Program:
     play = host.play
     if not host.facts.midway:
         yield from do(host.ours("note", phase="slot"))
-    # What is read before a slot is taken may be old when it is: see Memory.do_peek.
+    # What a run reads before it takes a slot may be out of date by then: see Memory.do_peek.
     yield host.ours("peek")
     limits = {"max_failed": play.max_failed, "count_others": play.count_others}
     yield from do(host.ours("slot", policy=play.policy, **limits))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of ours can be seen in a world: from objects as the API has them to what can be compared."""
+"""What a world shows of the collection's state: objects as the API has them become values to compare."""
 
 from __future__ import annotations
 

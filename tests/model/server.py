@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The world of the model on a real API server: what runs ask for is done by the collection's own operations.
+"""The world of the model on a real API server: the collection's own operations do what runs ask for.
 
-Time is not waited for: it passes by making the signs of life of all runs older.
+No test waits for time: it passes by making the Leases of all runs older.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Server:
 
     Args:
         cluster: The API.
-        namespace: Where the holders of nodes are.
-        selector: Of the nodes.
+        namespace: The namespace of the nodes' holders.
+        selector: The label selector of the nodes.
         zones: The nodes, and the zone of each.
-        group: A name that no history had before.
+        group: A name that no earlier history had.
     """
 
     def __init__(self, cluster: Cluster, namespace: str, selector: str, zones: Mapping[str, str], group: str) -> None:
@@ -72,7 +72,7 @@ class Server:
             self.hold(name, held=False)
 
     def remove(self) -> None:
-        """Take away what is not on the nodes."""
+        """Remove what is not on the nodes."""
         for name in self.runs():
             run_leases.end(self.cluster, name)
         with contextlib.suppress(NotFound):
@@ -101,12 +101,12 @@ class Server:
         return self.cluster.items(paths.NODES, label_selector=self.selector)
 
     def _ledger(self) -> Ledger:
-        """Without the selector: which nodes these are is nothing that runs of the model ask for."""
+        """Without the selector: the runs of the model do not ask which nodes it selects."""
         ledger = store.ledger_of(store.load(self.cluster, self.group))
         return replace(ledger, policy=replace(ledger.policy, selector="") if ledger.policy else None)
 
     def runs(self) -> list[str]:
-        """Runs that left a sign of life."""
+        """The runs that have a Lease."""
         return [run.id for run in run_leases.all_runs(self.cluster) if run.id.startswith(self.group)]
 
     # -- what happens to nodes and runs
@@ -154,7 +154,7 @@ class Server:
     # -- what runs do
 
     def _do(self, module: str, **options: Any) -> dict[str, Any]:
-        """A task's work, with its options validated; on one connection, because each of its own would take long."""
+        """Do a task's work with validated options; on one connection, because one for each task would take long."""
         found = importlib.import_module(f"{_MODULES}.{module}")
         checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(options)
         assert not checked.error_messages, checked.error_messages
@@ -169,7 +169,7 @@ class Server:
     def do_end(self, _node_name: str, *, run: str, operation: str, complete: bool) -> Outcome | None:
         params = {"group": self.group, "run": run, "operation": operation}
         if complete and _silent(self.cluster, params):
-            # It would be waited for.
+            # The module would wait for it.
             return Outcome("timed_out")
         self._do("reboot_operation", state="ended", complete=complete, **params)
         return None
@@ -178,7 +178,7 @@ class Server:
         return self._look_at(self.cluster.get(paths.node(name)), self._ledger())
 
     def do_peek(self, _name: str, *, run: str, operation: str) -> None:
-        """The module reads and writes in one act."""
+        """Does nothing: the module reads and writes in one act."""
 
     def do_mark(self, name: str, *, run: str, operation: str) -> None:
         claim_slot(self.cluster, self.group, name, run=run, operation=operation)
@@ -217,7 +217,7 @@ class Server:
         return Outcome("timed_out" if name in self._held else "")
 
     def do_reboot(self, name: str, *, run: str, operation: str, boot_id_before: str) -> Outcome | dict[str, Any]:
-        """The gate of rolling_reboot_method command; that the node goes down behind it is for others to see to."""
+        """The gate of rolling_reboot_method command; the fleet decides whether the node then goes down."""
         if node_rules.boot_id(self.cluster.get(paths.node(name))) != boot_id_before:
             return Outcome("failed")
         self.do_note(name, run=run, operation=operation, phase="reboot", claimed=True)
@@ -229,4 +229,4 @@ class Server:
         return None
 
     def do_check(self, _name: str) -> None:
-        """The user's own check; whether it fails is for others to say."""
+        """The user's own check; the fleet decides whether it fails."""

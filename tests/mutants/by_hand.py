@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The mutants that are made by hand: for each safety promise, changes that break it, and the test that must notice.
+"""The mutants that are made by hand: for each safety promise, changes that break it, and the test that must fail.
 
 The promises:
 
@@ -30,7 +30,7 @@ class Mutant:
     promise: int
     breaks: str
     edit: Edit
-    # The pytest node id of the test that must turn red.
+    # The pytest node id of the test that must fail.
     test: str
 
     @property

@@ -31,10 +31,10 @@ class Code:
     """Replace an expression, or whole statements, in a function, a method or a class.
 
     Attributes:
-        symbol: Its qualified name: ``decide``, ``Drain.saw``, ``outer.inner``. Where several files have one of that
-            name, only one of them may contain what is replaced.
-        find: What is replaced. Compared as code: spaces, quotes and line breaks don't matter.
-        replace: What takes its place; empty to remove statements.
+        symbol: Its qualified name: ``decide``, ``Drain.saw``, ``outer.inner``. If several files have a symbol of that
+            name, only one of them may contain the code to replace.
+        find: The code to replace. Compared as code: spaces, quotes and line breaks don't matter.
+        replace: The new code; empty to remove statements.
     """
 
     symbol: str
@@ -58,7 +58,7 @@ class Code:
         pattern = rf"\b(def|class) {self.symbol.rsplit('.', 1)[-1]}\b"
         for folder in _PYTHON:
             for path in sorted((root / folder).rglob("*.py")):
-                # To parse all files takes a second.
+                # It takes a second to parse all files.
                 if not path.is_symlink() and re.search(pattern, text := path.read_text()):
                     yield path, ast.parse(text)
 
@@ -125,9 +125,9 @@ class Task:
 
     Attributes:
         role: The role.
-        name: The task's name, in any file of the role and any block of it; one task only may have it.
-        key: The key that changes, from the task down: ``("when",)``. Without one the task is removed.
-        value: What the key says then; ``None`` removes it.
+        name: The task's name, in any file and any block of the role; only one task may have it.
+        key: The path of the key that changes, from the task down: ``("when",)``. Without one the task is removed.
+        value: The key's new value; ``None`` removes it.
     """
 
     role: str

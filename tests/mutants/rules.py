@@ -1,13 +1,13 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Have mutmut change the pure rules everywhere, and see which changes no unit test notices.
+"""Let mutmut change the pure rules everywhere, and list the changes that no unit test notices.
 
 tests/mutants/rules.py [--table] [PART OF A MODULE'S NAME ...]
 
-mutmut.toml says which modules and which tests. mutmut works on a copy in build/mutants and remembers there what it has
-tried; a change of the code or of the tests makes a new copy. With --table, nothing runs: the table in docs/mutants.md
-is written again from the results.
+mutmut.toml names the modules and the tests. mutmut works on a copy in build/mutants and stores its results there; a
+change of the code or of the tests makes a new copy. With --table, nothing runs: the table in docs/mutants.md is written
+from the stored results.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ NOTICED = ("killed", "timeout", "segfault", "caught by type check")
 
 
 def prepare() -> None:
-    """Bring the copy up to date, and forget results of another one."""
+    """Bring the copy up to date, and remove results of an older one."""
     root = workingtree.copy(WORK, keep=("mutants",))
     shutil.copy(CHECKOUT / "tests/mutants/mutmut.toml", WORK / "pyproject.toml")
-    # By the path that Python knows it by, because mutmut names its mutants by paths.
+    # By Python's path of the module, because mutmut names its mutants by paths.
     shutil.copytree(root / "roles/node_agent/files/holdfast_agent", WORK / "holdfast_agent", dirs_exist_ok=True)
     digest = hashlib.sha256()
     for folder in ("plugins/module_utils", "roles/node_agent/files", "tests/unit", "tests/mutants/mutmut.toml"):
@@ -53,7 +53,7 @@ def prepare() -> None:
 
 
 def run(modules: list[str]) -> None:
-    # mutmut reads its settings from where it is imported.
+    # mutmut reads its settings from the directory where it is imported.
     import libcst
     from mutmut.__main__ import _run
     from mutmut.mutation import mutators
@@ -61,7 +61,7 @@ def run(modules: list[str]) -> None:
 
     os.environ["HYPOTHESIS_PROFILE"] = "mutants"
     sys.dont_write_bytecode = True
-    # Tests look for what is refused and why, not for the words: texts, and what is raised, stay as they are.
+    # Tests check what is refused and why, not the wording: texts, and what is raised, stay as they are.
     mutators.mutation_operators[:] = [
         (node, operator) for node, operator in mutators.mutation_operators if operator is not mutators.operator_string
     ]
@@ -71,7 +71,7 @@ def run(modules: list[str]) -> None:
 
 
 def results() -> Iterator[tuple[str, str, str]]:
-    """Module, mutant and what became of it."""
+    """Module, mutant and its result."""
     from mutmut.stats import status_by_exit_code
 
     for path in sorted((WORK / "mutants").rglob("*.py.meta")):

@@ -1,14 +1,14 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Break one rule at a time, and see that the test which guards it turns red.
+"""Break one rule at a time, and check that the test that guards it fails.
 
 tests/mutants/run.py [--unit] [PART OF A NAME ...]
 
-The mutants are in by_hand.py. All their tests must be green without them. Then each mutant is put into a copy of the
-working tree, and its test must fail there. An edit that does not fit, or a test that is not found, is a failure.
+The mutants are in by_hand.py. All their tests must pass without them. Then each mutant is put into a copy of the
+working tree, and its test must fail there. An edit that does not fit, or a test that does not exist, is a failure.
 
-Tests against the lab find it by HOLDFAST_LAB; it is started if need be, and then removed. With --unit, only those
+Tests against the lab find it by HOLDFAST_LAB; it is started if needed, and removed afterwards. With --unit, only those
 mutants run whose test needs no lab.
 """
 
@@ -31,7 +31,7 @@ from mutants.by_hand import MUTANTS, Mutant  # noqa: E402
 from mutants.edit import EditError  # noqa: E402
 
 LOGS = CHECKOUT / "build/logs/mutants"
-# A test that a mutant makes hang has noticed, too.
+# A test that hangs with a mutant has noticed it, too.
 TIMEOUT = 600
 PYTEST_FAILED = 1
 TIMED_OUT = 124
@@ -45,7 +45,7 @@ class Copy:
         self._env = stages.environment(
             PYTHONPATH=os.pathsep.join([str(folder), str(self.root / "tests")]),
             ANSIBLE_COLLECTIONS_PATH=str(folder),
-            # Two versions of a file within one second look the same to Python's cache.
+            # Python's cache can't tell two versions of a file within one second apart.
             PYTHONDONTWRITEBYTECODE="1",
             # The same examples each time.
             HYPOTHESIS_PROFILE="ci",
@@ -66,7 +66,7 @@ class Copy:
             raise SystemExit(f"Python imports {found}, not the copy in {self.root}.")
 
     def test(self, log: str, *tests: str, limit: bool = True) -> int:
-        """pytest's exit status; 124 after the time-out."""
+        """pytest's exit status; 124 after the timeout."""
         command = [sys.executable, "-m", "pytest", "--maxfail=1", *tests]
         if limit:
             command = ["timeout", "--kill-after=30", str(TIMEOUT), *command]
@@ -89,7 +89,7 @@ def try_one(copy: Copy, mutant: Mutant) -> tuple[bool, str]:
 
 
 def green_without(copy: Copy, chosen: list[Mutant]) -> dict[str, bool]:
-    """Which of the tests pass on the tree as it is."""
+    """The tests that pass on the unchanged tree."""
     tests = sorted({mutant.test for mutant in chosen})
     if copy.test("green", *tests, limit=False) == 0:
         return dict.fromkeys(tests, True)

@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Kubernetes API: the client, watches, errors, and what every package says in the same words."""
+"""The Kubernetes API: the client, watches, errors, and the names and rules that all packages share."""

@@ -54,14 +54,14 @@ def _with_environment(name: str, option: dict[str, Any]) -> dict[str, Any]:
 
 
 def auth_options() -> dict[str, dict[str, Any]]:
-    """Argument spec of the common options; each falls back on its ``K8S_AUTH_*`` variable."""
+    """Argument spec of the common options; each falls back to its ``K8S_AUTH_*`` variable."""
     return {name: _with_environment(name, option) for name, option in {**_OPTIONS, **_API_TIMEOUT}.items()}
 
 
 def management_option() -> dict[str, dict[str, Any]]:
     """Argument spec of ``management``, the cluster in which Machines and BareMetalHosts live.
 
-    The environment describes one cluster only, the workload's, so these options have no fallback. ``api_timeout`` is
-    that of the task.
+    These options have no fallback, because the environment describes only one cluster, the workload cluster. The
+    task's ``api_timeout`` applies to both clusters.
     """
     return {"management": {"type": "dict", "options": dict(_OPTIONS)}}

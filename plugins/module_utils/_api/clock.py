@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The API server's clock.
 
-Controllers differ in their idea of the time; what is written to the cluster and compared with what stands there
-follows one clock, the ``Date`` header of the API server's answers.
+The clocks of Ansible controllers differ. Times that are written to the cluster, or compared with times in it, follow
+one clock: the ``Date`` header of the API server's answers.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ _TOLERANCE = 5.0
 
 
 class ServerClock:
-    """Follows the server's clock from the ``Date`` headers seen, also where it is set; good to about a second.
+    """Estimates the server's clock from ``Date`` headers, to about a second; also follows a clock that is set.
 
-    The server wrote the header between request and answer, and drops fractions. So its clock is at least that far ahead
-    of ours when the answer is here, and less than a second further when the request was sent. The estimate is the
-    largest of the first. An answer that was delayed, on its way or by a pause of this process, says less, and nothing
-    that is too old looks fresh then. Only an answer whose second bound lies below the estimate shows a clock set back.
+    The server writes the header between request and answer, and drops fractions of a second. Each answer therefore
+    gives two bounds for the offset of the server's clock from the local monotonic clock. The lower bound is the header
+    minus the time at which the answer arrived. The upper bound is the header plus one second minus the time at which
+    the request was sent. The estimate is the largest lower bound. A delayed answer, in the network or by a pause of
+    this process, only has a smaller lower bound, so it never makes an old time look recent. The server's clock was set
+    back only if the upper bound of an answer is below the estimate.
     """
 
     def __init__(self) -> None:
         self._offset: float | None = None
 
     def observe(self, date_header: str | None, sent: float) -> None:
-        """Learn from one answer. A header that can't be read teaches nothing.
+        """Update the estimate from one answer. A header that can't be read is ignored.
 
         Args:
             sent: Monotonic time before the request was sent, in seconds.
@@ -53,7 +55,7 @@ class ServerClock:
         """The server's time, in UTC.
 
         Raises:
-            RuntimeError: No answer was observed yet.
+            RuntimeError: No answer has been observed yet.
         """
         if self._offset is None:
             raise RuntimeError("no answer of the API server was observed yet")

@@ -24,9 +24,9 @@ if not IMPORT_ERROR:
 
 PAGE = 500
 _TIMEOUT = (10, 60)
-# Of a sign of life: one that hangs is worth less than the next one.
+# For patches that are sent only once, such as the renewal of a Lease: the next one is better than one that hangs.
 _SHORT_TIMEOUT = (5, 10)
-# A change is sent again for so long. After that, what it was decided from is too old: it is read and decided again.
+# Seconds for which a change is sent again. After that, the data behind the decision is too old: read and decide again.
 _DECISION = 10
 
 
@@ -35,13 +35,13 @@ class Cluster:
 
     Objects are plain dicts as the API has them (camelCase). Safe to use from several threads.
 
-    While the server is away or overloaded, requests are tried again for ``api_timeout`` seconds, but for those that are
-    not ``patient``: their callers have a loop of their own. A write that failed after it was sent may have been carried
-    out; where the object then has what was written, it counts as written.
+    While the server is unavailable or overloaded, requests are sent again for ``api_timeout`` seconds. Requests that
+    are not ``patient`` are not sent again: their callers have their own loop. The server may have carried out a write
+    that failed after it was sent. If the object then has the written content, the write counts as done.
 
     Args:
         options: Values of the common options.
-        dry_run: Writes are server-side dry runs: admitted and validated, not stored.
+        dry_run: Make every write a server-side dry run: admitted and validated, not stored.
     """
 
     def __init__(self, options: Mapping[str, Any], *, dry_run: bool = False) -> None:
@@ -70,7 +70,7 @@ class Cluster:
         return self._json("GET", path, query=query, patient=patient)
 
     def find(self, path: str) -> Object | None:
-        """Read one object, ``None`` where it does not exist."""
+        """Read one object; ``None`` if it does not exist."""
         try:
             return self.get(path)
         except NotFound:
@@ -85,7 +85,7 @@ class Cluster:
         limit: int = PAGE,
         patient: bool = True,
     ) -> Iterator[Object]:
-        """Read a collection in chunks; yields each answer (a List object) as it comes."""
+        """Read a collection in chunks; yields each answer (a List object) as it arrives."""
         query = _selectors(field_selector, label_selector)
         token = ""
         while True:
@@ -98,12 +98,16 @@ class Cluster:
     def items(
         self, path: str, *, field_selector: str = "", label_selector: str = "", limit: int = PAGE
     ) -> Iterator[Object]:
-        """Read a collection in chunks; holds one chunk at a time."""
+        """Read a collection in chunks; keeps only one chunk in memory."""
         for page in self.pages(path, field_selector=field_selector, label_selector=label_selector, limit=limit):
             yield from page.get("items") or []
 
     def create(self, path: str, body: Object, *, patient: bool = True, decided: bool = False) -> Object:
-        """Make an object. One that was ``decided`` from other objects is not sent again when these may have changed."""
+        """Create an object.
+
+        Args:
+            decided: The content depends on other objects. It is not sent again when these may have changed.
+        """
         return self._write("POST", path, body, patient=patient, decided=decided)
 
     def replace(self, path: str, body: Object) -> Object:
@@ -113,7 +117,7 @@ class Cluster:
         """JSON merge patch. With ``metadata.resourceVersion`` in it, a compare-and-swap (409 on conflict).
 
         Args:
-            once: Never send it again: what it was decided from may be too old by then. It has to be decided again.
+            once: Never send the patch again: the data behind the decision may be too old. The caller decides again.
         """
         timeout = _TIMEOUT if patient and not once else _SHORT_TIMEOUT
         return self._write("PATCH", path, body, patient=patient, once=once, timeout=timeout)
@@ -121,7 +125,7 @@ class Cluster:
     def delete(self, path: str, options: Object | None = None, *, patient: bool = True) -> Object:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
         if self.dry_run:
-            # With a body, the server reads its options from there alone: the query's dryRun would be ignored.
+            # If there is a body, the server reads the options only from the body and ignores dryRun in the query.
             body["dryRun"] = ["All"]
         return self._write("DELETE", path, body, patient=patient)
 
@@ -136,7 +140,7 @@ class Cluster:
         watch: bool = True,
         _preload_content: bool = False,
     ) -> Any:
-        """The streaming answer of a watch; made to be called by ``kubernetes.watch.Watch.stream``."""
+        """The streaming answer of a watch; ``kubernetes.watch.Watch.stream`` calls this."""
         query = {
             **_selectors(field_selector, label_selector),
             "watch": watch,
@@ -180,10 +184,14 @@ class Cluster:
     def _settle(
         self, method: str, path: str, body: Object, failure: HoldfastError, *, decided: bool, doubtful: bool
     ) -> Object:
-        """What became of a write that failed: it may be there all the same, or nothing of it.
+        """Find out whether the server carried out a write that failed.
+
+        Returns:
+            The object as written; empty for a deleted object.
 
         Raises:
-            Outdated: It is not there, and has to be decided again.
+            Outdated: The server did not carry it out, and the caller has to decide again.
+            ApiFailure, NotFound, Unreachable: The failure itself, in all other cases.
         """
         if isinstance(failure, NotFound):
             if method == "DELETE" and doubtful:
@@ -226,7 +234,7 @@ class Cluster:
             auth_settings=["BearerToken"],
         )
         if self._groups:
-            # A plain dict can't repeat a header; the server wants one Impersonate-Group a group.
+            # A plain dict can't repeat a header, and the server wants one Impersonate-Group header for each group.
             sent_headers = HTTPHeaderDict(sent_headers)
             for group in self._groups:
                 sent_headers.add("Impersonate-Group", group)
@@ -269,7 +277,7 @@ def _place(method: str, path: str, body: Object) -> str:
 
 
 def _is_written(method: str, present: Object, body: Object) -> bool:
-    """Whether an object has what was written, and after a PUT nothing that was left out."""
+    """Whether an object has the written content and, after a PUT, nothing that the request left out."""
     wanted = _lasting(method, body)
     if not contains(present, wanted):
         return False
@@ -277,7 +285,7 @@ def _is_written(method: str, present: Object, body: Object) -> bool:
 
 
 def _lasting(method: str, body: Object) -> Object:
-    """What an object has after a write, but for what the server itself keeps in it."""
+    """The written content without the metadata that the server manages itself."""
     metadata = body.get("metadata") or {}
     kept = ("labels", "annotations") if method == "PUT" else tuple(set(metadata) - {"resourceVersion"})
     return {**body, "metadata": {key: value for key, value in metadata.items() if key in kept}}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From the common options to a client of the ``kubernetes`` library."""
+"""Make a client of the ``kubernetes`` library from the common options."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def connect(options: Mapping[str, Any]) -> Any:
 
     Raises:
         MissingLibrary: The ``kubernetes`` library can't be imported.
-        InvalidInput: No way to the cluster follows from the options.
+        InvalidInput: The options do not say how to reach a cluster.
     """
     if IMPORT_ERROR:
         raise MissingLibrary(
@@ -85,7 +85,7 @@ def _load(given: Mapping[str, Any], configuration: Any) -> None:
     }
     try:
         if isinstance(kubeconfig, str) and kubeconfig.lstrip().startswith("{"):
-            # Content as text, as our action plugins pass it on.
+            # Action plugins pass the content as text.
             kubeconfig = json.loads(kubeconfig)
         if isinstance(kubeconfig, Mapping):
             kube_config.load_kube_config_from_dict(dict(kubeconfig), **arguments)

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Errors that operations raise and runners report.
 
-Every message names the object, the cause and the way out. ``kind`` and ``fields`` carry the same for machines.
+Every message names the object, the cause and the way out. ``kind`` and ``fields`` say the same for programs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class HoldfastError(Exception):
         self.fields = fields
 
     def as_result(self) -> dict[str, Any]:
-        """What a task returns that fails with it."""
+        """The result of a task that fails with this error."""
         return {"changed": False, **self.fields, "failed": True, "msg": self.message, "error": self.kind}
 
 
@@ -44,13 +44,13 @@ class NotFound(HoldfastError):
 
 
 class Refused(HoldfastError):
-    """The act is possible, but a rule of this collection forbids it; nothing was changed."""
+    """The operation is possible, but a rule of this collection forbids it; nothing was changed."""
 
     kind = "refused"
 
 
 class Held(Refused):
-    """Somebody holds the node or the Lease."""
+    """Another holder holds the node or the Lease."""
 
     kind = "held"
 
@@ -65,10 +65,10 @@ class ApiFailure(HoldfastError):
     """The API server refused a request.
 
     Args:
-        message: What was asked and what the server said.
+        message: The request and the server's answer.
         status: HTTP status code.
         reason: The server's ``reason``, for example ``Forbidden``.
-        retry_after: Seconds that the server asked us to wait, if it did.
+        retry_after: Seconds that the server asks the client to wait; ``None`` if it does not ask.
         causes: ``details.causes`` of the server's Status object.
     """
 
@@ -93,10 +93,10 @@ class ApiFailure(HoldfastError):
 
 
 class Outdated(ApiFailure):
-    """A change could not be written while the API server was away: what it was decided from has to be read again.
+    """A change could not be written while the API server was unavailable: read again, and decide again.
 
     Attributes:
-        patience: Seconds for which the API server is waited for.
+        patience: Seconds for which requests wait for the API server.
     """
 
     def __init__(self, message: str, *, patience: float) -> None:

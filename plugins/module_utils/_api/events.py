@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Events: what people see who describe an object."""
+"""Events: messages that ``kubectl describe`` shows with an object."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 1024
 
 
 def warning(item: Object, reason: str, message: str, *, mark: str, now: str) -> Object:
-    """An Event about an object. Its name follows from the mark, so that the server refuses to have it twice."""
+    """An Event about an object. The mark determines its name, so that the server refuses a second one."""
     metadata = item["metadata"]
     digest = hashlib.sha256(f"{metadata['uid']}/{reason}/{mark}".encode()).hexdigest()[:20]
     moment = f"{now.partition('.')[0].rstrip('Z')}Z"
@@ -46,7 +46,7 @@ def warning(item: Object, reason: str, message: str, *, mark: str, now: str) -> 
 
 
 def warn(cluster: Cluster, item: Object, reason: str, message: str, *, mark: str) -> None:
-    """Say something about an object of a namespace, once for each mark."""
+    """Create a Warning Event about a namespaced object, once for each mark."""
     body = warning(item, reason, message, mark=mark, now=to_text(cluster.now()))
     try:
         cluster.create(paths.namespaced("api/v1", item["metadata"]["namespace"], "events"), body)

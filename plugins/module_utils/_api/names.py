@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .._shared import hold_rules
 
-# Of this collection, as in galaxy.yml.
+# The version of this collection, as in galaxy.yml.
 VERSION = "0.1.0"
 NAMESPACE = hold_rules.NAMESPACE
 
@@ -21,21 +21,22 @@ EXCLUDE = "holdfast.dev/exclude"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 LEDGER = "holdfast.dev/ledger"
 OPT_OUTS = "holdfast.dev/opt-outs"
-# On a Node, why it is believed to be off; on a BareMetalHost, what was known when a key of ours was written.
+# On a Node: why it is considered off. On a BareMetalHost: the evidence when our reboot annotation was written.
 EVIDENCE = "holdfast.dev/evidence"
 REBOOT_KEYS = "holdfast.dev/reboot-keys"
-# On a Node, how far its failover has come.
+# On a Node: the progress of its failover.
 FAILOVER = "holdfast.dev/failover"
-# On a Machine, what was done for it at the points of its deletion, for each hook of ours.
+# On a Machine: what each of our deletion hooks has done for it.
 MACHINE_GUARD = "holdfast.dev/machine-guard"
 
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 SHUTDOWN_INHIBITED = hold_rules.CONDITION
 
-# Of the cluster autoscaler and of Cluster API: what they are asked to leave alone, and which Machine a Node is.
+# These two tell the cluster autoscaler and Cluster API to leave an object alone.
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SKIP_REMEDIATION = "cluster.x-k8s.io/skip-remediation"
-# A label of medik8s, on a Node: its NodeHealthCheck and its remediators leave the node.
+# A label on a Node: the NodeHealthChecks and remediators of medik8s leave the node alone.
 EXCLUDE_FROM_REMEDIATION = "remediation.medik8s.io/exclude-from-remediation"
+# Cluster API writes these on a Node: the Machine of the Node.
 MACHINE = "cluster.x-k8s.io/machine"
 MACHINE_NAMESPACE = "cluster.x-k8s.io/cluster-namespace"

@@ -48,7 +48,7 @@ def boot_id(node: Object) -> str:
 
 
 def system_uuid(node: Object) -> str:
-    """UUID that the machine's firmware has; empty where it is not known."""
+    """The UUID in the machine's firmware; empty if it is not known."""
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("systemUUID") or "")
 
 
@@ -59,7 +59,7 @@ def unschedulable(node: Object) -> bool:
 def inhibited_by(node: Object) -> list[str]:
     """The ``namespace/holder`` entries for which the node refuses a shutdown; empty unless ShutdownInhibited is True.
 
-    Source: the design of the condition, where several holds are joined by commas, oldest first.
+    Source: the design of the condition. Commas separate several holds, oldest first.
     """
     found = condition(node, SHUTDOWN_INHIBITED)
     if found is None or found.get("status") != "True":
@@ -68,12 +68,12 @@ def inhibited_by(node: Object) -> list[str]:
 
 
 def confirms(node: Object, entry: str) -> bool:
-    """Whether the node refuses a shutdown for this hold. One for which there is no room is named by its short entry."""
+    """Whether the node refuses a shutdown for this hold. The reason names it by its whole or its short entry."""
     return not forms(entry).isdisjoint(inhibited_by(node))
 
 
 def record(item: Object, annotation: str) -> dict[str, Any] | None:
-    """An annotation of ours that holds a JSON object; ``None`` where it is absent or somebody broke it."""
+    """The JSON object in one of our annotations; ``None`` if the annotation is absent or is not a JSON object."""
     text = annotations_of(item).get(annotation)
     if not text:
         return None

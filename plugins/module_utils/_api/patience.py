@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long a request is tried again while the API server is away or overloaded, and what became of a write."""
+"""How long to retry a request while the API server is unavailable or overloaded, and whether a write is in place."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ except ImportError:
     # Where the kubernetes library is missing, connect() says so.
     Retry = object  # type: ignore[assignment,misc]
 
-# Seconds, where nothing else is said.
+# Seconds; the default.
 API_TIMEOUT = 30
-# An answer of this status may be another one a moment later.
+# After these statuses, the same request may get another answer a moment later.
 _PASSING = (429, 500, 502, 503, 504)
-# Of these the API server has not carried out the request.
+# With these statuses, the API server has not carried out the request.
 _NOT_DONE = (429,)
 _LONGEST_PAUSE = 5.0
 
 
 @dataclass
 class Attempts:
-    """What the attempts of one request have in common.
+    """State that all attempts of one request share.
 
     Attributes:
-        until: Monotonic time after which it is not tried again.
+        until: Monotonic time in seconds after which the request is not sent again.
         doubtful: An attempt failed after it was sent, so that the API server may have carried it out.
     """
 
@@ -46,7 +46,7 @@ class Attempts:
 
 
 class Patience(Retry):
-    """Tries a request again, whatever its method, until so many seconds after its start."""
+    """Sends a request again, whatever its method, until a number of seconds after its start."""
 
     def __init__(self, *args: Any, attempts: Attempts, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -86,7 +86,7 @@ class Patience(Retry):
 
     def get_backoff_time(self) -> float:
         pause = min(_LONGEST_PAUSE, 0.1 * 2.0 ** min(len(self.history), 10))
-        # Hosts that lost the API server together do not come back together.
+        # Hosts that lost the API server at the same time must not all return at the same time.
         return min(pause * random.uniform(0.5, 1.0), self.attempts.left)  # noqa: S311 - no secret
 
     def get_retry_after(self, response: Any) -> float | None:
@@ -101,23 +101,23 @@ def _may_be_done(response: Any, error: Exception | None) -> bool:
 
 
 def _passes(response: Any, error: Exception | None) -> bool:
-    """Whether there is a point in trying again."""
+    """Whether another attempt may succeed."""
     if isinstance(error, SSLError):
-        # A certificate does not mend itself; a server that ends in the middle of the handshake comes back.
+        # A bad certificate stays bad. A server that stops in the middle of the handshake comes back.
         return any(isinstance(cause, ssl.SSLEOFError) for cause in error.args)
     return response is None or overloaded(response.status, (response.data or b"").decode("utf-8", "replace"))
 
 
 def overloaded(status: int, text: str) -> bool:
-    """Whether an answer is about the state of the API server, and not about the request."""
-    # 500 is also the answer to what can never work. etcd without a leader says so.
+    """Whether the cause of an answer is the state of the API server and not the request."""
+    # Requests that can never work also get 500. If etcd has no leader, the text names etcdserver.
     return status in _PASSING and (status != 500 or "etcdserver" in text)
 
 
 def contains(found: Any, wanted: Any) -> bool:
-    """Whether an object has everything that was written; ``None`` stands for what was removed."""
+    """Whether an object has everything that was written. ``None`` means that a field was removed."""
     if isinstance(wanted, Mapping):
-        # The server leaves out what is empty.
+        # The server leaves out empty fields.
         found = {} if found is None else found
         return isinstance(found, Mapping) and all(contains(found.get(key), value) for key, value in wanted.items())
     return bool(found == wanted) or (not found and not wanted)

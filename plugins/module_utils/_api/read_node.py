@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Read a Node that has to be there."""
+"""Read a Node that must exist."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .objects import Object
 
 
 def read_node(cluster: Cluster, name: str) -> Object:
-    """The Node.
+    """The Node of this name.
 
     Raises:
-        NotFound: There is none of that name.
+        NotFound: There is no such Node.
     """
     node = cluster.find(paths.node(name))
     if node is None:

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run an operation: from options to a result, as a module or in the controller's process.
 
-An operation is a function ``(Context, params) -> result``. It knows the network but not Ansible; here is where
-its errors become results.
+An operation is a function ``(Context, params) -> result``. It uses the network but not Ansible; this
+module turns its errors into results.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Result = dict[str, Any]
 
 @dataclass
 class Context:
-    """Where an operation works and how.
+    """The clusters and the mode of an operation.
 
     Attributes:
         params: The validated options of the task.
-        check_mode: Nothing may be changed; writes are server-side dry runs.
-        warn: Tells the user something at once.
+        check_mode: Change nothing; writes are server-side dry runs.
+        warn: Shows the user a warning at once.
     """
 
     params: Params
@@ -45,12 +45,12 @@ class Context:
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The workload cluster, the one whose Nodes we work on."""
+        """The workload cluster: the cluster that has the Nodes."""
         return Cluster({name: self.params.get(name) for name in NAMES}, dry_run=self.check_mode)
 
     @cached_property
     def management(self) -> Cluster:
-        """The cluster in which Machines and BareMetalHosts live; the workload cluster unless said otherwise."""
+        """The cluster that has the Machines and BareMetalHosts; by default the workload cluster."""
         options = self.params.get("management")
         if not options:
             return self.cluster
@@ -87,7 +87,7 @@ def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
 
 
 def unexpected(error: Exception, operation: str, params: Params) -> Result:
-    """The result of a fault of this collection: what it was doing, with what, and where to report it."""
+    """The result of a defect in this collection: the operation, its objects, and where to report it."""
     given = ", ".join(f"{name} {params[name]}" for name in _OBJECTS if params.get(name))
     return {
         "failed": True,

@@ -14,7 +14,10 @@ from .errors import InvalidInput
 def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
     """Whether labels match a ``LabelSelector`` object.
 
-    ``None`` matches nothing and an empty selector everything, as policy/v1 has it.
+    ``None`` matches nothing and an empty selector matches everything, as in policy/v1.
+
+    Raises:
+        InvalidInput: The selector has an unknown operator.
     """
     if selector is None:
         return False

@@ -34,7 +34,7 @@ WINDOWS: Options = {
         "default": [],
         "options": {
             "days": {"type": "list", "elements": "str"},
-            # Not required here, but looked at by number, so that the message says which one lacks it.
+            # Not required here: the operation checks them and names the number of the entry.
             "start": {"type": "str"},
             "end": {"type": "str"},
         },

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """List, then watch: the one loop behind every wait.
 
-It survives expired resource versions (410), servers that end the watch, and servers that are away for a while.
+It survives expired resource versions (410), servers that end the watch, and servers that are unavailable for a while.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if not IMPORT_ERROR:
     from urllib3.exceptions import HTTPError
 
 _LONGEST = 240
-# A watch that ends sooner, and without news, is not opened again at once.
+# Seconds. A watch that ends sooner, and without any event, is not opened again at once.
 _SHORT = 1.0
-# So often at least a compare-and-swap is tried, however long one attempt takes.
+# A compare-and-swap gets at least this many attempts, however long each one takes.
 _ATTEMPTS = 3
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 @dataclass
 class Deadline:
-    """A point in monotonic time. ``seconds`` may be ``None``: never."""
+    """A point in monotonic time, ``seconds`` after ``started``; never if ``seconds`` is ``None``."""
 
     seconds: float | None
     started: float = field(default_factory=time.monotonic)
@@ -45,7 +45,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds left; 0 when it passed."""
+        """Seconds left; 0 after the deadline."""
         return float("inf") if self.seconds is None else max(0.0, self.seconds - self.elapsed)
 
     @property
@@ -55,7 +55,7 @@ class Deadline:
 
 @dataclass(frozen=True)
 class Listed:
-    """All objects as they are now; what was known before is to be forgotten."""
+    """All objects as they are now; they replace everything known before."""
 
     items: list[Any]
 
@@ -75,13 +75,13 @@ class Changed:
 class Follower:
     """Follows a collection until a deadline or until it is stopped.
 
-    It lists at least once, even after the deadline: silence is never taken for an empty collection.
+    It lists at least once, even after the deadline, so that a missing answer never counts as an empty collection.
 
     Args:
-        cluster: Where.
-        path: The collection.
-        deadline: When to end.
-        keep: Which parts of each object to keep in memory; all by default.
+        cluster: The cluster that has the collection.
+        path: Path of the collection.
+        deadline: When to stop.
+        keep: Returns the part of each object to keep in memory; by default the whole object.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Follower:
         self._watch: Any = None
 
     def stop(self) -> None:
-        """End the following from another thread; unblocks a read that waits."""
+        """Stop from another thread; unblocks a read that waits."""
         self._stopped = True
         if self._watch is not None:
             self._watch.stop()
@@ -113,7 +113,7 @@ class Follower:
         listed = False
         while not self._stopped and not (listed and self._deadline.passed):
             try:
-                # Where nothing is known yet there is nothing to go on with; later this loop asks again itself.
+                # The first list waits for the server, because there is nothing to report yet. Later this loop retries.
                 items, version = self._list(patient=not listed)
                 listed = True
                 yield Listed(items)
@@ -127,7 +127,7 @@ class Follower:
                     raise
             if self._over:
                 continue
-            # Also after a watch that expired: where each expires at once, the lists are many.
+            # Pause also after a watch that expired: if every watch expires at once, there would be too many lists.
             self._pause(failures)
             failures += 1
 
@@ -165,7 +165,7 @@ class Follower:
                     label_selector=self._label_selector,
                 ):
                     if event is None:
-                        # A line that is no JSON, from whatever sits between the server and us.
+                        # A line that is not JSON, for example from a proxy.
                         continue
                     news = True
                     version = event["raw_object"]["metadata"]["resourceVersion"]
@@ -182,7 +182,7 @@ class Follower:
                 if not passing(error.status or 0):
                     raise _denied(self._path, error) from error
             except (HTTPError, OSError, ValueError, KeyError, Unreachable):
-                # A stopped watch has its socket shut under it; the library then reports whatever it was doing.
+                # stop() closes the socket of a watch; the library then raises one of several errors.
                 pass
             if self._over:
                 return
@@ -192,7 +192,7 @@ class Follower:
     def _open(self, path: str, *, watch: bool = True, **more: Any) -> Any:
         answer = self._cluster.open_watch(path, watch=watch, **more)
         if self._stopped:
-            # Stopped while it was opened, when the library had nothing yet to shut.
+            # stop() came while the watch was being opened, when the library had no socket to close yet.
             answer.close()
             raise Unreachable(f"WATCH {path}: stopped")
         return answer
@@ -209,11 +209,11 @@ def wait_for(
 
     Args:
         collection: Path of its collection; the watch is narrowed by the field selector metadata.name.
-        until: Gets the object, or ``None`` where it does not exist.
+        until: Gets the object, or ``None`` if it does not exist.
 
     Returns:
-        The object as it was when the condition became true or, when the deadline passed first, as last seen;
-        the caller asks ``until`` again to tell one from the other.
+        The object when the condition became true or, if the deadline passed first, the object as last seen. The
+        caller calls ``until`` again to tell the two cases apart.
     """
     last: Object | None = None
     for news in Follower(cluster, collection, deadline, field_selector=f"metadata.name={name}"):
@@ -227,10 +227,16 @@ def wait_for(
 
 
 def retry_conflicts(attempt: Callable[[], Any], *, seconds: float = 30) -> Any:
-    """Call ``attempt`` (read, decide, compare-and-swap) again while someone else was faster or the server was away.
+    """Call ``attempt`` (read, decide, compare-and-swap) again after a conflict, or if the server was unavailable.
 
-    The pauses are random, so that those who collide with each other part, and stay short, so that a free moment between
-    two writes of somebody busy is hit.
+    The pauses are random, so that writers that conflict do not conflict again. After a conflict they stay short, so
+    that an attempt fits between two writes of a busy writer.
+
+    Args:
+        seconds: Stop after this time, but not before the third attempt. Waits for the API server extend it.
+
+    Raises:
+        ApiFailure: The last conflict when the time is over, or any other failure of ``attempt`` at once.
     """
     started = time.monotonic()
     limit, failures = seconds, 0
@@ -241,16 +247,16 @@ def retry_conflicts(attempt: Callable[[], Any], *, seconds: float = 30) -> Any:
             failures += 1
             if isinstance(error, Outdated):
                 limit = max(limit, seconds + error.patience)
-            # Time in which an attempt only waited for the API server leaves others.
+            # The limit grows by the time for which an attempt only waited for the API server.
             if error.status != 409 or (time.monotonic() - started >= limit and failures >= _ATTEMPTS):
                 raise
-            # A server that is overloaded gets more and more time.
+            # An overloaded server gets longer and longer pauses.
             longest = _PAUSES[min(failures, len(_PAUSES)) - 1] if isinstance(error, Outdated) else 0.2
             time.sleep(random.uniform(0, longest))  # noqa: S311 - no secret
 
 
 def passing(status: int) -> bool:
-    """Whether an answer of this status may be another one a moment later."""
+    """Whether the same request may get another answer a moment after one with this status."""
     return status in (0, 429) or status >= 500
 
 

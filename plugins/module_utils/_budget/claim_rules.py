@@ -13,13 +13,13 @@ from .._api.errors import Refused
 from .._api.names import CLAIM
 from .._api.objects import Object
 
-# What a claim under a slot is for.
+# The purpose of a claim under a slot.
 PURPOSE = "rolling_reboot"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Who works on a node and what for."""
+    """Which run works on a node, and for what purpose."""
 
     run: str
     operation: str
@@ -31,13 +31,13 @@ class Claim:
 
 
 class ClaimLost(Refused):
-    """The claim passed to somebody else: this run stops before its next act."""
+    """Another run has the claim, or it is gone: this run stops before its next step."""
 
     kind = "claim_lost"
 
 
 class Claimed(Refused):
-    """Somebody else works on the node."""
+    """Another run works on the node."""
 
     kind = "claimed"
 
@@ -55,7 +55,7 @@ def claim_of(node: Object) -> Claim | None:
 
 
 def may_take(present: Claim | None, wanted: Claim, live: Collection[str], *, restart: bool = False) -> bool:
-    """Whether a claim may be taken: nobody has it, we have it, or it is that of a dead run.
+    """Whether a run may take a claim: no run has it, this run has it, or a dead run has it.
 
     A dead run's claim passes to a run of the same operation; with ``restart`` to any run.
     """
@@ -65,14 +65,15 @@ def may_take(present: Claim | None, wanted: Claim, live: Collection[str], *, res
 
 
 def check(node: Object, run: str) -> None:
-    """Stop a run whose claim passed to another.
+    """Stop a run that has lost its claim.
 
     Args:
-        run: Who is about to act; empty for a module used alone, which may work where nobody has a claim.
+        run: Id of the run that is about to act; empty for a module used without a run, which may act if no run has a
+            claim.
 
     Raises:
-        ClaimLost: The claim is another run's, or is gone.
-        Claimed: Used alone, and somebody has a claim.
+        ClaimLost: Another run has the claim, or no run has it.
+        Claimed: ``run`` is empty, and a run has a claim.
     """
     present, name = claim_of(node), node_rules.name(node)
     if run and (present is None or present.run != run):
@@ -93,10 +94,10 @@ def check(node: Object, run: str) -> None:
 
 
 def ours(node: Object, run: str) -> Object:
-    """The node itself, where ``run`` may act on it; for a module used without a run, always.
+    """Return the node if ``run`` may act on it; with an empty ``run``, always.
 
     Raises:
-        ClaimLost: The claim of this run passed to another.
+        ClaimLost: The run has lost its claim.
     """
     if run:
         check(node, run)

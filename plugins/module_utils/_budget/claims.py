@@ -25,10 +25,10 @@ from .claim_rules import Claim, claim_of, may_take, taken_by_another
 def take(
     cluster: Cluster, name: str, *, run: str, operation: str, purpose: str, restart: bool = False
 ) -> tuple[Object, Object]:
-    """Take the claim; the Node before and after, the same object where it was ours already.
+    """Take the claim. Return the Node before and after; both are the same object if the run already had the claim.
 
     Raises:
-        Claimed: Another run has it and lives, or is of another operation.
+        Claimed: Another run has it, and is alive or, without ``restart``, belongs to another operation.
     """
 
     def attempt() -> tuple[Object, Object]:
@@ -47,7 +47,7 @@ def take(
 
 
 def give_back(cluster: Cluster, name: str, *, run: str) -> tuple[Object | None, Object | None]:
-    """Give our own claim back; another run's stays."""
+    """Give back the claim of ``run``; the claim of another run stays."""
 
     def attempt() -> tuple[Object | None, Object | None]:
         node = cluster.find(paths.node(name))

@@ -22,12 +22,12 @@ from . import claim_rules
 
 @dataclass(frozen=True)
 class Pass:
-    """What was seen when the gate let somebody through.
+    """What the gate saw when it let a power-off pass.
 
     Attributes:
         boot_id: The Node's boot ID at that moment.
-        overridden: Holds that stood and were overridden; recorded wherever the act is.
-        node: The Node at that moment; ``None`` where it is not known which one it is.
+        overridden: Holds that were overridden; they are recorded together with the power-off.
+        node: The Node at that moment; ``None`` if it is not known which Node it is.
     """
 
     boot_id: str
@@ -36,15 +36,15 @@ class Pass:
 
 
 def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "") -> Pass:
-    """Let nobody through who would interrupt a holder, or cut into the work of another run.
+    """Refuse to interrupt a holder, or the work of another run.
 
-    Both signs count: the Leases, and the node's condition, which may still name a hold that the node has not let go.
+    Both the Leases and the node's condition count: the condition may still name a hold that the node has not released.
 
     Raises:
-        ClaimLost: ``run`` has no claim on the node any more.
-        Claimed: There is no ``run``, and somebody has a claim.
+        ClaimLost: ``run`` no longer has the claim on the node.
+        Claimed: ``run`` is empty, and a run has a claim.
         Held: The node is held and ``override_holds`` is not set.
-        NotFound: There is no such Node.
+        NotFound: The Node does not exist.
     """
     node = read_node(cluster, node_name)
     claim_rules.check(node, run)
@@ -66,12 +66,12 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
 
 
 def look_at_leases(cluster: Cluster, node_name: str, *, override_holds: bool) -> list[dict[str, Any]]:
-    """Let nobody through who would interrupt a holder on a machine whose Node object is gone; the holds overridden.
+    """Refuse to interrupt a holder on a machine whose Node object is gone. Return the holds that are overridden.
 
-    The machine may still run, and so may what the holder protects. Nobody can claim it any more.
+    The machine may still run, and so may what the holder protects. No run can claim it: a claim is on the Node.
 
     Raises:
-        Held: It is held and ``override_holds`` is not set.
+        Held: The machine is held and ``override_holds`` is not set.
     """
     held = holds_on(cluster, node_name)
     if held and not override_holds:
@@ -94,7 +94,7 @@ def _way_out(node: Object, held: list[dict[str, Any]]) -> str:
 
 
 def _described(node: str, name: str) -> dict[str, Any]:
-    """A hold that only the node's condition names, as results show holds."""
+    """A hold that only the node's condition names, in the form in which results show holds."""
     namespace, _slash, holder = name.partition("/")
     return {
         "node": node,

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The ledger of a group: who may take a node down, decided from plain data.
+"""The ledger of a group: which runs may take a node down. Rules only.
 
-A slot is one unit of the group's budget, given to one node. Every change of a ledger is stored by compare-and-swap,
-so a decision made here from the stored ledger can't be undercut by another run.
+A slot is one unit of the group's budget, given to one node. Every change of a ledger is stored by compare-and-swap, so
+no other run can change the ledger between a decision and its write.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .._api.names import CLAIM, CORDON, VERSION
 from .._shared.bounds import cut, some
 from .policy_rules import Policy, amount
 
-# How many operations are remembered, and how many at most where runs of more than these have not ended.
+# How many operations a ledger keeps, and how many older ones at most whose runs have not ended.
 KEPT_OPERATIONS, KEPT_OPEN = 10, 30
-# How many failures an operation names, how many of them with the whole reason, and how many when it is over.
+# How many failures an operation names, how many of them with the full reason, and how many it names when it is over.
 KEPT_FAILURES, KEPT_REASONS, KEPT_AFTERWARDS = 300, 100, 20
 ACTIVE, FAILED = "active", "failed"
 GRANTED, WAIT, REFUSED = "granted", "wait", "refused"
@@ -43,10 +43,10 @@ class Slot:
 
 
 class UnknownFields(ValueError):
-    """A ledger says something that this version does not know.
+    """A ledger has fields that this version does not know.
 
-    Such a ledger is refused. A field may carry a rule that keeps the budget, as ``claims`` does. A version that kept
-    the value, and did not know the rule, would break it for the versions that rely on it.
+    The ledger is refused. A field may carry a rule that keeps the budget, as ``claims`` does. A version that keeps the
+    value without knowing the rule breaks the rule for the versions that rely on it.
     """
 
 
@@ -59,7 +59,7 @@ class Ledger:
     operations: tuple[dict[str, Any], ...] = ()
 
     def to_data(self) -> dict[str, str]:
-        """Data of the ConfigMap, made to be read by people too."""
+        """Data of the ConfigMap, in a form that people can read, too."""
         slots = {name: vars(slot) for name, slot in sorted(self.slots.items())}
         return {
             "policy": _text(self.policy.to_data() if self.policy else {}),
@@ -73,8 +73,8 @@ class Ledger:
         """Read the data of the ConfigMap.
 
         Raises:
-            UnknownFields: A version that knows more than this one wrote it.
-            ValueError, TypeError, KeyError, AttributeError: It is no ledger.
+            UnknownFields: A version that knows more fields wrote it.
+            ValueError, TypeError, KeyError, AttributeError: The data is not a ledger.
         """
         policy = json.loads(data.get("policy") or "{}")
         slots = json.loads(data.get("slots") or "{}")
@@ -86,18 +86,18 @@ class Ledger:
         )
 
     def failures(self, operation: str) -> dict[str, str]:
-        """Failed nodes of an operation and why; see :meth:`failed` for how many there are."""
+        """Failed nodes of an operation, and the reasons. A long list is cut; :meth:`failed` counts all of them."""
         return dict(operation_entry(self, operation)["failures"])
 
     def failed(self, operation: str) -> int:
-        """How many nodes of an operation have failed, with those that are not named any more."""
+        """How many nodes of an operation have failed, including those whose names were dropped."""
         entry = operation_entry(self, operation)
         return len(entry["failures"]) + int(entry.get("left_out") or 0)
 
 
 @dataclass(frozen=True)
 class Member:
-    """A Node of the group as it is now; ``marked`` where it bears a claim or a cordon of ours."""
+    """A Node of the group as it is now; ``marked`` if it has a claim or cordon annotation of this collection."""
 
     name: str
     ready: bool
@@ -109,7 +109,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Claimant:
-    """Who works on a node: the run of a rolling reboot that has the claim on it."""
+    """The run of a rolling reboot that has the claim on a node."""
 
     run: str
     operation: str
@@ -117,10 +117,10 @@ class Claimant:
 
 @dataclass(frozen=True)
 class Request:
-    """Somebody wants a slot for a node.
+    """A run's request for a slot for a node.
 
-    ``live`` are the runs that live now; ``None`` where that does not matter, and every run counts as alive. ``passing``
-    are those that died a short while ago, whose slots another run of the same operation is about to take over.
+    ``live`` are the runs that are alive now; with ``None`` every run counts as alive. ``passing`` are runs that died a
+    short time ago: another run of the same operation is about to take over their slots.
     """
 
     node: str
@@ -135,15 +135,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Decision:
-    """What became of a request.
+    """The answer to a request for a slot.
 
     Attributes:
-        outcome: ``granted``, ``wait`` (for a slot that somebody works on) or ``refused``.
-        fills: Where refused, what leaves no room; empty where it was for another reason, which time does not change.
-        ledger: What to store; the same object where nothing changes.
-        why: In words, with names; empty where granted.
+        outcome: ``granted``, ``wait`` (for a slot that a run works on) or ``refused``.
+        fills: If refused, what leaves no room; empty if the reason is another one, which time does not change.
+        ledger: What to store; the same object if nothing changes.
+        why: The reason in words, with names; empty if granted.
         unavailable: Nodes that fill the budget now.
-        budget: How many there may be.
+        budget: How many nodes may be unavailable.
     """
 
     outcome: str
@@ -155,7 +155,7 @@ class Decision:
 
 
 def member(node: Mapping[str, Any], topology_key: str) -> Member:
-    """From a Node object of the API."""
+    """Read a Node object of the API."""
     status, metadata = node.get("status") or {}, node["metadata"]
     conditions = status.get("conditions") or []
     return Member(
@@ -169,9 +169,9 @@ def member(node: Mapping[str, Any], topology_key: str) -> Member:
 
 
 def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | None:
-    """``wait`` where active slots alone fill a budget that is a plain number, so that no Node has to be looked at.
+    """``wait`` if active slots alone fill a budget that is a plain number, so that no Node has to be read.
 
-    Only for one that waits already, because a node outside the group is not told from one in it.
+    Only for a request that already waits, because this does not check whether the node belongs to the group.
     """
     if ledger.policy != policy or request.node in ledger.slots or not policy.max_unavailable.isdigit():
         return None
@@ -180,7 +180,7 @@ def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | 
     limit = int(policy.max_unavailable)
     active = [slot for slot in ledger.slots.values() if slot.state == ACTIVE]
     if any(_left_behind(slot, request.live) for slot in active):
-        # Whether a slot of a dead run still stands for something is told by its Node.
+        # Only the Node shows whether the slot of a dead run is still needed.
         return None
     if not 0 < limit <= len(active) or not any(_worked_on(slot, request) for slot in active):
         return None
@@ -195,9 +195,9 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
 
     Args:
         ledger: As stored.
-        policy: What the request says of the group.
+        policy: The group's policy as the request states it.
         members: All Nodes of the group.
-        request: Who wants which node.
+        request: Which run wants a slot for which node.
     """
     group = {item.name: item for item in members}
     ledger = heal(ledger, group, request.live)
@@ -231,7 +231,7 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
 
 
 def _full(outcome: Decision, fills: list[str], *, which: str = "", working: bool) -> Decision:
-    """There is no room: wait while a run works on what fills the budget."""
+    """The answer if there is no room: wait while a run works on what fills the budget, else refuse."""
     why = f"{which}{some(fills, separator='; ')}"
     return replace(outcome, why=why, outcome=WAIT) if working else replace(outcome, why=why, fills=tuple(fills))
 
@@ -244,16 +244,16 @@ def release(ledger: Ledger, node: str) -> Ledger:
 def give_back(
     ledger: Ledger, node: str, run: str = "", claimant: Claimant | None = None, *, cordoned: bool = False
 ) -> Ledger:
-    """A run gives the node's slot back; without ``run`` it goes whoever has it.
+    """Give the node's slot back; without ``run``, no matter which run has it.
 
     Args:
         ledger: As stored.
-        node: Whose slot.
-        run: Who gives it back. A slot that passed to another run meanwhile is not its to give.
-        claimant: Who has the claim on the node. A run that was taken for dead works on as long as it has that; the slot
-            is what it works under, and passes back to it.
-        cordoned: Whether the node is cordoned for a reboot still, by a run that died over it. Its slot stands for that,
-            and stays until a run goes on with the node or the doctor puts it back.
+        node: Name of the Node.
+        run: The run that gives the slot back. If the slot has passed to another run, it stays.
+        claimant: The run that has the claim on the node. A run that was taken for dead keeps working as long as it has
+            the claim, and the slot passes back to it.
+        cordoned: Whether the node is still cordoned for a reboot by a run that died. The slot then stays until a run
+            resumes work on the node, or the doctor restores the node.
     """
     slot = ledger.slots.get(node)
     if not run or slot is None:
@@ -269,9 +269,9 @@ def give_back(
 def fail(
     ledger: Ledger, node: Member, operation: str, reason: str, *, run: str = "", claimant: Claimant | None = None
 ) -> Ledger:
-    """Count a failed node against its operation; an unhealthy one keeps its slot as ``failed``.
+    """Count a failed node against its operation; an unhealthy node keeps its slot as ``failed``.
 
-    Nothing is counted where another run has the claim or, while nobody has, the slot: it goes on with the node.
+    Nothing is counted if another run has the claim or, without a claim, the slot: that run works on the node now.
     """
     slot = ledger.slots.get(node.name)
     passed_on = bool(run) and slot is not None and slot.run not in ("", run)
@@ -279,7 +279,7 @@ def fail(
         return ledger
     reason = cut(reason)
     ledger = _with_operation(ledger, operation, failure=(node.name, reason))
-    # Under whichever operation the slot stands, it is for what the claimant did.
+    # The slot covers the work of the claimant, even if it now names another operation.
     at_work = passed_on and claimant is not None
     if slot is None or (slot.operation != operation and not at_work):
         return ledger
@@ -292,10 +292,10 @@ def fail(
 
 
 def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
-    """A run that has got the claim on a node counts it on its slot; a slot that is not its own any more stays as it is.
+    """Count the claim of a run on its slot; a slot that the run no longer has stays as it is.
 
-    Each claim changes the ledger, also a second one under the same slot. A run that takes this one for dead, and read
-    the Node before it was claimed, then can't store what it decided, and must read the ledger and the Node again.
+    Each claim changes the ledger, even a second claim under the same slot. Another run may take this one for dead, and
+    have read the Node before the claim. It then can't store its decision, and must read the ledger and the Node again.
     """
     slot = ledger.slots.get(node)
     if slot is None or (slot.run, slot.operation, slot.state) != (run, operation, ACTIVE):
@@ -304,15 +304,14 @@ def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
 
 
 def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:
-    """Drop slots that stand for nothing any more.
+    """Drop slots that are no longer needed.
 
-    They are the failed ones of nodes that are Ready again with a new boot ID, and, where ``live`` says which runs live,
-    those of dead runs on nodes without marks of this collection: their runs had not begun, or all was put back but the
-    slot. One under which a node was claimed stays until the node is Ready.
+    These are failed slots of nodes that are Ready again with a new boot ID. With ``live``, they are also slots of dead
+    runs on nodes without a claim or cordon annotation: the run had not started on the node, or everything but the slot
+    was restored. If a run has claimed the node under the slot, the slot stays until the node is Ready.
 
-    The Nodes must be read after the ledger, and the result stored by compare-and-swap. A run whose claim is younger
-    than what was read of the Node has then changed the ledger (see :func:`claim`), or finds its slot gone before its
-    first act.
+    Read the Nodes after the ledger, and store the result by compare-and-swap. A run that claims a node after the Node
+    was read has then changed the ledger (see :func:`claim`), or finds its slot gone before its first step.
     """
     known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]
     for slot, node in known:
@@ -336,7 +335,7 @@ def _check_fields(policy: Mapping[str, Any], slots: Mapping[str, Any], version: 
 
 
 def _left_behind(slot: Slot, live: Collection[str] | None) -> bool:
-    """Whether the run of a slot is dead; of one without a run nobody can tell."""
+    """Whether the run of a slot is dead; false for a slot without a run, because nothing shows it."""
     return live is not None and slot.run != "" and slot.run not in live
 
 
@@ -350,7 +349,7 @@ def _unavailable(ledger: Ledger, group: Mapping[str, Member], request: Request) 
 
 
 def _blockers(policy: Policy, limit: int, busy: Mapping[str, str], node: Member) -> tuple[list[str], str]:
-    """The nodes that leave no room for this one, and which limit they fill; none where there is room."""
+    """The nodes that leave no room for this one, and which limit they fill; no nodes if there is room."""
     if len(busy) + 1 > limit:
         return list(busy), f"{len(busy)} of {limit} allowed are unavailable"
     if not policy.topology_key:
@@ -383,7 +382,7 @@ def _granted(outcome: Decision, request: Request, node: Member, *, since: str) -
 
 
 def _worked_on(slot: Slot, request: Request) -> bool:
-    """Whether somebody works on a slot, or will at once; of one without a run nobody can tell, so it is believed."""
+    """Whether a run works on a slot, or will soon; true for an active slot without a run, to be safe."""
     if slot.state != ACTIVE:
         return False
     if request.live is None or slot.run == "" or slot.run in request.live:
@@ -392,14 +391,14 @@ def _worked_on(slot: Slot, request: Request) -> bool:
 
 
 def operation_entry(ledger: Ledger, operation: str) -> dict[str, Any]:
-    """The record of an operation, a new one where there is none."""
+    """The record of an operation; a new one if there is none."""
     known = next((item for item in ledger.operations if item["id"] == operation), None)
     return dict(known or {"id": operation, "failures": {}})
 
 
 def with_entry(ledger: Ledger, entry: dict[str, Any]) -> Ledger:
-    """The ledger with this record of an operation, as the youngest."""
-    # One that has a slot or a run goes on, and its failures count, however many others came and went meanwhile.
+    """The ledger with this record of an operation as the latest one."""
+    # An operation with a slot or a run is still open, and its failures count, however many others came after it.
     taken = {slot.operation for slot in ledger.slots.values()}
     rest = [
         item if item["id"] in taken or item.get("runs") or item.get("unfinished") else _over(item)
@@ -421,7 +420,7 @@ def _over(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_failure(entry: dict[str, Any], node: str, reason: str) -> dict[str, Any]:
-    """The record with one more failure. Past the limits it counts, but has a short reason, or no name."""
+    """The record with one more failure. Beyond the limits a failure counts, but has a short reason or no name."""
     failures = entry["failures"]
     if node not in failures and len(failures) >= KEPT_FAILURES:
         return {**entry, "left_out": int(entry.get("left_out") or 0) + 1}
@@ -432,7 +431,7 @@ def _with_failure(entry: dict[str, Any], node: str, reason: str) -> dict[str, An
 def _with_operation(
     ledger: Ledger, operation: str, failure: tuple[str, str] | None = None, *, again: bool = True
 ) -> Ledger:
-    """The ledger with a record of the operation; ``again`` makes one that is known the youngest."""
+    """The ledger with a record of the operation; ``again`` makes a known operation the latest one."""
     known = any(item["id"] == operation for item in ledger.operations)
     if known and not failure and not again:
         return ledger
@@ -463,7 +462,7 @@ def _words(slot: Slot) -> str:
 
 
 def failed_words(ledger: Ledger, operation: str, allowed: int) -> str:
-    """Why an operation goes no further."""
+    """Why an operation stops, in words."""
     failures, count = ledger.failures(operation), ledger.failed(operation)
     words = [f"{name} ({reason})" for name, reason in sorted(failures.items())]
     shown = "; ".join([*words[:10], *([f"and {count - 10} more"] if count > 10 else [])])

@@ -20,10 +20,11 @@ _PREFIX = "group."
 
 
 def check_group(group: str) -> None:
-    """Refuse a name that can't be part of a ConfigMap's.
+    """Refuse a group name that can't be part of a ConfigMap's name.
 
     Raises:
-        InvalidInput: It has other characters than small letters, digits, ``-`` and ``.``.
+        InvalidInput: It is too long, has characters other than lowercase letters, digits, ``-`` and ``.``, or does not
+            have a letter or digit at both ends.
     """
     if not _GROUP.fullmatch(group):
         raise InvalidInput(
@@ -38,7 +39,7 @@ def config_map_name(group: str) -> str:
 
 
 def ensure_namespace(cluster: Cluster) -> None:
-    """Make the namespace of our own objects where an administrator has not."""
+    """Create the namespace of the collection's objects if an administrator has not."""
     path = paths.one("/api/v1/namespaces", NAMESPACE)
     if cluster.find(path) is None:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -55,10 +56,10 @@ def load(cluster: Cluster, group: str) -> Object | None:
 
 
 def ledger_of(config_map: Object | None) -> Ledger:
-    """The ledger that a ConfigMap holds.
+    """The ledger in a ConfigMap.
 
     Raises:
-        Refused: Somebody broke it, or a newer version wrote it. What is not understood must not be taken for free
+        Refused: The data is broken, or a newer version wrote it. A ledger that can't be read must not count as free
             slots.
     """
     name = ((config_map or {}).get("metadata") or {}).get("name")
@@ -81,7 +82,7 @@ def store(cluster: Cluster, group: str, before: Object | None, ledger: Ledger) -
         before: The ConfigMap that the new ledger was made from, ``None`` for the first.
 
     Raises:
-        ApiFailure: With status 409 where somebody else was faster; read and decide again.
+        ApiFailure: With status 409 if another run stored the ledger first; read and decide again.
     """
     if before is not None:
         path = paths.one(paths.config_maps(NAMESPACE), config_map_name(group))

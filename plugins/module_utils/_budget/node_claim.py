@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operations on claims: take one, waiting where somebody else works, and give it back."""
+"""Operations on claims: take a claim, wait while another run has it, and give it back."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
         try:
             slots.claim(cluster, params["group"], name, run=run, operation=operation)
         except HoldfastError:
-            # Under a slot that does not say so nothing is begun.
+            # No work starts under a slot that does not count the claim.
             with suppress(HoldfastError):
                 claims.give_back(cluster, name, run=run)
             raise
@@ -73,7 +73,7 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
 
 
 def _await_change(cluster: Cluster, name: str, deadline: Deadline) -> None:
-    """Until nobody has the claim, or the run that has it may be dead."""
+    """Wait until no run has the claim, or the run that has it may be dead."""
     pause = Deadline(min(deadline.left, runs.until_one_may_be_dead(cluster)))
     for news in Follower(cluster, paths.NODES, pause, field_selector=f"metadata.name={name}"):
         nodes = news.items if isinstance(news, Listed) else [news.object]

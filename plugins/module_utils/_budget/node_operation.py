@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of what a node goes through, kept on the Node so that no run's memory is needed."""
+"""The record of an operation's progress on a node. It is kept on the Node, so that any run can resume the operation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .node_operation_rules import Phase, advance
 
 
 def node_operation(context: Context, params: Params) -> Result:
-    """Write down which phase of which operation a node is in."""
+    """Record which phase of which operation a node is in."""
     if not params.get("phase") and not params.get("result"):
         raise InvalidInput("node_operation needs phase, result or both: what is to be written down.")
     before, after = retry_conflicts(lambda: _attempt(context.cluster, params))
@@ -60,7 +60,7 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
     marks: dict[str, Any] = {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
     present = claim_rules.claim_of(node)
     if params.get("result") and present and present.run == params.get("run"):
-        # In one write: of a run that dies in between, a claim would be left on a node that is done.
+        # In one write: if the run died in between, its claim would stay on a node that is done.
         marks[CLAIM] = None
     if not marks:
         return node, node
@@ -69,7 +69,7 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
 
 
 def _not_ours_to_write(record: dict[str, Any] | None, claim: claim_rules.Claim | None, params: Params) -> bool:
-    """Whether who only waits for its turn finds that another run works on the node, or has rebooted it meanwhile."""
+    """Whether another run works on the node, or has rebooted it, while this run still waits for its turn."""
     if params["claimed"] or params.get("result"):
         return False
     if claim is not None and claim.run != params.get("run"):
@@ -78,5 +78,5 @@ def _not_ours_to_write(record: dict[str, Any] | None, claim: claim_rules.Claim |
 
 
 def _claimant(params: Params) -> str:
-    """Who has to have the claim: a run that is past waiting for its turn."""
+    """The run that must have the claim; empty while the run waits for its turn."""
     return (params.get("run") or "") if params["claimed"] else ""

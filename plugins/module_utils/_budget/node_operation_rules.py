@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about the record of an operation that a Node carries."""
+"""Rules about the record of an operation on a Node."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def phase_of(params: Mapping[str, Any], name: str) -> Phase | None:
 
 
 def _whole(record: dict[str, Any]) -> bool:
-    """Whether a record can be resumed. One that someone broke says nothing, and the operation starts again."""
+    """Whether a record can be resumed. If it is broken, the operation starts again."""
     try:
         from_text(record["since"])
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -51,7 +51,7 @@ def _whole(record: dict[str, Any]) -> bool:
 
 
 def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, Any], now: str) -> dict[str, Any]:
-    """The record after this step; the same content where the step is written down already."""
+    """The record after this step; the same content if the step is already recorded."""
     if record is None or record.get("id") != params["operation"] or not _whole(record):
         cordoned = node_rules.record(node, CORDON)
         before = bool(cordoned.get("unschedulable_before")) if cordoned else node_rules.unschedulable(node)
@@ -69,7 +69,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
     phase, result = params.get("phase") or record["phase"], params.get("result") or ""
     run = params.get("run") or record.get("run", "")
     if (phase, result) == (record["phase"], record["result"]):
-        # The next run goes on where the last one stopped: the phase has its start, and somebody new at work.
+        # The next run resumes where the last one stopped: the phase keeps its start, and only the run changes.
         return record if run == record.get("run", "") else {**record, "run": run}
     changed = {**record, "run": run, "result": result, "detail": cut(params.get("detail") or "", 1000)}
     if record["phase"] and not record["result"]:
@@ -77,7 +77,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         spent = seconds_since(record["since"], from_text(now))
         changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
     if phase == "cordon" and record["phase"] in ("hold", "slot"):
-        # Whatever happened to the node while it waited, its reboot begins here.
+        # The reboot begins here, whatever happened to the node while it waited.
         changed["boot_id_before"] = node_rules.boot_id(node)
     changed.update(phase=phase, since=now)
     if result:

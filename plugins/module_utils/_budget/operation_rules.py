@@ -1,9 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operations of a group, in its ledger: begun by runs, ended by them, or left behind by runs that died.
+"""The operations of a group, in its ledger: runs start and end them, or die and leave them behind.
 
-Rules only. An operation is open while a run of it has not ended, and unfinished when its last run left nodes over.
+Rules only. An operation is open while it has a run that has not ended. It is unfinished if its last run did not do all
+nodes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class StartDecision:
 
     Attributes:
         operation: Id of the operation.
-        adopted: It was begun by a run that is no more.
+        adopted: Whether the operation already existed: an earlier run started it.
         takes_over: Nodes whose slots pass from dead runs to this one.
         ledger: What to store.
     """
@@ -46,11 +47,11 @@ class StartRequest:
 
     Attributes:
         run: Its id.
-        operation: Id of the operation that the user named; empty to go on with one left behind, or begin a new one.
+        operation: Id of the operation that the user named; empty to resume one left behind, or start a new one.
         new_id: Id for a new operation.
         nodes: The nodes that the run will work on.
-        restart: Leave what others left behind.
-        adopt_within: Seconds since the last sign of life after which an operation is left to rest.
+        restart: Do not resume an operation that was left behind; take over slots of dead runs of any operation.
+        adopt_within: Seconds since the last sign of life after which an operation is no longer resumed.
     """
 
     run: str
@@ -62,10 +63,10 @@ class StartRequest:
 
 
 def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime) -> StartDecision:
-    """Enter a run of an operation: the named one, else the one that is under way or was left behind, else a new one.
+    """Add a run to an operation: the named one, else the one that is open or unfinished, else a new one.
 
-    One that is under way is joined, not doubled: whoever starts the same command again right after a crash finds the
-    dead run still counted as alive, and has to go on with its work instead of beginning beside it.
+    A run joins an open operation instead of starting a second one. A dead run still counts as alive for a while. A user
+    who starts the same command again right after a crash resumes its work, and does not start a second operation.
     """
     live = {run.id for run in runs.values() if run.alive(now)}
     adopted = "" if request.operation or request.restart else _to_join(ledger, request, runs, now)
@@ -77,7 +78,7 @@ def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: d
     if known and not others:
         entry["failures"] = _still_failed(ledger, entry["failures"], request.nodes)
         if not entry["failures"]:
-            # Those that are not named are tried again, too.
+            # Failed nodes whose names were dropped are tried again, too.
             entry.pop("left_out", None)
     ledger = with_entry(ledger, entry)
     taken = _passing(ledger, operation, request, live)
@@ -89,7 +90,7 @@ def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: d
 
 
 def end(ledger: Ledger, operation: str, run: str, live: Collection[str], *, complete: bool, now: datetime) -> Ledger:
-    """A run leaves its operation; dead runs of it go with it."""
+    """Remove a run from its operation, together with the operation's dead runs."""
     entry = operation_entry(ledger, operation)
     runs = [other for other in entry.get("runs", []) if other != run and other in live]
     abandoned = [
@@ -102,7 +103,7 @@ def end(ledger: Ledger, operation: str, run: str, live: Collection[str], *, comp
 
 
 def _to_join(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: datetime) -> str:
-    """The youngest operation that is not finished; empty where there is none, or where it rested for too long."""
+    """The latest open or unfinished operation with a recent enough sign of life; empty if there is none."""
     for entry in reversed(ledger.operations):
         unfinished = bool(entry.get("runs")) or bool(entry.get("unfinished"))
         if unfinished and _rested(entry, runs, now) <= request.adopt_within:
@@ -119,7 +120,7 @@ def _rested(entry: Mapping[str, Any], runs: Mapping[str, Run], now: datetime) ->
 
 
 def _still_failed(ledger: Ledger, failures: Mapping[str, str], nodes: Collection[str]) -> dict[str, str]:
-    """Failures that still count when somebody goes on: of nodes that are not tried again, or not healthy yet."""
+    """Failures that still count when a run resumes: of nodes that it does not try again, or that are not healthy."""
     kept = {name for name, slot in ledger.slots.items() if slot.state == FAILED}
     return {name: reason for name, reason in failures.items() if name in kept or name not in nodes}
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operations on operations: begin one, go on with one that was left behind, end one."""
+"""Operations on a group's operations: start one, resume one that was left behind, end one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .operation_rules import StartDecision, StartRequest
 
 
 def reboot_operation(context: Context, params: Params) -> Result:
-    """Enter or leave an operation of a group in the name of a run."""
+    """Let a run enter or leave an operation of a group."""
     store.check_group(params["group"])
     if params["state"] == "begun":
         if params.get("forks"):
@@ -46,7 +46,7 @@ def _begin(cluster: Cluster, params: Params) -> Result:
 
 
 def _warn_of_few_forks(context: Context, params: Params) -> None:
-    """Each node whose holders are waited for takes a fork, and those behind it are not looked at meanwhile."""
+    """A node that waits for its holders takes a fork, and Ansible does not start on the nodes behind it meanwhile."""
     nodes, forks = set(params.get("nodes") or []), params["forks"]
     leases = context.cluster.items(paths.LEASES, field_selector=FIELD_SELECTOR)
     held = {lease["metadata"]["name"] for lease in leases if lease["metadata"]["name"] in nodes and holds(lease)}
@@ -112,10 +112,10 @@ def _end(cluster: Cluster, params: Params) -> Result:
 
 
 def _await_silent(cluster: Cluster, params: Params) -> None:
-    """Wait until runs of the operation that were silent since we began are dead, or give a sign of life.
+    """Wait until runs of the operation that were silent since this run began are dead, or give a sign of life.
 
-    Where the same command is started again right after a crash and is done soon, the dead run still counts as alive. If
-    it was left at that, the operation would stay open, and whoever comes next would go on with it, with nothing to do.
+    If a user starts the same command again right after a crash, and it ends soon, the dead run still counts as alive.
+    Without this wait the operation would stay open, and the next run would resume it with nothing to do.
     """
     with run_leases.heartbeat(cluster, params["run"]):
         while silent := _silent(cluster, params):
@@ -134,7 +134,7 @@ def _silent(cluster: Cluster, params: Params) -> list[str]:
 
 
 def _bury(cluster: Cluster, before: Ledger, after: Ledger, operation: str) -> None:
-    """Take away what is left of the runs that the operation has dropped: they were dead."""
+    """Delete the Leases of the runs that the operation has dropped: they were dead."""
     known = set(ledger_rules.operation_entry(before, operation).get("runs", []))
     for run in sorted(known - set(ledger_rules.operation_entry(after, operation).get("runs", []))):
         run_leases.end(cluster, run)

@@ -19,7 +19,7 @@ def check_amount(value: str | int, option: str) -> str:
     """The canonical form of a number or share: ``"3"`` or ``"10%"``.
 
     Raises:
-        InvalidInput: It is neither a whole number of 0 or more nor a share of 0 % to 100 %.
+        InvalidInput: The value is neither a whole number of 0 or more nor a share of 0 % to 100 %.
     """
     text = str(value).strip()
     share = _SHARE.fullmatch(text)
@@ -31,7 +31,7 @@ def check_amount(value: str | int, option: str) -> str:
 
 
 def amount(value: str, total: int) -> int:
-    """A number as it is; a share of all nodes of the group rounded down, but at least 1 unless it is 0 %."""
+    """The number of nodes that a value means. A share of ``total`` is rounded down to at least 1, unless it is 0 %."""
     share = _SHARE.fullmatch(value)
     if not share:
         return int(value)
@@ -41,14 +41,14 @@ def amount(value: str, total: int) -> int:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a group of nodes agreed on.
+    """The policy of a group: which nodes belong to it, and how many of them may be unavailable.
 
     Attributes:
-        selector: Label selector of the Nodes of the group; empty for all.
-        max_unavailable: Number or share of them that may be unavailable; 0 pauses the group.
+        selector: Label selector of the Nodes of the group; empty for all Nodes.
+        max_unavailable: Number or share of these Nodes that may be unavailable; 0 pauses the group.
         topology_key: Label that names a node's domain, for example ``topology.kubernetes.io/zone``.
-        max_unavailable_per_domain: Number that may be unavailable in one domain; ``None`` for no limit of its own.
-        max_domains: Number of domains that may have unavailable nodes at a time; ``None`` for no limit.
+        max_unavailable_per_domain: Number of nodes that may be unavailable in one domain; ``None`` for no such limit.
+        max_domains: Number of domains that may have unavailable nodes at the same time; ``None`` for no limit.
     """
 
     selector: str = ""

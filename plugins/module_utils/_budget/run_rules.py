@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about runs: who is at work, and whether they are alive."""
+"""Rules about runs: what their Leases say, and whether they are alive."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from .._api.objects import Object
 from .._api.times import from_text, seconds_between
 from .._shared.bounds import moment
 
+# Seconds without a sign of life after which a run counts as dead.
 DEAD_AFTER = 90.0
-# For so long after a run's death its slots are waited for by others of its operation: one of them takes them over.
+# Seconds after a run's death for which other runs of its operation wait for its slots: one of them takes them over.
 PASSING_FOR = 60.0
 _SAFE = re.compile(r"[^a-z0-9.-]+")
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run as its Lease tells it."""
+    """A run as its Lease describes it."""
 
     id: str
     holder: str
@@ -37,12 +38,12 @@ class Run:
         return seconds_between(from_text(self.renewed), now)
 
     def alive(self, now: datetime) -> bool:
-        # A time of the future would be believed until it has passed.
+        # Without abs(), a time in the future would keep the run alive until it has passed.
         return not self.ended and abs(self.age(now)) < DEAD_AFTER
 
 
 def lease_name(run: str) -> str:
-    """Name of the Lease of a run; ids that are no valid name are made one and stay distinct."""
+    """Name of the Lease of a run. An id that is not a valid name gets one that stays distinct."""
     plain = _SAFE.sub("-", run.lower()).strip("-.")[:180]
     if plain == run:
         return f"run.{plain}"
@@ -50,7 +51,7 @@ def lease_name(run: str) -> str:
 
 
 def read(lease: Object) -> Run:
-    """A run by its Lease; a time that is none counts as that of the Lease's creation, which the API server wrote."""
+    """Read a run from its Lease. An invalid time counts as the Lease's creation time, which the API server set."""
     spec, metadata = lease.get("spec") or {}, lease["metadata"]
     annotations, made = metadata.get("annotations") or {}, metadata["creationTimestamp"]
     renewed, began = (spec[key] if moment(spec.get(key)) else made for key in ("renewTime", "acquireTime"))
@@ -64,7 +65,7 @@ def read(lease: Object) -> Run:
 
 
 def silent_since(run: str, runs: Collection[Run], now: datetime) -> list[str]:
-    """Live runs that gave no sign of life since this one began: killed just before it, or about to give one."""
+    """Live runs without a sign of life since this run began: they were killed just before, or are about to give one."""
     mine = next((other for other in runs if other.id == run), None)
     if mine is None:
         return []

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs: who is at work, and whether they still live.
+"""Runs and their Leases: which runs work, and whether they are alive.
 
-A run is one ansible-playbook process or AWX job. Its sign of life is a Lease ``run.ID`` in the namespace ``holdfast``,
-renewed by whatever of ours is working; a run that has not renewed it for :data:`DEAD_AFTER` seconds is dead.
+A run is one ansible-playbook process or AWX job. Its sign of life is a Lease ``run.ID`` in the namespace ``holdfast``.
+Each part of the collection that works for the run renews it. A run that has not renewed its Lease for
+:data:`DEAD_AFTER` seconds is dead.
 """
 
 from __future__ import annotations
@@ -23,26 +24,27 @@ from .._api.watch import retry_conflicts
 from .ledger_store import ensure_namespace
 from .run_rules import DEAD_AFTER, PASSING_FOR, Run, lease_name, read
 
+# Seconds between two signs of life.
 RENEW_EVERY = 15.0
-# After a sign of life that failed, so that a run is heard soon after the API server came back.
+# Seconds after a sign of life that failed, so that the run gives one soon after the API server is back.
 RENEW_AGAIN = 2.0
 
 
 def all_runs(cluster: Cluster) -> list[Run]:
-    """Every run that left a sign of life."""
+    """Every run that has a Lease."""
     leases = cluster.items(paths.leases(NAMESPACE), label_selector=f"{MANAGED_BY}=holdfast.kubernetes")
     return [read(lease) for lease in leases if lease["metadata"]["name"].startswith("run.")]
 
 
 def live_ids(cluster: Cluster) -> frozenset[str]:
-    """Ids of the runs that live now, by the API server's clock."""
+    """Ids of the runs that are alive now, by the API server's clock."""
     runs = all_runs(cluster)
     now = cluster.now()
     return frozenset(run.id for run in runs if run.alive(now))
 
 
 def live_and_passing(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
-    """Ids of the runs that live now, and of those that died a short while ago."""
+    """Ids of the runs that are alive now, and of those that died a short time ago."""
     runs = all_runs(cluster)
     now = cluster.now()
     live = frozenset(run.id for run in runs if run.alive(now))
@@ -51,7 +53,7 @@ def live_and_passing(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def until_one_may_be_dead(cluster: Cluster) -> float:
-    """Seconds until what is thought of the first run changes, if it gives no more sign; infinity without any."""
+    """Seconds until the first run that stays silent counts as dead, or as dead for long; infinity if there is none."""
     runs = all_runs(cluster)
     now = cluster.now()
     limits = (limit - run.age(now) for run in runs for limit in (DEAD_AFTER, DEAD_AFTER + PASSING_FOR))
@@ -59,13 +61,13 @@ def until_one_may_be_dead(cluster: Cluster) -> float:
 
 
 def touch(cluster: Cluster, run: str, *, patient: bool = True) -> Object:
-    """Give a sign of life for a run that has begun and not ended.
+    """Renew the Lease of a run that has begun and not ended.
 
-    One that is not ``patient`` fails at once where the API server is away. Each try has the time of then: an old one,
-    sent late, would be written over that of another process of the run.
+    If not ``patient``, fail at once when the API server is away. Each try sends the current time: an old time that
+    arrives late would overwrite the time of another process of the run.
 
     Raises:
-        NotFound: It has not, or it has.
+        NotFound: The run has not begun, or has ended.
     """
 
     def attempt() -> Object:
@@ -77,7 +79,7 @@ def touch(cluster: Cluster, run: str, *, patient: bool = True) -> Object:
 
 
 def renew(cluster: Cluster, run: str, holder: str, *, patient: bool = True) -> Object:
-    """Give a sign of life; the first makes the Lease."""
+    """Renew the Lease of a run; the first call creates it."""
     try:
         return touch(cluster, run, patient=patient)
     except NotFound:
@@ -111,7 +113,7 @@ def _begin(cluster: Cluster, run: str, holder: str, now: str) -> Object:
 
 
 def end(cluster: Cluster, run: str) -> bool:
-    """Take the Lease of a run away; whether there was one."""
+    """Delete the Lease of a run. Return whether there was one."""
     try:
         cluster.delete(paths.lease(NAMESPACE, lease_name(run)))
     except NotFound:
@@ -123,7 +125,7 @@ def end(cluster: Cluster, run: str) -> bool:
 def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
     """Renew a run's Lease while the body works or waits; without a run do nothing.
 
-    An API server that does not answer is asked again: whether the run is dead is for others to judge by what they see.
+    If the API server does not answer, try again. Other runs judge from the Lease whether this run is dead.
     """
     if not run or cluster.dry_run:
         yield
@@ -134,7 +136,7 @@ def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
         pause = RENEW_EVERY
         while not stop.wait(pause):
             pause = RENEW_AGAIN
-            # Not made again where it is gone: this may come after the end of the run.
+            # Do not create a Lease that is gone: the run may have ended.
             with suppress(HoldfastError):
                 touch(cluster, run, patient=False)
                 pause = RENEW_EVERY

@@ -77,9 +77,9 @@ class _SlotRequest:
         self._deadline = Deadline(params["wait_timeout"])
         self._before = Ledger()
         self._looked = False
-        # What fills the budget and is worked on by nobody.
+        # What fills the budget although no run works on it.
         self._standing = Standing()
-        # When a slot of the group was last taken or given back.
+        # Seconds from the start of the request until a slot of the group was last taken or given back.
         self._went_on = 0.0
 
     def run(self) -> Result:
@@ -91,7 +91,7 @@ class _SlotRequest:
                 decision = self._wait(decision)
         name = self._params["name"]
         before = self._before.slots.get(name)
-        # One that this run had before may come from a write whose answer was lost.
+        # Check a slot that this run had before, too: it may come from a write whose answer was lost.
         if (before is None or before.run == (self._params.get("run") or "")) and not self._check_mode:
             self._keep_out_of_two_groups()
         return {
@@ -123,7 +123,7 @@ class _SlotRequest:
         }
 
     def _watch(self, last: Decision) -> Decision:
-        """Follow the ledger until a slot is ours, a run that has one may be dead, or the Nodes are to be read again."""
+        """Follow the ledger until a slot is granted, a run that has one may be dead, or the Nodes need a new look."""
         until = runs.until_one_may_be_dead(self._cluster) if self._params.get("run") else float("inf")
         passes = bool(last.fills)
         if passes:
@@ -138,12 +138,12 @@ class _SlotRequest:
             try:
                 last = self._attempt(_current(news), waiting=True)
             except Outdated:
-                # Nobody else was faster, so there may be no news to come: list and decide again.
+                # No other run stored the ledger first, so no event may come: list and decide again.
                 return last
             except ApiFailure as error:
                 if error.status != 409:
                     raise
-                # Somebody was faster, so there is news to come.
+                # Another run stored the ledger first, so an event will come.
                 continue
             if last.outcome == GRANTED or bool(last.fills) != passes:
                 break
@@ -153,7 +153,7 @@ class _SlotRequest:
         """Decide and store.
 
         Raises:
-            ApiFailure: With status 409 where somebody else was faster.
+            ApiFailure: With status 409 if another run stored the ledger first.
         """
         ledger = store.ledger_of(config_map)
         self._refuse_past_failures_elsewhere()
@@ -171,17 +171,17 @@ class _SlotRequest:
         return decision
 
     def _passes(self, decision: Decision) -> bool:
-        """Whether what fills the budget may pass by itself: after an outage of the API many Nodes look down."""
+        """Whether what fills the budget may end by itself: after an outage of the API many Nodes look down."""
         stood = self._standing.seconds(decision.fills, time.monotonic())
         return bool(stood < self._params["unhealthy_grace"])
 
     @property
     def _counted_in(self) -> str:
-        """The group in whose ledger the failures of the operation count, and are forgotten when it is gone on with."""
+        """The group whose ledger counts the failures of the operation, and drops them when a run resumes it."""
         return str(self._params.get("operation_group") or self._params["group"])
 
     def _refuse_past_failures_elsewhere(self) -> None:
-        """Of an operation over several groups, the failures are all in the ledger of one."""
+        """An operation over several groups has all its failures in the ledger of one group."""
         group, params = self._counted_in, self._params
         if group == params["group"]:
             return
@@ -194,19 +194,19 @@ class _SlotRequest:
             )
 
     def _check_that_it_stands(self, config_map: Object | None) -> None:
-        """Have it decided again where the ledger changed before the Nodes were read.
+        """Make the caller decide again if the ledger changed before the Nodes were read.
 
-        A node that got its slot in between, and went down, looks like one that somebody else took down.
+        A node that got its slot in between, and went down, looks like a node that went down without a slot.
 
         Raises:
-            ApiFailure: With status 409, as where somebody else was faster to store.
+            ApiFailure: With status 409, as if another run had stored the ledger first.
         """
         group = self._params["group"]
         if _version(store.load(self._cluster, group)) != _version(config_map):
             raise ApiFailure(f"The ledger of group {group} changed meanwhile. Run it again.", status=409)
 
     def _keep_out_of_two_groups(self) -> None:
-        """Look again once the slot is ours: of two groups that gave it one at once, the later sees the other's."""
+        """Look again once the slot is granted: if two groups grant one at the same time, the later sees the other's."""
         try:
             _refuse_in_two_groups(self._cluster, self._params["group"], self._params["name"])
         except Refused:
@@ -217,7 +217,7 @@ class _SlotRequest:
         params = self._params
         live, passing = runs.live_and_passing(self._cluster) if params.get("run") else (None, frozenset())
         if live is not None:
-            # After an outage our own sign of life may look old still.
+            # After an outage the run's own sign of life may still look old.
             live |= {params["run"]}
         request = Request(
             node=params["name"],
@@ -262,7 +262,7 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
     before = store.ledger_of(config_map)
     slot = before.slots.get(params["name"])
     run = params.get("run") or ""
-    # One that passed to a run that began afresh is no mistake of ours.
+    # If the slot has passed to a run of another operation, this run made no mistake.
     passed_on = run and slot is not None and slot.run not in ("", run)
     if slot is not None and slot.operation != params["operation"] and not passed_on:
         raise Refused(
@@ -288,13 +288,13 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
 
 
 def claimant_of(node: Object | None) -> Claimant | None:
-    """Who works on a node under a slot; nobody who has claimed it for something else."""
+    """The run that works on a node under a slot; ``None`` if the node is claimed for another purpose."""
     claim = claim_of(node) if node else None
     return Claimant(claim.run, claim.operation) if claim and claim.purpose == PURPOSE else None
 
 
 def cordoned_by_us(node: Object) -> bool:
-    """Whether a rolling reboot has begun with a node and not put it back, whoever else wants it cordoned."""
+    """Whether a rolling reboot has cordoned a node and not restored it, no matter who else wants it cordoned."""
     record = node_rules.record(node, CORDON)
     return record is not None and record.get("owner") == PURPOSE
 

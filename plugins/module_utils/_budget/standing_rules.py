@@ -1,27 +1,27 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long something has stood unchanged, by those who look at it again and again."""
+"""How long something has not changed, as repeated looks show it."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-# Seconds. What nobody has looked at for longer may have been another in between: the API server was away, or this
+# Seconds. After a longer break between two looks it may have changed in between: the API server was away, or this
 # process was paused.
 _BLIND = 90.0
 _SHORTEST, _LONGEST = 2.0, 30.0
 
 
 class Standing:
-    """Follows what is seen, by a clock that only grows."""
+    """Follows what each look shows, by a monotonic clock."""
 
     def __init__(self) -> None:
         self._what: Hashable = None
         self.since = self._seen = float("-inf")
 
     def seconds(self, what: Hashable, now: float) -> float:
-        """For how long it has been this, as far as it was looked at."""
+        """Seconds for which each look has shown ``what``."""
         if what != self._what or now - self._seen > _BLIND:
             self._what, self.since = what, now
         self._seen = now
@@ -29,5 +29,5 @@ class Standing:
 
 
 def pause(stood: float, grace: float) -> float:
-    """Seconds until the next look at what has stood for so long: often at first, because most of it passes soon."""
+    """Seconds until the next look at what has not changed for ``stood`` seconds: short at first, most changes soon."""
     return min(max(_SHORTEST, stood / 3), _LONGEST, max(0.0, grace - stood) + 0.1)

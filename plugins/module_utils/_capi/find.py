@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where Cluster API's objects are in the management cluster, and what they are part of."""
+"""Where Cluster API's objects are in the management cluster, and what they belong to."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Kind:
         return metadata.get("annotations") or {}
 
     def patch(self, item: Object, changes: dict[str, str | None]) -> Object:
-        """A merge patch of these annotations alone, which is refused when somebody was faster."""
+        """Return a merge patch of these annotations alone; the API server refuses it if someone else wrote first."""
         version = {"resourceVersion": item["metadata"]["resourceVersion"]}
         if not self.template:
             return {"metadata": {**version, "annotations": changes}}
@@ -68,27 +68,27 @@ KINDS = {
 
 
 def version_of(management: Cluster, group: str) -> str | None:
-    """The newest version of an API group that is served and that we know; ``None`` where there is none."""
+    """Return the newest version of an API group that is served and that we know; ``None`` if there is none."""
     found = management.find(f"/apis/{group}") or {}
     served = {item["version"] for item in found.get("versions") or []}
     return next((version for version in _VERSIONS if version in served), None)
 
 
 def place(management: Cluster, kind: Kind, namespace: str, name: str) -> Place:
-    """Where an object of a kind is, or would be.
+    """Return where an object of a kind is, or would be.
 
     Raises:
-        NotFound: The cluster does not know the kind.
+        NotFound: The cluster does not serve the kind.
     """
     return Place(paths.namespaced(_api(management, kind), namespace, kind.resource), name)
 
 
 def of_node(context: Context, node: str, namespace: str | None) -> Place | None:
-    """Where the Machine is that a Node is; ``None`` where none says so.
+    """Return where a Node's Machine is; ``None`` if nothing says so.
 
     Raises:
-        InvalidInput: It is in another namespace than was said.
-        Refused: Several Machines claim to be that Node, or nothing proves that the one that does is.
+        InvalidInput: It is in another namespace than ``namespace``.
+        Refused: Several Machines claim to be that Node, or the one that does is not proven to be.
     """
     management, kind = context.management, KINDS[MACHINE]
     present = context.cluster.find(paths.node(node))
@@ -131,7 +131,7 @@ def _check_whose(node: Object, machine: Object) -> None:
 
 
 def _by_reference(management: Cluster, node: str, present: Object | None, namespace: str | None) -> Place | None:
-    """By ``status.nodeRef``, where the Node is gone or says nothing."""
+    """Search by ``status.nodeRef`` if the Node is gone or does not name its Machine."""
     known = list(machines(management, namespace))
     found = [item for item in known if node_of(item) == node]
     if present:
@@ -170,7 +170,7 @@ def _full_name(item: Object) -> str:
 def machines(
     management: Cluster, namespace: str | None, *, field_selector: str = "", label_selector: str = ""
 ) -> Iterator[Object]:
-    """Machines of a namespace, or of all."""
+    """Return the Machines of a namespace, or of all."""
     path = machines_path(management, namespace)
     return management.items(path, field_selector=field_selector, label_selector=label_selector)
 
@@ -182,12 +182,12 @@ def machines_path(management: Cluster, namespace: str | None) -> str:
 
 
 def around(management: Cluster, machine: Object) -> Around:
-    """What decides, apart from the Machine, whether Cluster API waits for pre-drain hooks."""
+    """Return what else, besides the Machine, decides whether Cluster API waits for pre-drain hooks."""
     namespace, name = machine["metadata"]["namespace"], cluster_of(machine)
     api = _api(management, KINDS[MACHINE])
     cluster = management.find(paths.one(paths.namespaced(api, namespace, "clusters"), name))
     if cluster is None:
-        # Cluster API does nothing with its Machines then.
+        # Cluster API does nothing with the Machines of such a Cluster.
         return Around()
     maker = _control_plane_of(management, cluster) or {}
     return Around(
@@ -198,7 +198,7 @@ def around(management: Cluster, machine: Object) -> Around:
 
 
 def _has_another(management: Cluster, machine: Object) -> bool:
-    """Whether a Machine of the control plane stays when this one goes."""
+    """Return whether a Machine of the control plane stays when this one goes."""
     namespace, own = machine["metadata"]["namespace"], machine["metadata"].get("uid")
     selector = f"{_CLUSTER_NAME}={cluster_of(machine)},{_CONTROL_PLANE}"
     others = machines(management, namespace, label_selector=selector)
@@ -206,9 +206,9 @@ def _has_another(management: Cluster, machine: Object) -> bool:
 
 
 def _control_plane_of(management: Cluster, cluster: Object) -> Object | None:
-    """The object that makes the control plane; ``None`` where there is none."""
+    """Return the object that makes the control plane; ``None`` if there is none."""
     reference = (cluster.get("spec") or {}).get("controlPlaneRef") or {}
-    # v1beta2 names the group alone, v1beta1 a version, too.
+    # v1beta2 gives only the group, v1beta1 also a version.
     group = str(reference.get("apiGroup") or reference.get("apiVersion") or "").partition("/")[0]
     known = management.find(f"/apis/{group}") if group else None
     if not known:

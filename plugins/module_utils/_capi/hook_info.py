@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operation that tells which Machines have hooks, and which wait for them."""
+"""Operation that reports which Machines have hooks, and which wait for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import rules
 
 
 def deletion_hook_info(context: Context, params: Params) -> Result:
-    """Machines with their hooks; with ``wait_for: waiting`` as soon as one waits for a hook."""
+    """Return Machines with their hooks; with ``wait_for: waiting``, return when one waits for a hook."""
     if params["wait_timeout"] < 0:
         raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
     deadline = Deadline(params["wait_timeout"])
@@ -35,7 +35,7 @@ def deletion_hook_info(context: Context, params: Params) -> Result:
 
 
 def describe(machine: Object) -> dict[str, Any]:
-    """A Machine as results show it."""
+    """Return a Machine as results show it."""
     metadata = machine["metadata"]
     return {
         "name": metadata["name"],
@@ -50,7 +50,7 @@ def describe(machine: Object) -> dict[str, Any]:
 
 
 def _selectors(params: Params) -> tuple[str, str]:
-    """Of fields and of labels."""
+    """Return the field selector and the label selector."""
     name = params.get("machine")
     return f"metadata.name={name}" if name else "", params.get("selector") or ""
 
@@ -62,7 +62,7 @@ def _list(context: Context, params: Params) -> list[Object]:
 
 
 def _wait(context: Context, params: Params, deadline: Deadline) -> list[Object]:
-    """The Machines as they are when one waits for a hook, or when the deadline passed."""
+    """Return the Machines when one waits for a hook, or when the deadline passes."""
     path = capi.machines_path(context.management, params.get("namespace"))
     known: dict[tuple[str, str], Object] = {}
     fields, labels = _selectors(params)

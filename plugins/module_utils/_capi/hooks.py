@@ -26,7 +26,7 @@ _ENDED = {
 
 @dataclass(frozen=True)
 class _Ours:
-    """Our hook, and the Machine that has it: another one may get its name."""
+    """Our hook, and the UID of the Machine that has it: a later Machine may get the same name."""
 
     key: str
     uid: str
@@ -43,7 +43,7 @@ def deletion_hook(context: Context, params: Params) -> Result:
 
 
 def _checked(params: Params) -> str:
-    """The annotation, once the options make sense together."""
+    """Return the annotation, after checking that the options fit together."""
     key = rules.key_of(params["point"], params["hook"])
     if not params["owner"].strip():
         raise InvalidInput("owner must not be empty. Name who removes the hook: only who names it so can.")
@@ -102,7 +102,7 @@ def _find(context: Context, params: Params) -> Place | None:
 
 
 def _attempt(context: Context, params: Params, found: Place, key: str) -> tuple[Object | None, Object | None]:
-    """Read, decide, write with the resourceVersion that was read."""
+    """Read, decide, and write with the resourceVersion that was read."""
     kind, present = KINDS[params["kind"]], params["state"] == "present"
     item = context.management.find(found.path)
     if item is None and present:
@@ -113,7 +113,7 @@ def _attempt(context: Context, params: Params, found: Place, key: str) -> tuple[
         )
     if item is None:
         return None, None
-    # Where its deletion begins between this look and the write, the write is refused, and this is looked at again.
+    # If the deletion begins between this read and the write, the write is refused, and the check runs again.
     if params["unless_deleting"] and rules.kept_while_deleting(item, key):
         return item, item
     changes = rules.change(kind.annotations(item), key, params["owner"], present=present)
@@ -126,18 +126,18 @@ def _attempt(context: Context, params: Params, found: Place, key: str) -> tuple[
 
 
 def _as_it_is_now(context: Context, found: Place, machine: Object) -> Object:
-    """The same Machine at the same stage, read again: during that check somebody busy has written to it."""
+    """Read a Machine again if it is still at the same stage: another client may have written to it during the check."""
     latest = context.management.find(found.path)
     return latest if latest is not None and _stage(latest) == _stage(machine) else machine
 
 
 def _stage(machine: Object) -> tuple[Any, ...]:
-    """What the check was about; the hooks as well, because what is written was decided by them."""
+    """Return what the check was about, and the hooks, because they decided what to write."""
     return machine["metadata"]["uid"], rules.phase(machine), rules.node_of(machine), rules.hooks_of(machine)
 
 
 def _check_that_it_holds(context: Context, params: Params, machine: Object, key: str, *, wanted: bool) -> None:
-    """Refuse what is in vain, before anything is written; warn of what may be."""
+    """Refuse a hook that cannot hold, before anything is written; warn of one that may not hold."""
     problem = _why_not(context, params, machine)
     if problem is None:
         return
@@ -170,7 +170,7 @@ def _way_out(point: str, problem: WhyNot) -> str:
 
 
 def _await(context: Context, params: Params, found: Place, ours: _Ours, deadline: Deadline) -> Object:
-    """Until the deletion waits for our hook."""
+    """Wait until the deletion waits for our hook."""
     point, key, uid = params["point"], ours.key, ours.uid
     last = wait_for(
         context.management,
@@ -206,7 +206,7 @@ def _warn_of_template(context: Context, before: Object | None, key: str) -> None
 
 
 def _state(machine: Object | None) -> dict[str, Any]:
-    """What results say of a Machine."""
+    """Return what results say of a Machine."""
     hooks = rules.hooks_of(machine) if machine else []
     return {
         "hooks": [hook.shown() for hook in hooks],
@@ -222,7 +222,7 @@ def _result(kind: Kind, before: Object | None, after: Object | None) -> Result:
     shown = [{hook.annotation: hook.owner for hook in _hooks(kind, item)} for item in (before, after)]
     state = _state(after)
     if kind.template:
-        # A template is not deleted as its Machines are.
+        # A template is not deleted like its Machines.
         state.update(
             hooks=[hook.shown() for hook in _hooks(kind, after)],
             phase=None,

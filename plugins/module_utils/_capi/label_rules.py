@@ -12,7 +12,7 @@ _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 
 
 def label_value(name: str) -> str:
-    """The name itself, or a hash in the place of one that no label can have.
+    """Return the name itself, or a hash if no label value can hold the name.
 
     Source: Cluster API, util/labels/format, MustFormatValue: FNV-1a of 32 bits, in base64 for URLs.
     """

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about Machines of Cluster API: which Machine is that of a Node."""
+"""Rules about Machines of Cluster API: which Machine a Node has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .rules import cluster_of
 
 GROUP = "cluster.x-k8s.io"
 _CLUSTER_NAME = f"{GROUP}/cluster-name"
-# Whether a Machine is that of a Node. One management cluster may have several Clusters with Nodes of one name.
+# Whether a Machine is the Node's. Several Clusters of one management cluster may have Nodes of the same name.
 PROVEN, UNPROVEN, FOREIGN = "proven", "unproven", "foreign"
 HOW_PROVEN = (
     f"Cluster API proves it by the Node's annotations {MACHINE}, {MACHINE_NAMESPACE} and {_CLUSTER_NAME}, by "
@@ -21,17 +21,17 @@ HOW_PROVEN = (
 
 
 def name_of(node: Object) -> tuple[str, str] | None:
-    """Namespace and name of the Machine that a Node is; ``None`` where Cluster API did not make it."""
+    """Return namespace and name of the Machine that a Node is; ``None`` if Cluster API did not make it."""
     marks = node_rules.annotations_of(node)
     namespace, name = marks.get(MACHINE_NAMESPACE), marks.get(MACHINE)
     return (namespace, name) if namespace and name else None
 
 
 def relation(node: Object, machine: Object) -> str:
-    """Whether a Machine is that of a Node: ``PROVEN``, ``UNPROVEN`` or ``FOREIGN``.
+    """Return whether a Machine is a Node's: ``PROVEN``, ``UNPROVEN`` or ``FOREIGN``.
 
-    A name alone proves nothing: ``status.nodeRef`` of v1beta2 has no more than that. A kubelet may write its own Node's
-    annotations, so they count only where the Machine names the Node, too.
+    A name alone proves nothing, and ``status.nodeRef`` of v1beta2 has only a name. A kubelet may write its own Node's
+    annotations, so they count only if the Machine also names the Node.
     """
     reference = (machine.get("status") or {}).get("nodeRef") or {}
     uid = reference.get("uid")
@@ -52,7 +52,7 @@ def relation(node: Object, machine: Object) -> str:
 
 
 def _same_provider_id(node: Object, machine: Object) -> bool:
-    """Whether both have the same providerID, and it is more than the Node's name, of which some providers make it."""
+    """Return whether both have the same providerID, and it is more than the Node's name, which some providers use."""
     found = (node.get("spec") or {}).get("providerID")
     same = bool(found) and found == (machine.get("spec") or {}).get("providerID")
     return same and str(found).rpartition("/")[2] != node_rules.name(node)

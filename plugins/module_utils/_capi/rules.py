@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about deletion hooks: annotations that make Cluster API wait before it goes on with deleting a Machine.
+"""Rules about deletion hooks: annotations that make Cluster API wait before it continues to delete a Machine.
 
-Cluster API looks at the annotation's prefix alone. A hook of ours is a name below it, and its value names the owner.
+Cluster API reads only the annotation's prefix. Our hook is a name after it, and its value names the owner.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .._api.objects import Object
 
 PRE_DRAIN, PRE_TERMINATE = "pre-drain", "pre-terminate"
 POINTS = (PRE_DRAIN, PRE_TERMINATE)
-# The kubeadm control plane's own; it goes when every other hook of that point is gone.
+# The hook of the kubeadm control plane; it is removed when every other hook of that point is gone.
 KCP_CLEANUP = "kcp-cleanup"
 
 NOT_DELETING, GONE = "NotDeleting", "Deleted"
@@ -40,14 +40,14 @@ STAGES = (
 _WAITS_AT = {PRE_DRAIN: "WaitingForPreDrainHook", PRE_TERMINATE: "WaitingForPreTerminateHook"}
 _STARTED = {PRE_DRAIN: "waitForPreDrainHookStartTime", PRE_TERMINATE: "waitForPreTerminateHookStartTime"}
 _OLD_CONDITION = {PRE_DRAIN: "PreDrainDeleteHookSucceeded", PRE_TERMINATE: "PreTerminateDeleteHookSucceeded"}
-# What was begun stays on record while the controller has no word of its own for where it is.
+# A stage that began stays on record while the controller does not report a stage of its own.
 _TIMES = (
     ("waitForPreTerminateHookStartTime", "WaitingForPreTerminateHook"),
     ("waitForNodeVolumeDetachStartTime", "WaitingForVolumeDetach"),
     ("nodeDrainStartTime", "DrainingNode"),
     ("waitForPreDrainHookStartTime", "WaitingForPreDrainHook"),
 )
-# Conditions of Cluster API before v1beta2: where a deletion is while one is False, and where once it is True.
+# Conditions of Cluster API before v1beta2: the stage of a deletion while one is False, and the stage once it is True.
 _OLD_STAGES = (
     ("PreTerminateDeleteHookSucceeded", "WaitingForPreTerminateHook", "WaitingForInfrastructureDeletion"),
     ("VolumeDetachSucceeded", "WaitingForVolumeDetach", "WaitingForVolumeDetach"),
@@ -56,19 +56,19 @@ _OLD_STAGES = (
 )
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LONGEST = 63
-# The API server turns a key into lower case before it looks, and these two become plain letters.
+# The API server converts a key to lower case before it checks it, and these two become plain letters.
 _PLAIN = {0x212A: "k", 0x0130: "i"}
 
 
 class CannotHold(Refused):
-    """The hook would be there, and the deletion would not wait for it."""
+    """The hook would exist, but the deletion would not wait for it."""
 
     kind = "cannot_hold"
 
 
 @dataclass(frozen=True)
 class Hook:
-    """One hook as it stands on a Machine or a template."""
+    """One hook of a Machine or a template."""
 
     annotation: str
     point: str
@@ -84,10 +84,10 @@ def prefix(point: str) -> str:
 
 
 def key_of(point: str, hook: str) -> str:
-    """The annotation of a hook.
+    """Return the annotation of a hook.
 
     Raises:
-        InvalidInput: The API server would not take it, or the hook is not anybody's to set.
+        InvalidInput: The API server would refuse it, or users must not set this hook.
     """
     if not _NAME.fullmatch(hook.translate(_PLAIN)):
         raise InvalidInput(
@@ -111,7 +111,7 @@ def key_of(point: str, hook: str) -> str:
 
 
 def hooks_in(annotations: Mapping[str, str]) -> list[Hook]:
-    """All hooks among annotations, as Cluster API sees them: whatever begins with a prefix."""
+    """Return all hooks among annotations, as Cluster API sees them: all that begin with a prefix."""
     return [
         Hook(key, point, key[len(prefix(point)) :].removeprefix("/"), annotations[key])
         for key in sorted(annotations)
@@ -125,10 +125,10 @@ def hooks_of(machine: Object) -> list[Hook]:
 
 
 def change(annotations: Mapping[str, str], key: str, owner: str, *, present: bool) -> dict[str, str | None]:
-    """What is to be written so that the hook is there, or is not; empty where it is so already.
+    """Return what to write to add or remove the hook; empty if nothing needs to change.
 
     Raises:
-        Refused: The hook is there and belongs to somebody else.
+        Refused: The hook exists and belongs to another owner.
     """
     value = annotations.get(key)
     if value is not None and value != owner:
@@ -147,34 +147,34 @@ def is_deleting(machine: Object) -> bool:
 
 
 def kept_while_deleting(machine: Object, key: str) -> bool:
-    """Whether a hook is there that somebody still has to serve: to remove it would be to let the Machine go."""
+    """Return whether a hook exists that its owner still has to serve: without it, the deletion would continue."""
     return is_deleting(machine) and key in annotations_of(machine)
 
 
 def phase(machine: Object | None) -> str:
-    """How far the deletion of a Machine is, in Cluster API's own words."""
+    """Return how far the deletion of a Machine is, in Cluster API's own words."""
     if machine is None:
         return GONE
     if not is_deleting(machine):
         return NOT_DELETING
     reason = str((_deleting(machine) or {}).get("reason"))
-    # The controller's word counts; "Deleting" and "InternalError" say nothing of where it is.
+    # The controller's reason decides, except "Deleting" and "InternalError", which name no stage.
     if reason in STAGES[2:]:
         return reason
     return max(["Deleting", *_begun(machine), *_old_stages(machine)], key=STAGES.index)
 
 
 def waits_at(machine: Object | None) -> str | None:
-    """The point at which the controller waits for hooks now; ``None`` where it does not."""
+    """Return the point at which the controller waits for hooks now; ``None`` if it does not."""
     at = phase(machine)
     return next((point for point in POINTS if _WAITS_AT[point] == at), None)
 
 
 def waits_for(machine: Object | None, point: str, key: str) -> bool:
-    """Whether the deletion waits at a point for this very hook.
+    """Return whether the deletion waits at a point for exactly this hook.
 
-    The condition names the hooks that the controller saw: one that came later, while it was going on already, is not
-    among them.
+    The condition names the hooks that the controller saw. It does not name a hook that was added when the controller
+    had already resumed.
     """
     if machine is None or waits_at(machine) != point or key not in annotations_of(machine):
         return False
@@ -183,7 +183,7 @@ def waits_for(machine: Object | None, point: str, key: str) -> bool:
 
 
 def waiting_since(machine: Object | None) -> str | None:
-    """Since when the deletion waits where it waits; ``None`` where it does not wait for hooks."""
+    """Return since when the deletion waits at its point; ``None`` if it does not wait for hooks."""
     point = waits_at(machine)
     if machine is None or point is None:
         return None
@@ -195,12 +195,12 @@ def waiting_since(machine: Object | None) -> str | None:
 
 
 def is_past(machine: Object | None, point: str) -> bool:
-    """Whether the deletion has left a point behind, or gets there no more."""
+    """Return whether the deletion is past a point, or will never reach it."""
     return STAGES.index(phase(machine)) > STAGES.index(_WAITS_AT[point])
 
 
 def verdict(machine: Object | None, uid: str, point: str, key: str) -> str:
-    """What became of the wait for a deletion that is to wait for this hook; empty as long as that is open."""
+    """Return how the wait for a deletion to wait for this hook ended; empty as long as it is open."""
     if machine is None or machine["metadata"].get("uid") != uid:
         return "gone"
     if key not in annotations_of(machine):
@@ -212,11 +212,11 @@ def verdict(machine: Object | None, uid: str, point: str, key: str) -> str:
 
 @dataclass(frozen=True)
 class Around:
-    """What decides, apart from the Machine itself, whether Cluster API waits for pre-drain hooks.
+    """What else, besides the Machine itself, decides whether Cluster API waits for pre-drain hooks.
 
     Attributes:
         cluster_deleting: The Cluster is being deleted.
-        control_plane_deleting: So is the object that makes its control plane.
+        control_plane_deleting: The object that makes its control plane is being deleted.
         control_plane: Another Machine of the control plane stays, or the control plane is not made of Machines.
     """
 
@@ -227,12 +227,12 @@ class Around:
 
 @dataclass(frozen=True)
 class WhyNot:
-    """Why a hook can't hold.
+    """Why a hook cannot hold.
 
     Attributes:
-        why: In one word, for machines.
-        text: In a sentence, for people.
-        final: It stays so.
+        why: One word, for programs.
+        text: A sentence, for people.
+        final: Whether it stays so.
     """
 
     why: str
@@ -241,7 +241,7 @@ class WhyNot:
 
 
 def why_not(machine: Object, point: str, around: Around) -> WhyNot | None:
-    """Why the deletion of a Machine would not wait at a point; ``None`` where it would, or waits there now."""
+    """Return why the deletion of a Machine would not wait at a point; ``None`` if it would, or waits there now."""
     at, name = phase(machine), machine["metadata"]["name"]
     if waits_at(machine) == point:
         return None
@@ -255,7 +255,7 @@ def why_not(machine: Object, point: str, around: Around) -> WhyNot | None:
     if around.control_plane_deleting:
         text = f"the control plane of Cluster {cluster_of(machine)} is being deleted, where {skips}"
         return WhyNot("control_plane_deleting", text, final=True)
-    # What is being deleted already does not wait for it to change.
+    # A deletion that has begun does not wait for this to change.
     final = is_deleting(machine)
     if node_of(machine) is None:
         return WhyNot("no_node", f"Machine {name} has no Node (status.nodeRef), and without one {skips}", final=final)
@@ -266,7 +266,7 @@ def why_not(machine: Object, point: str, around: Around) -> WhyNot | None:
 
 
 def node_of(machine: Object) -> str | None:
-    """The Node that a Machine is; ``None`` where it has none (yet)."""
+    """Return the Node that a Machine is; ``None`` if it has none (yet)."""
     name = ((machine.get("status") or {}).get("nodeRef") or {}).get("name")
     return str(name) if name else None
 
@@ -276,7 +276,7 @@ def cluster_of(machine: Object) -> str:
 
 
 def kept_by_template(machine: Object, key: str) -> bool:
-    """Whether the hook comes from the template that the Machine was made of: its controller writes it again."""
+    """Return whether the hook comes from the Machine's template: the controller of the template writes it again."""
     for entry in machine["metadata"].get("managedFields") or []:
         fields = ((entry.get("fieldsV1") or {}).get("f:metadata") or {}).get("f:annotations") or {}
         if entry.get("operation") == "Apply" and f"f:{key}" in fields:
@@ -289,13 +289,13 @@ def _deletion(machine: Object) -> dict[str, Any]:
 
 
 def _deleting(machine: Object) -> Object | None:
-    """The condition Deleting: v1beta2 has it among the conditions, v1beta1 apart from its own."""
+    """Return the condition Deleting: v1beta2 has it among its conditions, v1beta1 in a separate list."""
     older = (machine.get("status") or {}).get("v1beta2") or {}
     return condition(machine, "Deleting") or condition({"status": older}, "Deleting")
 
 
 def _old_conditions(machine: Object) -> dict[str, Object]:
-    """The conditions of v1beta1, which v1beta2 keeps apart."""
+    """Return the conditions of v1beta1, which v1beta2 keeps separately."""
     status = machine.get("status") or {}
     kept = ((status.get("deprecated") or {}).get("v1beta1") or {}).get("conditions")
     return {item["type"]: item for item in kept or status.get("conditions") or []}
@@ -317,7 +317,7 @@ def _begun(machine: Object) -> list[str]:
 
 
 def _named(machine: Object) -> set[str] | None:
-    """The hooks that the condition names; ``None`` where the API's version names none."""
+    """Return the hooks that the condition names; ``None`` if the API's version names none."""
     message = str((_deleting(machine) or {}).get("message") or "")
     found = re.search(r"\(hooks: ([^)]*)\)", message)
     return set(found[1].split(",")) if found else None

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the doctor tells a person to do, where it can't help. Words only."""
+"""What the doctor advises a person to do where it cannot help. Words only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._budget.ledger_rules import Slot
 
 
 def mend(node: Object) -> str:
-    """A node that is down."""
+    """Advise on a node that is down."""
     return (
         f"{_down(node)} Bring it back, and start the rolling reboot or the doctor again. If it is gone for good, "
         f"{_release(node_rules.name(node))}."
@@ -19,12 +19,12 @@ def mend(node: Object) -> str:
 
 
 def come_again(node: Object) -> str:
-    """A node that was released while it is down: its cordon is left."""
+    """Advise on a node that was released while it is down: its cordon is left."""
     return f"{_down(node)} Run the doctor again when it is back."
 
 
 def look_at_failed(name: str, slot: Slot) -> str:
-    """A node that has failed and is Ready with its old boot ID."""
+    """Advise on a node that has failed and is Ready with its old boot ID."""
     return (
         f"Node {name} has failed ({slot.reason}). It is Ready, but was not rebooted since. See what is wrong with it, "
         f"then reboot it, or {_release(name)}."
@@ -32,7 +32,7 @@ def look_at_failed(name: str, slot: Slot) -> str:
 
 
 def look_at_unhealthy(name: str, detail: str) -> str:
-    """A node whose check failed after its reboot."""
+    """Advise on a node whose check failed after its reboot."""
     return (
         f"Node {name} was rebooted, and failed its check ({detail}). See what is wrong with it; when it is well, "
         f"{_release(name)}."
@@ -40,7 +40,7 @@ def look_at_unhealthy(name: str, detail: str) -> str:
 
 
 def forget(name: str, slot: Slot) -> str:
-    """A node that has failed and is no more."""
+    """Advise on a failed node that no longer exists."""
     return f"Node {name} has failed ({slot.reason}) and is no more. If it is gone for good, {_release(name)}."
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Look at everything of ours in a cluster, and clear what belongs to no live run."""
+"""Look at all our objects in a cluster, and clear those that belong to no live run."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def doctor(context: Context, params: Params) -> Result:
 
 
 def take_picture(cluster: Cluster, only: str = "") -> Picture:
-    """Nodes that bear a mark of ours or stand in a ledger (or ``only`` this one), all ledgers, all runs."""
+    """Return the Nodes that have our marks or a slot (or ``only`` this one), all ledgers and all runs."""
     ledgers = dict(store.all_ledgers(cluster))
     if only:
         node = cluster.find(paths.node(only))
@@ -91,19 +91,19 @@ def _scope(context: Context, params: Params, picture: Picture) -> Scope:
     if ledger is None:
         context.warn(f"There is no group {group}. Known are: {', '.join(sorted(picture.ledgers)) or 'none'}.")
         return Scope(frozenset(), group)
-    # Before its first slot nobody has said which nodes they are.
+    # Before its first slot, no run has said which nodes the group has.
     selector = ledger.policy.selector if ledger.policy else None
     members = context.cluster.items(paths.NODES, label_selector=selector) if selector is not None else ()
     return Scope(frozenset({node_rules.name(node) for node in members} | set(ledger.slots)), group)
 
 
 class _Clearing:
-    """Clears what is stale, each node under a claim of our own, so that no run begins to work on it meanwhile.
+    """Clears what is stale, each node under our own claim, so that no run begins to work on it meanwhile.
 
-    A run may have come to life since the first look. So each thing is looked at again, directly before it goes.
+    A run may be live again since the first look. So each object is checked again directly before it is cleared.
 
     Attributes:
-        cleared: What is gone now.
+        cleared: What is cleared now.
         troubles: What could not be cleared, and why, in words.
     """
 
@@ -138,7 +138,7 @@ class _Clearing:
         steps: dict[str, Callable[[Finding], bool]] = {
             "cordon": self._uncordon,
             "opt_outs": self._put_back,
-            # The claim of the dead run has passed to us, and goes when we are done with the node.
+            # We have taken over the claim of the dead run, and release it when we are done with the node.
             "claim": lambda finding: True,
             "record": self._close_record,
             "slot": self._release_slot,
@@ -147,14 +147,14 @@ class _Clearing:
             still = {finding.about for finding in self._look_again(name) if finding.stale}
             for finding in stale:
                 if finding.kind == "claim" or finding.about in still:
-                    # What is on a Node goes with it.
+                    # What is on a Node is deleted with it.
                     with suppress(NotFound):
                         self._note(finding, steps[finding.kind](finding))
         finally:
             claims.give_back(self._cluster, name, run=self._me)
 
     def _claim(self, name: str) -> bool:
-        """Whether the node is ours to clear: not where a run has come to life, but also where the Node is no more."""
+        """Return whether we may clear the node: not if its run is live again, but also if the Node no longer exists."""
         try:
             claims.take(self._cluster, name, run=self._me, operation="doctor", purpose="doctor", restart=True)
         except claim_rules.Claimed:
@@ -164,14 +164,14 @@ class _Clearing:
         return True
 
     def _look_again(self, name: str) -> list[Finding]:
-        """What is on one node now; that we work on it ourselves does not count."""
+        """Return what is on one node now; our own work on it does not count."""
         picture = take_picture(self._cluster, only=name)
         others = {run.id: run for run in picture.runs.values() if run.id != self._me}
         return examine(replace(picture, runs=others), release=self._release)
 
     @property
     def _claimant(self) -> str:
-        """Who has to have the claim, in check mode nobody: then it was not really taken."""
+        """The run that must hold the claim; in check mode none, because it was not really taken."""
         return "" if self._context.check_mode else self._me
 
     def _uncordon(self, finding: Finding) -> bool:
@@ -182,7 +182,7 @@ class _Clearing:
         try:
             opt_outs.put_back(self._context, finding.node, run=self._claimant)
         except HoldfastError as error:
-            # The management cluster is another one: what it does not let us do must not keep us from the rest.
+            # The management cluster may be another one: a refusal there must not prevent the rest.
             self.troubles.append(f"The opt-outs of node {finding.node}: {error.message}")
             return False
         return True
@@ -211,7 +211,7 @@ class _Clearing:
         return self._change(finding.group, release)
 
     def _end_operation(self, finding: Finding) -> bool:
-        # In check mode what is cleared is still there.
+        # In check mode, cleared slots are still in the ledger.
         cleared = {item.node for item in self.cleared if item.kind == "slot" and item.group == finding.group}
 
         def close(ledger: Ledger) -> Ledger:
@@ -228,7 +228,7 @@ class _Clearing:
         return self._change(finding.group, close)
 
     def _change(self, group: str, change: Callable[[Ledger], Ledger]) -> bool:
-        """Change a ledger by compare-and-swap; whether it was to be changed."""
+        """Change a ledger by compare-and-swap; return whether it changed."""
 
         def attempt() -> bool:
             config_map = store.load(self._cluster, group)
@@ -242,7 +242,7 @@ class _Clearing:
         return bool(retry_conflicts(attempt))
 
     def _end_run(self, finding: Finding) -> bool:
-        """Take the Lease of a dead run away, unless it is renewed at this very moment."""
+        """Delete the Lease of a dead run, unless it is renewed at this very moment."""
         path = paths.lease(NAMESPACE, run_rules.lease_name(finding.run))
         lease = self._cluster.find(path)
         if lease is None:

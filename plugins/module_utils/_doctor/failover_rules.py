@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What failovers left: records, out-of-service taints on nodes that are back, keys that keep hosts off, lost volumes.
 
-Rules only. None of it is cleared: whether a machine is switched on, or its volumes are safe, is for a person to say.
+Rules only. Nothing of this is cleared: a person must decide whether to switch on a machine, or to trust its volumes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KINDS = ("failover", "taint", "key", "attachment")
 
 
 def examine(picture: Picture) -> Iterable[Finding]:
-    """Everything of these kinds."""
+    """Return all findings of these kinds."""
     for name in picture.nodes:
         yield from _on_node(picture, name)
     yield from _keys(picture)
@@ -107,14 +107,14 @@ def _keys(picture: Picture) -> Iterable[Finding]:
 
 
 def _known(picture: Picture, node: str, host: Object, key: str) -> bool:
-    """Whether the playbook would find this key, by the record on the Node or by what is kept of its failover."""
+    """Return whether the playbook would find this key, by the record on the Node or by the entry in the history."""
     wanted = (host["metadata"]["name"], host["metadata"]["namespace"], key)
     kept = [picture.failovers[node]] if node in picture.failovers else []
     try:
         record = failover_rules.record_of(picture.nodes[node]) if node in picture.nodes else None
     except Refused:
         record = None
-    # The one on the Node counts where there is one.
+    # The record on the Node takes precedence.
     return any(
         (facts.get("host"), facts.get("namespace"), facts.get("key")) == wanted
         for facts in ([record["facts"]] if record else kept)

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines whose deletion waits for one of our hooks, with work that somebody has begun and not brought to its end.
+"""Machines whose deletion waits for one of our hooks, with work that a run has begun and not finished.
 
-Rules only. None of it is cleared: the next run goes on with what is on record, and a hook that went with its work
-undone would let the Machine go.
+Rules only. Nothing of this is cleared: the next run resumes from the record. If a hook were removed while its work is
+undone, Cluster API would delete the Machine.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ KIND = "machine"
 
 
 def is_marked(machine: Object) -> bool:
-    """Whether a Machine is one to look at."""
+    """Return whether a Machine is being deleted and has a guard record."""
     return is_deleting(machine) and MACHINE_GUARD in node_rules.annotations_of(machine)
 
 
 def examine(picture: Picture) -> Iterable[Finding]:
-    """Everything of this kind."""
+    """Return all findings of this kind."""
     for machine in picture.machines:
         for hook in node_rules.record(machine, MACHINE_GUARD) or {}:
             yield from _at_hook(picture, machine, hook)
@@ -40,7 +40,7 @@ def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
         return
     run, metadata = str(record["run"]), machine["metadata"]
     name = f"{metadata['namespace']}/{metadata['name']}"
-    # What is on record may be of the point before, where the run ended.
+    # The record may be of the previous point, where the run ended.
     begun = record["point"] == point
     failed = begun and record["result"] == guard.FAILED
     state = f"in phase {record['phase']}" if begun else "there was not begun"

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster as the doctor sees it, and what it says of each thing. Plain data."""
+"""A cluster as the doctor sees it, and the findings. Plain data."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from .._budget.run_rules import Run
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing of ours.
+    """One of our objects.
 
     Attributes:
         kind: cordon, opt_outs, claim, record (of an operation on a Node), slot, operation, failover, taint, key,
             attachment, machine or run.
         node: The Node that it is about; empty for operations and runs.
-        group: The group whose ledger it is in; empty for what is on a Node.
+        group: The group whose ledger it is in; empty for objects on a Node.
         operation: Id of the operation that it belongs to; of a Machine, its namespace and name.
         run: Id of the run that it belongs to.
-        holder: Who that is, for people; empty where it left no sign of life. Of a cordon of others, its owner.
-        since: Since when it stands.
-        last_sign: The run's last sign of life; empty where it left none.
+        holder: The holder, for people; empty if it left no sign of life. For another owner's cordon, that owner.
+        since: Since when it exists.
+        last_sign: The run's last sign of life; empty if it left none.
         silent_seconds: Seconds since then; ``None`` without one.
-        alive: Whether the run lives.
+        alive: Whether the run is live.
         stale: Whether it may be cleared: it belongs to no live run, and clearing it breaks nothing.
-        why: What it is and, where it is not to be cleared, why not.
-        todo: What a person has to do about it; empty where nothing.
+        why: What it is and, if it is not to be cleared, why not.
+        todo: What a person has to do about it; empty for nothing.
     """
 
     kind: str
@@ -57,7 +57,7 @@ class Finding:
 
     @property
     def about(self) -> tuple[str, ...]:
-        """What tells it from the others. Whose a cordon or an operation is follows from other things."""
+        """What identifies it among the others. The owner of a cordon or an operation follows from other fields."""
         run = "" if self.kind in ("cordon", "operation") else self.run
         return (self.kind, self.node, self.group, self.operation, run)
 
@@ -67,12 +67,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Scope:
-    """What the doctor was asked to look at; without anything all that there is.
+    """What the doctor was asked to look at; by default, everything.
 
     Attributes:
-        nodes: What is on these nodes, and their slots.
-        group: What is in the ledger of this group; all ledgers without.
-        operations: Operations too. Of single nodes there are none: what becomes of one is for its whole group to say.
+        nodes: Objects on these nodes, and their slots.
+        group: The ledger of this group; empty for all ledgers.
+        operations: Whether to include operations; not for single nodes, because an operation concerns its whole group.
     """
 
     nodes: frozenset[str] | None = None
@@ -93,12 +93,12 @@ class Picture:
     """All Nodes that matter, all ledgers, all runs, and the time.
 
     Attributes:
-        names: Of all Nodes; ``None`` where not all were looked at.
+        names: The names of all Nodes; ``None`` if not all were looked at.
         hosts: The BareMetalHosts of the management cluster.
         attachments: The VolumeAttachments.
-        failovers: What is kept of the last failover of each node that is not known to be back from it.
+        failovers: The entry of the last failover of each node that is not known to be back from it.
         machines: Those of the management cluster that are being deleted and that one of our runs has worked on.
-        works: The runs of the management cluster, and whether each lives.
+        works: The runs of the management cluster, and whether each is live.
     """
 
     nodes: Mapping[str, Object]
@@ -117,7 +117,7 @@ class Picture:
         return run in self.runs and self.runs[run].alive(self.now)
 
     def signs(self, run: str) -> dict[str, Any]:
-        """What is known of a run's life, as fields of a finding."""
+        """Return what is known of a run's life, as fields of a finding."""
         if run not in self.runs:
             return {"run": run}
         found = self.runs[run]
@@ -130,16 +130,16 @@ class Picture:
         }
 
     def last_of(self, runs: Collection[str]) -> str:
-        """Which of them gave the last sign of life; empty where none has left one."""
+        """Return which of the runs gave the last sign of life; empty if none has left one."""
         known = [run for run in runs if run in self.runs]
         return max(known, key=lambda run: from_text(self.runs[run].renewed), default="")
 
     def slots(self, node: str) -> Iterator[Slot]:
-        """The node's slots, of whatever group."""
+        """Return the node's slots, of any group."""
         return (ledger.slots[node] for ledger in self.ledgers.values() if node in ledger.slots)
 
     def healed(self, slot: Slot) -> bool:
-        """Whether the node of a failed slot is back, by the same rule that gives it back when a slot is asked for."""
+        """Return whether the node of a failed slot is back, by the same rule that releases it on a slot request."""
         node = self.nodes.get(slot.node)
         if node is None:
             return False
@@ -147,16 +147,16 @@ class Picture:
         return not ledger_rules.heal(Ledger(slots={slot.node: slot}), members).slots
 
     def failed(self, node: str) -> Slot | None:
-        """The node's failed slot, while the node is not back."""
+        """Return the node's failed slot, as long as the node is not back."""
         return next((slot for slot in self.slots(node) if slot.state == FAILED and not self.healed(slot)), None)
 
     def claimed(self, node: str) -> bool:
-        """Whether a live run has a claim on the node."""
+        """Return whether a live run has a claim on the node."""
         claim = claim_of(self.nodes[node]) if node in self.nodes else None
         return claim is not None and self.alive(claim.run)
 
     def workers(self, node: str) -> list[str]:
-        """The runs that may be at work on the node, by its claim, its active slots and its unfinished record."""
+        """Return the runs that may work on the node, by its claim, its active slots and its unfinished record."""
         found = self.nodes.get(node)
         claim = claim_of(found) if found else None
         record = node_rules.record(found, OPERATION) if found else None
@@ -167,10 +167,10 @@ class Picture:
         ]
 
     def worker(self, node: str) -> str:
-        """Who works on the node, a live run before a dead one; empty where nobody says so."""
+        """Return the run that works on the node, a live one before a dead one; empty if none is known."""
         workers = [run for run in self.workers(node) if run]
         return next((run for run in workers if self.alive(run)), workers[0] if workers else "")
 
     def worked_on(self, node: str) -> bool:
-        """Whether a live run works on the node."""
+        """Return whether a live run works on the node."""
         return any(self.alive(run) for run in self.workers(node))

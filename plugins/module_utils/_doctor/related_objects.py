@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the doctor looks for beside Nodes and ledgers: hosts, volumes and Machines, perhaps in another cluster.
+"""What the doctor looks at besides Nodes and ledgers: hosts, volumes and Machines, perhaps in another cluster.
 
-Rights to see those are not needed for the rest: without them it warns, and goes on.
+The rest does not need permissions for these: without them, the doctor warns and continues.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from .picture_rules import Picture
 
 
 def seen(context: Context, picture: Picture) -> Picture:
-    """The picture, with all of that."""
+    """Return the picture with all of these objects."""
     return _with_machines(context, _with_failovers(context, picture))
 
 
 def _with_failovers(context: Context, picture: Picture) -> Picture:
-    """What failovers may have left."""
+    """Add what failovers may have left."""
     hosts: list[Object] = []
     attachments: list[Object] = []
     try:
         attachments = list(context.cluster.items(paths.VOLUME_ATTACHMENTS))
     except ApiFailure as error:
         context.warn(f"Volumes of nodes that are no more were not looked for: {error.message}")
-    # A Node may have been made between the two lists.
+    # A Node may have been created between the two lists.
     wanted = {item["spec"]["nodeName"] for item in attachments} - set(picture.names or ())
     younger = {name for name in wanted if context.cluster.find(paths.node(name))}
     try:
@@ -52,7 +52,7 @@ def _with_failovers(context: Context, picture: Picture) -> Picture:
 
 
 def _with_machines(context: Context, picture: Picture) -> Picture:
-    """The Machines that runs of ours have worked on."""
+    """Add the Machines that our runs have worked on."""
     management = context.management
     try:
         found = management.items(capi.machines_path(management, None))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the doctor found, as lines for people: one for each thing, in columns, and what is left to do by hand."""
+"""What the doctor found, as lines for people: a table with one row for each object, and what is left to do by hand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def lines(findings: Sequence[Finding], cleared: Collection[Finding], *, clearing: bool, check_mode: bool) -> list[str]:
-    """A table, then what a person has to do.
+    """Return a table, then what a person has to do.
 
     Args:
         findings: What was found.
-        cleared: What of it is gone or, in check mode, would be.
+        cleared: The findings that are cleared or, in check mode, would be.
         clearing: Whether the doctor was asked to clear.
-        check_mode: Whether it only says what it would do.
+        check_mode: Whether it only reports what it would do.
     """
     if not findings:
         return ["There is nothing of ours."]
@@ -38,7 +38,7 @@ def lines(findings: Sequence[Finding], cleared: Collection[Finding], *, clearing
 
 
 def _place(finding: Finding) -> tuple[bool, str]:
-    """What is on one node stands together; operations and runs come last."""
+    """Return a sort key: findings on one node together, operations and runs last."""
     return (not finding.node, finding.node)
 
 
@@ -68,7 +68,7 @@ def _to_do(findings: Collection[Finding]) -> list[str]:
 
 
 def _minute(moment: str) -> str:
-    """``2026-11-21 09:00`` of a time as the API has it, in UTC."""
+    """Return a time of the API as ``2026-11-21 09:00``, in UTC."""
     return moment[:16].replace("T", " ") or "-"
 
 

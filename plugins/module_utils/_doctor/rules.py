@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of ours stands in a cluster, whose it is, and what of it belongs to no live run.
+"""Our objects in a cluster, their owners, and which of them belong to no live run.
 
-Rules only: objects as they are go in, findings come out, in the order in which they are safe to clear.
+Rules only: objects go in, findings come out, in the order in which they are safe to clear.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ ORDER = ("cordon", "opt_outs", "claim", "record", "slot", "operation", *failover
 
 @dataclass(frozen=True)
 class _Verdict:
-    """Whether a thing may be cleared and, where not although no live run has it, why not and what to do."""
+    """Whether an object may be cleared and, if not although no live run has it, why not and what to do."""
 
     stale: bool = False
     why: str = ""
     todo: str = ""
 
     def on(self, what: str) -> dict[str, Any]:
-        """As fields of a finding about ``what``."""
+        """Return the fields of a finding about ``what``."""
         return {
             "stale": self.stale,
             "why": f"{what}; stays because {self.why}" if self.why else what,
@@ -50,11 +50,11 @@ _ABANDONED = "abandoned in phase"
 
 
 def examine(picture: Picture, *, release: Collection[str] = ()) -> list[Finding]:
-    """Everything of ours that the picture's scope has, in the order in which it is safe to clear.
+    """Return all our objects in the picture's scope, in the order in which they are safe to clear.
 
     Args:
         picture: The cluster.
-        release: Nodes that a person has decided to release although they have not come back.
+        release: Nodes that a person has decided to release although they are not back.
     """
     found = [
         *(finding for name in picture.nodes for finding in _on_node(picture, name, release)),
@@ -113,10 +113,10 @@ def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[
 
 
 def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdict | None:
-    """Why nothing on a node goes, whoever left it; ``None`` where it may.
+    """Return why nothing on a node is cleared, regardless of its owner; ``None`` if it may be.
 
-    On a node that is down, opt-outs keep its Machine from being replaced, the slot stands for it in the budget, and
-    the record lets a run that goes on know that it was rebooted already.
+    If a node is down, its opt-outs keep its Machine from being replaced, its slot counts in the budget, and the record
+    tells a run that resumes that the node was already rebooted.
     """
     if name in release:
         return None
@@ -136,7 +136,7 @@ def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdi
 
 
 def abandoned(record: Mapping[str, Any]) -> dict[str, Any]:
-    """The record of an operation on a node, closed by the doctor."""
+    """Return the record of an operation on a node, closed by the doctor."""
     return {**record, "result": "failed", "detail": f"{_ABANDONED} {record.get('phase')}"}
 
 
@@ -156,7 +156,7 @@ def _cordoned(node: Object, cordon: dict[str, Any]) -> str:
 
 
 def _cordon(picture: Picture, node: Object, left: _Verdict | None, *, ours: bool) -> _Verdict:
-    """Whether a cordon may be undone on a node that no live run works on."""
+    """Return whether a cordon may be undone on a node that no live run works on."""
     if not ours:
         return _Verdict(why="another owner's cordon is theirs to undo")
     if left:
@@ -220,7 +220,7 @@ def _slot(picture: Picture, slot: Slot, group: str, release: Collection[str]) ->
 
 
 def _named(picture: Picture, findings: Iterable[Finding]) -> set[str]:
-    """The runs that findings name. Whose a cordon is follows from the others."""
+    """Return the runs that findings name. The run of a cordon follows from the others."""
     named: set[str] = set()
     for finding in findings:
         if finding.kind != "cordon":
@@ -232,7 +232,7 @@ def _named(picture: Picture, findings: Iterable[Finding]) -> set[str]:
 
 
 def _runs(picture: Picture, within: Collection[str], stays: Collection[str]) -> Iterable[Finding]:
-    """The runs; with a scope those that something in it names. A dead one goes when nothing that stays names it."""
+    """Find the runs; with a scope, those that it names. A dead run is cleared if nothing that stays names it."""
     for run in picture.runs.values():
         if picture.scope != Scope() and run.id not in within:
             continue

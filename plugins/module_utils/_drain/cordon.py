@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cordon with an owner: who cordoned a node, why, and what was before."""
+"""Cordon with an owner: who cordoned a node, why, and whether it was cordoned before."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .cordon_rules import OWNER, owner_of, shown, why_it_stays
 
 
 def cordon(context: Context, params: Params) -> Result:
-    """Cordon a node in somebody's name, or undo just that."""
+    """Cordon a node in the name of an owner, or undo the cordon of that owner."""
     owner, run = params.get("owner") or OWNER, params.get("run") or ""
     phase = phase_of(params, "cordon" if params["state"] == "cordoned" else "uncordon")
     if params["state"] == "cordoned":
@@ -55,14 +55,14 @@ def take(
     run: str = "",
     phase: Phase | None = None,
 ) -> tuple[Object, Object]:
-    """Cordon and record it; returns the Node before and after (the same object where nothing changed).
+    """Cordon a node and record the owner; returns the Node before and after (the same object if nothing changed).
 
     The phase is recorded by the same write.
 
     Raises:
         NotFound: There is no such Node.
-        ClaimLost: ``run`` has no claim on it any more.
-        Refused: Another owner of ours has cordoned it, and ``force`` is not set.
+        ClaimLost: ``run`` no longer has a claim on it.
+        Refused: The record names another owner, and ``force`` is not set.
     """
 
     def attempt() -> tuple[Object, Object]:
@@ -90,10 +90,14 @@ def take(
 def give_back(
     cluster: Cluster, name: str, owner: str, *, force: bool = False, run: str = "", phase: Phase | None = None
 ) -> tuple[Object, Object]:
-    """Undo our own cordon: drop the record, and make the node schedulable unless it was cordoned before.
+    """Undo the cordon of ``owner``: remove the record, and make the node schedulable unless it was cordoned before.
 
-    A cordon of somebody else, and a node annotated ``holdfast.dev/keep-cordoned``, stay as they are. ``force`` undoes
-    whoever's cordon it is.
+    The cordon of another owner stays as it is. A node that is annotated ``holdfast.dev/keep-cordoned`` stays cordoned.
+    ``force`` undoes any cordon. Returns the Node before and after (the same object if nothing changed).
+
+    Raises:
+        NotFound: There is no such Node.
+        ClaimLost: ``run`` no longer has a claim on it.
     """
 
     def attempt() -> tuple[Object, Object]:
@@ -119,7 +123,7 @@ def give_back(
 
 def _record(cluster: Cluster, node: Object, record: dict[str, Any] | None, owner: str, reason: str) -> dict[str, Any]:
     if record and record.get("owner") == owner:
-        # Uncordoned meanwhile: whoever had cordoned it before us does not want it so any more.
+        # If someone uncordoned the node meanwhile, the cordon from before the record is no longer wanted.
         before = bool(record.get("unschedulable_before")) and node_rules.unschedulable(node)
         return {**record, "reason": cut(reason) or record.get("reason", ""), "unschedulable_before": before}
     before = node_rules.unschedulable(node) and bool(record is None or record.get("unschedulable_before"))

@@ -15,7 +15,7 @@ OWNER = "holdfast"
 
 
 def owner_of(node: Object) -> str | None:
-    """Who of ours cordoned the node; ``None`` where nobody of ours did."""
+    """The owner on the record of the cordon; ``None`` if there is none."""
     record = node_rules.record(node, CORDON) or {}
     return str(record["owner"]) if record.get("owner") else None
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The drain: cordon, evict in parallel as budgets allow, wait for pods and volumes to be gone."""
+"""The drain: cordon, evict in parallel as budgets allow, wait until pods and volumes are gone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .volumes import persistent_volumes, wait_until_detached
 _PARALLEL = 16
 _LOOK_AGAIN = 10.0
 _BY_BUDGET = "DisruptionBudget"
-# Refusals on account of a budget that are not told by 429, in the API server's own words.
+# The API server's messages for refusals because of a budget that do not have status 429.
 _BUDGET_TROUBLE = ("more than one poddisruptionbudget", "disruptions allowed is negative", "disruptedpods map too big")
 
 Event = Callable[[Drain], None]
@@ -119,7 +119,7 @@ def _refuse(name: str, first: Plan, budgets: list[Budget], *, disable_eviction: 
 
 
 class _DrainRun:
-    """One drain at work: follows pods and budgets, sends evictions, keeps the state."""
+    """One running drain: follows pods and budgets, sends evictions, and keeps the state."""
 
     def __init__(self, context: Context, params: Params, deadline: Deadline, first: Plan) -> None:
         self._cluster = context.cluster
@@ -138,7 +138,7 @@ class _DrainRun:
         self.state = Drain(options, time.monotonic())
 
     def run(self) -> Result:
-        """Evict everything that has to go and wait until it is gone, volumes included."""
+        """Evict all pods that have to leave, and wait until they and their volumes are gone."""
         volumes: set[str] = set()
         if self._params["wait_for_volumes"]:
             staying = [pod for pod, _why in self._first.skipped]
@@ -158,7 +158,7 @@ class _DrainRun:
         return self._outcome()
 
     def rehearse(self, budgets: list[Budget]) -> Result:
-        """What would happen: every eviction is sent as a server-side dry run."""
+        """Find out what would happen: send every eviction as a server-side dry run."""
         self.state.all_budgets(budgets)
         self.state.saw_all(self._first.evict + self._first.wait + [skipped[0] for skipped in self._first.skipped], 0.0)
         blockers = node_verdict(self._first, [] if self._params["disable_eviction"] else budgets)[1]
@@ -247,14 +247,14 @@ class _DrainRun:
             self._take_events(block=not self.state.done)
 
     def _keep_to_our_claim(self, now: float) -> None:
-        """A run that was paused for long may have lost its claim meanwhile."""
+        """Check the claim again after a long pause, because the run may have lost it meanwhile."""
         run = self._params.get("run") or ""
         if run and now - self._looked > _LOOK_AGAIN:
             claim_rules.ours(read_node(self._cluster, self._name), run)
         self._looked = now
 
     def _take_events(self, *, block: bool) -> None:
-        """Apply what has come; with ``block`` wait for the first, for the next thing due or for the deadline."""
+        """Apply the events in the queue; with ``block``, first wait for an event, the next due time or the deadline."""
         try:
             if block:
                 due = min(self.state.wake_at() - time.monotonic(), self._deadline.left)
@@ -277,9 +277,9 @@ class _DrainRun:
         self._events.put(self._send(pod))
 
     def _send(self, pod: Pod) -> Event:
-        """Ask the API to remove one pod; the answer comes back as an event.
+        """Ask the API to remove one pod; returns the answer as an event.
 
-        What is refused is asked again by the rules of the drain: here 429 is the answer of a budget.
+        The rules of the drain decide about further attempts, because here 429 is the answer of a budget.
         """
         options: Object = {"preconditions": {"uid": pod.uid}}
         if self._params.get("grace_period") is not None:
@@ -305,7 +305,7 @@ class _DrainRun:
             return lambda state: state.refused(pod.uid, time.monotonic(), message, retry_after=None, by_budget=False)
         return lambda state: state.accepted(pod.uid, time.monotonic())
 
-    # -- telling ------------------------------------------------------------------------------------------------------
+    # -- reporting ----------------------------------------------------------------------------------------------------
 
     def _outcome(self) -> Result:
         return {
@@ -358,7 +358,7 @@ def _refusal(pod: Pod, error: ApiFailure) -> Event:
     by_budget = trouble or (error.status == 429 and (_BY_BUDGET in causes or error.retry_after is None))
     message = "; ".join(cause.get("message", "") for cause in error.causes) or error.body_message
     if error.status == 409 and "uid" in error.body_message.lower():
-        # The name stands for another pod by now; ours is gone.
+        # Another pod has this name now; the pod to evict is gone.
         return lambda state: state.missing(pod.uid, time.monotonic())
     if error.status == 403 and "NamespaceTerminating" in causes:
         return lambda state: state.refused(pod.uid, now, message, retry_after=ASK_LATER, by_budget=False)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules of a drain: which pods go, which stay, which may not, and what each budget says.
+"""Rules of a drain: which pods to evict, which stay, which forbid the drain, and what each budget allows.
 
 Plain data in, decisions out. Sources: the drain filters of kubectl, and the eviction handler of the API server
 (pkg/registry/core/pod/storage/eviction.go in Kubernetes 1.36).
@@ -32,7 +32,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Pod:
-    """What a drain needs to know of a pod."""
+    """What a drain needs to know about a pod."""
 
     namespace: str
     name: str
@@ -62,7 +62,7 @@ class Pod:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a drain needs to know of a PodDisruptionBudget."""
+    """What a drain needs to know about a PodDisruptionBudget."""
 
     namespace: str
     name: str
@@ -90,7 +90,7 @@ class Verdict:
 
 @dataclass
 class Plan:
-    """What a drain makes of the pods of a node."""
+    """What a drain does with each pod of a node; ``skipped`` and ``refused`` have reasons."""
 
     evict: list[Pod] = field(default_factory=list)
     wait: list[Pod] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Plan:
 
 
 def read_pod(item: Object) -> Pod:
-    """From a Pod object of the API."""
+    """Read a Pod object of the API."""
     metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
     owner = next((ref for ref in metadata.get("ownerReferences") or [] if ref.get("controller")), None)
     conditions = status.get("conditions") or []
@@ -136,7 +136,7 @@ def _tolerates_cordon(toleration: Mapping[str, Any]) -> bool:
 
 
 def read_budget(item: Object) -> Budget:
-    """From a PodDisruptionBudget object of the API."""
+    """Read a PodDisruptionBudget object of the API."""
     metadata, spec, status = item["metadata"], item.get("spec") or {}, item.get("status") or {}
     failed = next(
         (
@@ -161,7 +161,7 @@ def read_budget(item: Object) -> Budget:
 
 
 def plan(pods: Iterable[Pod], options: Options) -> Plan:
-    """Sort the pods of a node into those to evict, to wait for, to leave, and those that forbid the drain."""
+    """Divide the pods of a node: evict them, wait for them, leave them, or refuse the drain because of them."""
     result = Plan()
     for pod in pods:
         why_left = stays(pod)
@@ -179,7 +179,7 @@ def plan(pods: Iterable[Pod], options: Options) -> Plan:
 
 
 def stays(pod: Pod) -> str:
-    """Why a drain leaves this pod; empty where it does not."""
+    """Why a drain leaves this pod on the node; empty if it does not."""
     if pod.mirror:
         return "mirror pod of a static pod"
     if pod.controller == "DaemonSet" and not pod.finished:
@@ -188,7 +188,7 @@ def stays(pod: Pod) -> str:
 
 
 def forbidden(pod: Pod, options: Options) -> list[str]:
-    """What the user would have to allow before this pod may be evicted; each check stands for itself."""
+    """What the user has to allow before this pod may be evicted; the checks do not depend on each other."""
     if pod.finished:
         return []
     whys = []
@@ -200,7 +200,7 @@ def forbidden(pod: Pod, options: Options) -> list[str]:
 
 
 def verdict(pod: Pod, budgets: Iterable[Budget]) -> Verdict:
-    """What the budgets say about evicting a pod, with one budget at most counted as the API server counts."""
+    """Whether the budgets allow the eviction of a pod; the API server evicts no pod that has several budgets."""
     if pod.finished or pod.terminating or pod.phase == "Pending":
         return Verdict(NOW)
     covering = [budget for budget in budgets if budget.covers(pod)]
@@ -216,7 +216,7 @@ def verdict(pod: Pod, budgets: Iterable[Budget]) -> Verdict:
 
 def _verdict_of(budget: Budget, pod: Pod) -> Verdict:
     name = budget.name
-    # In the API server's order: a pod that is not ready is let go even by a budget that is still being processed.
+    # The order is the API server's: it evicts a pod that is not ready even if the budget is still being processed.
     if not pod.ready and (budget.always_allow_unhealthy or (budget.desired > 0 and budget.healthy >= budget.desired)):
         return Verdict(NOW, name)
     if not budget.current:
@@ -240,7 +240,7 @@ def _verdict_of(budget: Budget, pod: Pod) -> Verdict:
 
 
 def node_verdict(plan_: Plan, budgets: Iterable[Budget]) -> tuple[str, list[dict[str, Any]]]:
-    """Whether the node could be drained ``now``, ``later`` or ``never``, and the pods that stand in the way."""
+    """Whether the node can be drained ``now``, ``later`` or ``never``, and the pods that prevent it."""
     known = list(budgets)
     blockers = [pod.ref(reason=why, pdb=None, verdict=NEVER) for pod, why in plan_.refused]
     for pod in plan_.evict:

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The course of a drain: from what happened to which evictions to send next.
+"""The state of a drain: events change it, and it decides which evictions to send next.
 
-No I/O and no clock of its own: events and the time come in, decisions go out.
+It does no I/O and reads no clock: its callers pass events and the time.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from .rules import LATER, NEVER, NOW, Budget, Options, Pod, Verdict, forbidden, 
 
 WAITING, SENT, LEAVING = "waiting", "sent", "leaving"
 
-# A budget whose watch we missed is asked again after this long.
+# Seconds after which an eviction is sent again, in case the watch missed a change of the budget.
 ASK_AGAIN = 10.0
-# An operator that frees a budget when other pods are gone gets this long to do so before "never" is believed.
+# Seconds that an operator has to free a budget after other pods are gone. Only then does "never" count.
 SETTLE = 10.0
 
 
 @dataclass
 class Entry:
-    """One pod that has to go."""
+    """One pod that has to leave the node."""
 
     pod: Pod
     state: str = WAITING
@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass
 class Gone:
-    """A pod that we evicted and that has left."""
+    """A pod that the drain evicted and that is gone; ``seconds`` is the time since its eviction."""
 
     pod: Pod
     seconds: float
@@ -56,7 +56,7 @@ class Drain:
     last_gone: float | None = None
     _listed: bool = False
     _credit: dict[tuple[str, str], int] = field(default_factory=dict)
-    # Pods that left before the answer to their eviction came.
+    # Pods that left before the answer to their eviction arrived.
     _unanswered: dict[str, Pod] = field(default_factory=dict)
 
     # -- what happened ----------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Drain:
             if pod.terminating and entry.state == WAITING:
                 entry.state = LEAVING
             elif self._only_forbidden(entry) and not forbidden(pod, self.options):
-                # A pod that has finished has nothing left to lose.
+                # A finished pod may always be evicted, because it has nothing left to lose.
                 entry.refusal, entry.not_before = "", 0.0
             return
         if pod.uid in self.skipped:
@@ -91,25 +91,25 @@ class Drain:
         return entry.state == WAITING and not entry.asked and entry.not_before == float("inf")
 
     def _comes_back(self, pod: Pod) -> bool:
-        # To evict what is made again here at once would never end.
+        # Such a pod would be created on this node again at once, and the drain would never end.
         return self._listed and pod.tolerates_cordon
 
     def left(self, uid: str, now: float) -> None:
-        """A pod is not on the node any more."""
+        """A pod is no longer on the node."""
         self.skipped.pop(uid, None)
         entry = self.entries.pop(uid, None)
         if entry is None:
             return
         self.last_gone = now
         if entry.state == SENT:
-            # The watch was faster than the answer, and only the answer tells whether it was our doing.
+            # The watch was faster than the answer. Only the answer tells whether the drain evicted the pod.
             self._unanswered[uid] = entry.pod
         elif entry.ours:
             since = entry.evicted_at if entry.evicted_at is not None else now
             self.gone.append(Gone(entry.pod, now - since))
 
     def missing(self, uid: str, now: float) -> None:
-        """The API answered that there is no such pod any more."""
+        """The API answered that the pod no longer exists."""
         self._unanswered.pop(uid, None)
         entry = self.entries.get(uid)
         if entry is not None:
@@ -117,7 +117,7 @@ class Drain:
             self.left(uid, now)
 
     def saw_all(self, pods: list[Pod], now: float) -> None:
-        """These and no others are on the node."""
+        """A list of all pods on the node; every other pod has left."""
         present = {pod.uid for pod in pods}
         for uid in [uid for uid in [*self.entries, *self.skipped] if uid not in present]:
             self.left(uid, now)
@@ -157,7 +157,7 @@ class Drain:
             self.budget(budget)
 
     def accepted(self, uid: str, now: float) -> None:
-        """The API evicted the pod; it leaves as soon as its grace period lets it."""
+        """The API evicted the pod, and its grace period has started."""
         departed = self._unanswered.pop(uid, None)
         if departed is not None:
             self.gone.append(Gone(departed, 0.0))
@@ -171,16 +171,16 @@ class Drain:
         """The API did not evict the pod.
 
         Args:
-            retry_after: Seconds that the server asked us to wait.
-            by_budget: A budget refused it, so a change of the budget makes a new try worthwhile.
-            final: No later try can go through.
+            retry_after: Seconds that the server asks the client to wait.
+            by_budget: A budget refused it, so try again when the budget changes.
+            final: No later attempt can succeed.
         """
         self._unanswered.pop(uid, None)
         entry = self.entries.get(uid)
         if entry is None:
             return
         if entry.pod.terminating:
-            # Somebody else ended it while our request was under way.
+            # Something else deleted the pod while the request was under way.
             entry.state = LEAVING
             return
         entry.state, entry.refusal, entry.for_budget = WAITING, why, by_budget
@@ -191,17 +191,17 @@ class Drain:
             return retry_after
         if not entry.for_budget:
             return 1.0
-        # News of the budget may have come before the answer that it makes out of date.
+        # A change of the budget may arrive before this answer and make it out of date.
         allowed = self.verdict(entry).verdict == NOW and self._credit_of(entry) > 0
         return min(ASK_AGAIN, 0.1 * 2**entry.asked) if allowed else ASK_AGAIN
 
     # -- what to do ---------------------------------------------------------------------------------------------------
 
     def next_evictions(self, now: float) -> list[Pod]:
-        """Pods to send an eviction for; they count as sent from here on.
+        """Pods to send an eviction for; they count as sent from now on.
 
-        A budget is asked for no more pods at a time than it allows, so that few requests are refused. Each pod whose
-        budget says never, and each whose budget seems full for long, is asked for all the same: the API decides.
+        At any time, a budget gets no more requests than it allows evictions, so that few requests are refused. A pod
+        gets a request all the same if its budget says never, or seems full for a long time: the API decides.
         """
         chosen = []
         for entry in self.entries.values():
@@ -227,7 +227,7 @@ class Drain:
         return self._credit.get((entry.pod.namespace, self.verdict(entry).budget or ""), 0)
 
     def wake_at(self) -> float:
-        """When something may be due without any event; infinity if nothing is."""
+        """The time at which something is due even without an event; infinity if nothing is due."""
         waits = [entry.not_before for entry in self.entries.values() if entry.state == WAITING]
         if self.last_gone is not None and self._only_never():
             waits.append(self.last_gone + SETTLE)
@@ -238,7 +238,7 @@ class Drain:
         return not self.entries and not self._unanswered
 
     def hopeless(self, now: float) -> bool:
-        """Nothing moves any more, and what is left may never be evicted."""
+        """Whether no pod that is left can be evicted, and the time to settle after other pods left is over."""
         if not self._only_never():
             return False
         return self.last_gone is None or now >= self.last_gone + SETTLE
@@ -257,7 +257,7 @@ class Drain:
         return verdict(entry.pod, self.budgets.values())
 
     def blocked(self) -> list[dict[str, Any]]:
-        """Every pod that is left, with the reason."""
+        """Every pod that is still on the node, with the reason."""
         return [self._why(entry) for entry in self.entries.values()]
 
     def _why(self, entry: Entry) -> dict[str, Any]:
@@ -265,7 +265,7 @@ class Drain:
         if entry.state == LEAVING:
             reason = "is terminating"
             if pod.terminating:
-                # The API writes the end of the grace period here, not the beginning.
+                # deletionTimestamp is the end of the grace period, not its start.
                 reason += f" (its grace period ends at {pod.terminating})"
             if pod.finalizers:
                 reason += f" and waits for its finalizers {', '.join(pod.finalizers)}"
@@ -277,10 +277,10 @@ class Drain:
         return pod.ref(reason=reason, pdb=found.budget, verdict=NEVER if found.verdict == NEVER else LATER)
 
     def never_now(self) -> dict[str, dict[str, Any]]:
-        """Pods (by UID) whose budget says never, for a word to the user before the deadline."""
+        """Pods (by UID) that can never be evicted, so that the user gets a warning before the deadline."""
         found = {uid: self._why(entry) for uid, entry in self.entries.items() if entry.state != LEAVING}
         return {uid: item for uid, item in found.items() if item["verdict"] == NEVER}
 
     def denied(self) -> list[dict[str, Any]]:
-        """Pods that may not be evicted whatever their budgets say."""
+        """Pods that can't be evicted, whatever their budgets allow."""
         return [self._why(entry) for entry in self.entries.values() if entry.not_before == float("inf")]

@@ -25,10 +25,10 @@ def persistent_volumes(cluster: Cluster, moving: Iterable[Pod], staying: Iterabl
 def wait_until_detached(cluster: Cluster, node: str, volumes: set[str], deadline: Deadline) -> dict[str, str]:
     """Watch until no VolumeAttachment binds one of the volumes to the node.
 
-    Only absence counts: ``status.attached: false`` is not yet "detached".
+    Only absence counts: ``status.attached: false`` does not mean that the volume is detached.
 
     Returns:
-        What is left when the deadline passed: name of the VolumeAttachment → PersistentVolume; else empty.
+        The names of the VolumeAttachments left at the deadline, each with the name of its PersistentVolume; else empty.
     """
     left: dict[str, str] = {}
     if not volumes:

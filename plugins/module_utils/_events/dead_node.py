@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes that need a failover, for those who wait for events."""
+"""Nodes that need a failover, for event consumers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DeadNode:
 
     def __init__(self, context: Context, params: Params) -> None:
         self._context, self._params = context, params
-        # By the paths of nodes that are silent: which silence, and what was found in it.
+        # By the paths of silent nodes: the silence, and the sign of life that was found in it.
         self._signs: dict[str, tuple[str, rules.Sign]] = {}
 
     def cluster(self) -> Cluster:
@@ -57,7 +57,7 @@ class DeadNode:
             self._signs.pop(path, None)
 
     def _over(self, path: str, lease: Object | None, condition: Condition, now: datetime) -> datetime | None:
-        """When the last sign of life will have been long enough ago; ``None`` where there is none to go by."""
+        """Return when the last sign of life will be long enough ago; ``None`` if there is none to measure from."""
         if condition.since is None:
             return None
         silence, before = self._signs.get(path, ("", None))

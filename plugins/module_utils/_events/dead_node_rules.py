@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about nodes that are not heard of any more: since when, without interruption, and what speaks for it.
+"""Rules about nodes that give no sign of life: since when, without interruption, and on what evidence.
 
-That a node is silent is no proof that it is off. That is for the failover to prove.
+A silent node is not proven to be off. The failover must prove that.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .._failover.taint_rules import taint_of
 from .._shared.bounds import moment, seconds_since
 from .log_rules import Condition
 
-# Of the condition Ready: what the node controller writes about a node that is silent, and a kubelet about itself.
+# Status of the condition Ready: what the node controller writes for a silent node, and a kubelet for itself.
 SILENT, COMPLAINS = "Unknown", "False"
-# What Kubernetes' own reasons look like. A kubelet may write any other text.
+# The form of Kubernetes' own reasons. A kubelet may write any other text.
 _REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
@@ -35,8 +35,8 @@ class Sign:
     """The last sign of life of a node that counts as silent.
 
     Attributes:
-        renewed: What its Lease says, by the clock of its machine.
-        moment: When that was, by the clock of the API server, or the latest that it can have been.
+        renewed: The time in its Lease, by the clock of its machine.
+        moment: That moment by the clock of the API server, or the latest that it can have been.
     """
 
     renewed: str
@@ -44,13 +44,13 @@ class Sign:
 
 
 def silence(node: Object, *, reporting: bool) -> Condition | None:
-    """The silence of a node; ``None`` where it is heard of, or there is nothing left to do.
+    """Return the silence of a node; ``None`` if it gives signs of life, or nothing is left to do.
 
-    A node that is heard of in between, has booted or was made anew begins another silence. The condition says so even
-    where nobody watched.
+    Another silence begins if the node gives a sign of life in between, has booted or was recreated. The condition shows
+    this even if nothing watched the node.
 
     Args:
-        reporting: Nodes count, too, whose kubelet lives and reports that the node is not Ready.
+        reporting: Whether nodes also count whose kubelet is live and reports that the node is not Ready.
     """
     metadata, ready = node["metadata"], node_rules.condition(node, "Ready") or {}
     status, since = ready.get("status"), ready.get("lastTransitionTime")
@@ -58,25 +58,25 @@ def silence(node: Object, *, reporting: bool) -> Condition | None:
     if not counts or metadata.get("deletionTimestamp") or is_moved(node):
         return None
     key = "/".join([metadata["uid"], node_rules.boot_id(node), str(status), str(since or "")])
-    # What a kubelet writes has the time of its machine, which may be any.
+    # A kubelet writes the time of its machine, which may be wrong.
     return Condition(key, moment(since) if status == SILENT else None)
 
 
 def is_moved(node: Object) -> bool:
-    """Whether the node was failed over and has not come back since."""
+    """Return whether the node was failed over and has not come back since."""
     record = node_rules.record(node, FAILOVER)
     return record is not None and record.get("result") == failover_rules.MOVED and taint_of(node) is not None
 
 
 def sign_of_life(lease: Object | None, since: datetime, now: datetime, before: Sign | None) -> Sign | None:
-    """When its kubelet has renewed its Lease last, at the latest; ``None`` where it has none.
+    """Return the latest time at which its kubelet can have renewed its Lease last; ``None`` if it has no Lease.
 
-    That a Lease changes is a sign of life whatever the machine's clock says, and one that stays the same is none: the
-    two clocks are compared only as long as nobody has looked at the Lease before.
+    A change of the Lease is a sign of life, regardless of the machine's clock, and an unchanged Lease is none. So the
+    two clocks are compared only at the first look at the Lease.
 
     Args:
         since: Since when the node counts as silent.
-        before: What was found when the Lease was looked at before, in the same silence.
+        before: What the previous look at the Lease found, in the same silence.
     """
     renewed = _renewed(lease)
     if not renewed:
@@ -87,7 +87,7 @@ def sign_of_life(lease: Object | None, since: datetime, now: datetime, before: S
 
 
 def describe(node: Object) -> dict[str, Any]:
-    """A node as events show it."""
+    """Return a node as events show it."""
     metadata, machine, claim = node["metadata"], machine_rules.name_of(node), claim_of(node)
     record = node_rules.record(node, FAILOVER)
     return {
@@ -105,7 +105,7 @@ def describe(node: Object) -> dict[str, Any]:
 
 
 def evidence(node: Object, lease: Object | None, now: datetime) -> dict[str, Any]:
-    """Why the node is taken for dead."""
+    """Return why the node counts as dead."""
     ready = node_rules.condition(node, "Ready") or {}
     since, reason = ready.get("lastTransitionTime"), str(ready.get("reason") or "")
     return {

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about events: what is to be sent, when, and what was sent already.
+"""Rules about events: what to send, when, and what was already sent.
 
-A condition is something about an object that is worth an event once it has lasted for a while: a Machine that waits, a
-node that is silent, a hold. Each is sent once, and again only where it lasts and a reminder is wanted.
+A condition is a state of an object that is worth an event if it lasts for a while: a Machine that waits, a silent
+node, a hold. Each condition is sent once, and again only if it lasts and a reminder is wanted.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from datetime import datetime, timedelta
 
 @dataclass(frozen=True)
 class Condition:
-    """Something about an object.
+    """A state of an object that is worth an event.
 
     Attributes:
-        key: What it is. Whatever begins anew has another one.
-        since: Since when, by a clock of the cluster; ``None`` where only seeing it shows this.
+        key: Its identity. A condition that begins again has another key.
+        since: Since when, by a clock of the cluster; ``None`` if only observation shows this.
     """
 
     key: str
@@ -35,7 +35,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class Due:
-    """A condition that is to be sent now.
+    """A condition to send now.
 
     Attributes:
         name: The object.
@@ -49,11 +49,11 @@ class Due:
 
 
 class EventLog:
-    """The conditions of all objects. What does not last is forgotten, so it is as large as what is amiss.
+    """The conditions of all objects. It forgets those that do not last, so it has only present ones.
 
     Args:
-        after: Seconds that a condition has to last without interruption.
-        repeat: Seconds after which one that was sent and lasts is sent again; 0 for never.
+        after: Seconds that a condition must last without interruption.
+        repeat: Seconds after which a condition that was sent and still lasts is sent again; 0 for never.
     """
 
     def __init__(self, *, after: float, repeat: float) -> None:
@@ -65,14 +65,14 @@ class EventLog:
         return sum(len(entries) for entries in self._open.values())
 
     def listed(self, found: Mapping[str, Collection[Condition]], now: datetime) -> None:
-        """Take over what all objects are now; those that are not there are gone."""
+        """Record the present conditions of all objects; objects that are not listed are gone."""
         for name in [known for known in self._open if known not in found]:
             del self._open[name]
         for name, conditions in found.items():
             self.see(name, conditions, now)
 
     def see(self, name: str, conditions: Collection[Condition], now: datetime) -> None:
-        """Take over what one object is now; without conditions nothing is amiss with it, or it is gone."""
+        """Record the present conditions of one object; none means that nothing is wrong with it, or that it is gone."""
         before = self._open.pop(name, {})
         entries = {
             condition.key: before.get(condition.key) or _Entry(_begun(condition, now, bool(before)) + self._after)
@@ -82,7 +82,7 @@ class EventLog:
             self._open[name] = entries
 
     def due(self, now: datetime) -> list[Due]:
-        """What is to be sent, the longest due first."""
+        """Return what to send, the longest due first."""
         found = [
             (entry.due, Due(name, key, entry.sent))
             for name, entries in self._open.items()
@@ -92,18 +92,18 @@ class EventLog:
         return [due for _moment, due in sorted(found, key=lambda item: item[0])]
 
     def next(self) -> datetime | None:
-        """When there will be something to send; ``None`` where nothing is coming."""
+        """Return when the next event is due; ``None`` if none is."""
         moments = [entry.due for entries in self._open.values() for entry in entries.values() if entry.due]
         return min(moments, default=None)
 
     def sent(self, due: Due, now: datetime) -> None:
-        """It was sent."""
+        """Record that a condition was sent."""
         if entry := self._find(due):
             entry.sent += 1
             entry.due = now + self._repeat if self._repeat else None
 
     def later(self, due: Due, moment: datetime) -> None:
-        """It is to be looked at again, because it was interrupted, or nobody could say."""
+        """Look at a condition again later, because it was interrupted, or its state is unknown."""
         if entry := self._find(due):
             entry.due = moment
 
@@ -112,7 +112,7 @@ class EventLog:
 
 
 def _begun(condition: Condition, now: datetime, instead: bool) -> datetime:
-    """Since when a new condition lasts; one that took the place of another was interrupted, whatever it says itself."""
+    """Return since when a new condition lasts; one that replaces another was interrupted, whatever its own time."""
     if condition.since is None:
         return now
     return max(condition.since, now) if instead else condition.since

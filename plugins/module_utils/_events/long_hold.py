@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Holds that last long, for those who wait for events."""
+"""Holds that last long, for event consumers."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class LongHold:
 
     def event(self, item: Object, condition: Condition, now: datetime) -> Event:
         if self.cluster().find(paths.node(item["metadata"]["name"])) is None:
-            # A leader election, or a node that is to come.
+            # A leader election, or a node that does not exist yet.
             raise Later(now + timedelta(seconds=max(1, self._params["after"])))
         return {"hold": describe(item, now)}
 
     def forget(self, is_gone: Callable[[str], bool]) -> None:
-        """Nothing is kept of any object."""
+        """Forget nothing, because nothing is stored for any object."""

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Follows objects of a cluster, and sends an event for each condition that has lasted long enough.
 
-Two threads: one follows the watch, the other waits for its news or for the moment at which something is due. Neither
-asks anybody again and again.
+Two threads: one follows the watch, the other waits for its events or for the moment at which a condition is due.
+Neither polls.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .._api.watch import Changed, Deadline, Follower, Listed, passing
 from .log_rules import Condition, Due, EventLog
 from .text_rules import plain
 
-# Seconds until the API is asked again that gave no answer, or said that it is not yet to be sent, and while nothing at
-# all is known.
+# Seconds until the next request to an API that gave no answer, or to an object that is not due yet, or while nothing
+# is known at all.
 _AGAIN = 5.0
 
 Event = dict[str, Any]
 
 
 class Later(Exception):
-    """It is not to be sent yet, but looked at again at this moment."""
+    """The event is not due yet: look again at this moment."""
 
     def __init__(self, moment: datetime) -> None:
         super().__init__(moment)
@@ -38,32 +38,32 @@ class Later(Exception):
 
 
 class Subject(Protocol):
-    """What is followed, and which of its conditions are worth an event."""
+    """What to follow, and which of its conditions are worth an event."""
 
     def cluster(self) -> Cluster:
-        """Where."""
+        """Return the cluster of the objects."""
 
     def collection(self) -> str:
-        """Path of the collection; may ask the cluster."""
+        """Return the path of the collection; may ask the cluster."""
 
     def selectors(self) -> dict[str, str]:
-        """``field_selector`` and ``label_selector``, as a Follower takes them."""
+        """Return ``field_selector`` and ``label_selector``, as a Follower takes them."""
 
     def path(self, item: Object) -> str:
-        """Of one object."""
+        """Return the path of one object."""
 
     def conditions(self, item: Object) -> Collection[Condition]:
-        """The conditions that are worth an event once they have lasted."""
+        """Return the conditions that are worth an event if they last."""
 
     def event(self, item: Object, condition: Condition, now: datetime) -> Event:
-        """What is sent of it.
+        """Return the event to send.
 
         Raises:
-            Later: It is not to be sent yet.
+            Later: It is not due yet.
         """
 
     def forget(self, is_gone: Callable[[str], bool]) -> None:
-        """Objects are gone: those whose path is such."""
+        """Forget objects that are gone: those for whose path ``is_gone`` is true."""
 
 
 class EventSource:
@@ -83,13 +83,13 @@ class EventSource:
         self._failure: HoldfastError | None = None
 
     def stop(self) -> None:
-        """End it, from another thread."""
+        """Stop it, from another thread."""
         self._news.close()
         if self._follower is not None:
             self._follower.stop()
 
     def run(self) -> None:
-        """Until it is stopped.
+        """Follow and send until it is stopped.
 
         Raises:
             HoldfastError: The API server refuses for good, or the options lead to no cluster.
@@ -108,7 +108,7 @@ class EventSource:
             raise self._failure
 
     def _collection(self) -> str | None:
-        """Where the objects are, as soon as the cluster says so; ``None`` when stopped meanwhile."""
+        """Return where the objects are, as soon as the cluster says so; ``None`` if stopped meanwhile."""
         while not self._news.is_closed():
             try:
                 return self._subject.collection()
@@ -119,7 +119,7 @@ class EventSource:
         return None
 
     def _keep(self, item: Object) -> tuple[str, Collection[Condition]]:
-        """All that is kept of an object, of which there may be thousands."""
+        """Reduce an object to what is stored of it: there may be thousands."""
         return self._subject.path(item), self._subject.conditions(item)
 
     def _follow(self, follower: Follower) -> None:
@@ -147,7 +147,7 @@ class EventSource:
         return None if moment is None else max(0.0, seconds_between(cluster.now(), moment))
 
     def _look(self, cluster: Cluster, due: Due) -> None:
-        """Look at the object itself, because the watch may be behind; send it if it is still so."""
+        """Read the object itself, because the watch may be behind; send the event if the condition is still there."""
         now = cluster.now()
         try:
             item = cluster.get(due.name)
@@ -172,12 +172,12 @@ class EventSource:
 
 
 def _again(cluster: Cluster) -> datetime:
-    """The earliest moment for another look, so that nobody asks without a pause."""
+    """Return the earliest moment for another look, so that requests never follow each other without a pause."""
     return cluster.now() + timedelta(seconds=_AGAIN)
 
 
 class _Handover:
-    """Room for one piece of news: who brings the next waits, so that a list is never in memory twice."""
+    """Room for one item: the next producer waits, so that a list is never in memory twice."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -199,7 +199,7 @@ class _Handover:
             self._changed.notify_all()
 
     def get(self, timeout: float | None) -> Any:
-        """What was brought; ``None`` after the time-out, or when it is closed."""
+        """Return the item; ``None`` after the timeout, or if it is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._item is not None, timeout)
             item, self._item = self._item, None

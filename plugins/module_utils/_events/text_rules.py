@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules about text in events.
 
-A rulebook gives what an event says to a playbook as extra variables, and Ansible trusts those: a template in one is
-run on the controller. What kubelets, holders and owners of hooks write must not be one.
+A rulebook passes the text of an event to a playbook as extra variables, and Ansible trusts those: it runs a template
+in one on the controller. The text of kubelets, holders and owners of hooks must not be a template.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# What begins a template; at the end of a text, too, because another one may come after it.
+# The start of a template, also at the end of a text, because another text may follow it.
 _BEGINS = re.compile(r"\{(?=[{%#]|\Z)")
-# In front of a text it says what else begins one.
+# At the start of a text, this also begins a template.
 _HEADER = "#jinja2:"
 
 
 def plain(value: Any) -> Any:
-    """The same without templates, whatever it consists of: people read it as before, and nobody runs it."""
+    """Return the value without templates, at any depth: people read it as before, and nothing runs it."""
     if isinstance(value, str):
         text = _BEGINS.sub("{ ", value)
         return f" {text}" if text.startswith(_HEADER) else text

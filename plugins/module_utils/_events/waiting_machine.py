@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines whose deletion waits for a hook of ours, for those who wait for events."""
+"""Machines whose deletion waits for one of our hooks, for event consumers."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class WaitingMachine:
         return {"machine": {**describe(item), "uid": item["metadata"]["uid"]}, "hook": hook.shown()}
 
     def forget(self, is_gone: Callable[[str], bool]) -> None:
-        """Nothing is kept of any object."""
+        """Forget nothing, because nothing is stored for any object."""
 
     def _waited_for(self, item: Object) -> Iterator[rules.Hook]:
-        """The hooks of ours that its deletion waits for now."""
+        """Return our hooks that its deletion waits for now."""
         for hook in rules.hooks_of(item):
             if self._is_ours(hook) and rules.waits_for(item, hook.point, hook.annotation):
                 yield hook

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is kept of failovers: who, when, why, on which evidence, and how long each step took.
+"""The history of failovers: who, when, why, on which evidence, and how long each step took.
 
-The ConfigMap ``failovers`` in the namespace ``holdfast`` has an entry for each of the last ones.
+The ConfigMap ``failovers`` in the namespace ``holdfast`` has an entry for each of the last failovers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read(cluster: Cluster) -> dict[str, str]:
 
 
 def note(cluster: Cluster, node: str, record: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
-    """Write down what the record on a Node became; the entry. A dry run leaves none."""
+    """Update the entry of a failover from the record on its Node, and return it. A dry run writes nothing."""
 
     def attempt() -> dict[str, Any]:
         config_map = _load(cluster)
@@ -50,7 +50,7 @@ def note(cluster: Cluster, node: str, record: Mapping[str, Any], versions: Mappi
 def close(
     cluster: Cluster, operation: str, *, run: str, result: str, detail: str, facts: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Write down how a failover ended whose Node was deleted; the entry before and after. A dry run leaves none.
+    """Record how a failover ended whose Node was deleted; return the entry before and after. A dry run writes nothing.
 
     Raises:
         NotFound: There is no such failover.

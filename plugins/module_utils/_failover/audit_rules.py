@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about what is kept of failovers: who, when, why, on which evidence, and how long each step took."""
+"""Rules about the history of failovers: who, when, why, on which evidence, and how long each step took."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .rules import CLAIM, DELETING, MOVED, RECOVERED, RESULTS, STOPPED
 
 # An object of etcd has at most 1.5 MiB.
 KEEP, KEEP_STEPS, KEEP_RUNS, KEEP_BYTES = 50, 60, 100, 900_000
-# What each entry has, as JSON has it; the rest of it is the facts of the failover.
+# The types of the fields of each entry; the others are the facts of the failover.
 _TYPES: Mapping[str, type] = {
     "operation": str,
     "node": str,
@@ -36,7 +36,7 @@ _TYPES: Mapping[str, type] = {
 def entry_after(
     entry: Mapping[str, Any] | None, node: str, record: Mapping[str, Any], versions: Mapping[str, str], now: str
 ) -> dict[str, Any]:
-    """The entry of a failover, after its record on the Node became this one."""
+    """Return the entry of a failover for the present record on its Node."""
     known = entry or {}
     facts = dict(record.get("facts") or {})
     step = {
@@ -72,7 +72,7 @@ def _with_run(runs: list[str], run: str) -> list[str]:
 def entry_closed(
     entry: Mapping[str, Any], *, run: str, result: str, detail: str, facts: Mapping[str, Any], now: str
 ) -> dict[str, Any]:
-    """The entry of a failover that ends after its Node, and the record on it, was deleted."""
+    """Return the entry of a failover that ends after its Node, and the record on it, was deleted."""
     detail = cut(detail, 1000)
     step = {"at": now, "run": run, "step": result, "resource_versions": {}, **({"detail": detail} if detail else {})}
     runs = entry.get("runs", [])
@@ -88,7 +88,7 @@ def entry_closed(
 
 
 def bounded(data: Mapping[str, str], newest: str) -> dict[str, str]:
-    """As many entries as there is room for: those that are over go first, and the oldest of them."""
+    """Return as many entries as fit: finished failovers are dropped first, the oldest of them before others."""
 
     def place(operation: str) -> tuple[bool, bool, str]:
         entry = read_entry(data[operation])
@@ -101,27 +101,27 @@ def bounded(data: Mapping[str, str], newest: str) -> dict[str, str]:
 
 
 def last_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
-    """The last entry of a node; one that somebody broke is none."""
+    """Return the last valid entry of a node."""
     entries = [entry for entry in map(read_entry, data.values()) if entry.get("node") == node and _sound(entry)]
     return max(entries, key=lambda entry: str(entry["started"]), default=None)
 
 
 def unfinished(entry: Mapping[str, Any]) -> bool:
-    """Whether the node was fenced, or may have been, and is not known to be back."""
+    """Return whether the node was fenced, or may have been, and is not known to be back."""
     return entry["result"] not in (RECOVERED, STOPPED) and any(
         step.get("step") not in (CLAIM, *RESULTS) for step in entry["steps"]
     )
 
 
 def unfinished_of(data: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The last entries of all nodes that are not known to be back."""
+    """Return the last entries of all nodes that are not known to be back."""
     names = {str(entry.get("node")) for entry in map(read_entry, data.values())}
     found = ((name, last_of(data, name)) for name in names)
     return {name: entry for name, entry in found if entry and unfinished(entry)}
 
 
 def deleted(entry: Mapping[str, Any]) -> bool:
-    """Whether all has moved, so that a Node that is not there any more is what the failover wanted, or took."""
+    """Return whether everything has moved, so that the failover accounts for a Node that no longer exists."""
     if entry["result"] == MOVED:
         return True
     phases = [step.get("step") for step in entry["steps"] if step.get("step") not in RESULTS]
@@ -129,7 +129,7 @@ def deleted(entry: Mapping[str, Any]) -> bool:
 
 
 def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What was written down for later steps."""
+    """Return the facts that were recorded for later steps."""
     return {key: value for key, value in entry.items() if key not in _TYPES}
 
 
@@ -147,6 +147,6 @@ def read_entry(text: str) -> dict[str, Any]:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        # Somebody broke it; it goes first.
+        # An invalid entry is dropped first.
         return {}
     return content if isinstance(content, dict) else {}

@@ -28,9 +28,9 @@ from .record import failover_record
 
 REDFISH = "redfish"
 _PAUSE = 2.0
-# Seconds that a command gets beyond its deadline, for timeout(1) to end it.
+# Seconds that a command gets beyond its deadline, so that timeout(1) can end it.
 _GRACE = 30.0
-# By its own signal, which goes to all that it has started, too.
+# timeout(1) ends by the signal that it sends to itself and to all processes that it started.
 _KILLED = -9
 
 
@@ -67,7 +67,7 @@ def _switch_off(context: Context, params: Params, machine: _Redfish | _UserComma
 
 
 def _look(context: Context, params: Params) -> Look:
-    """See that the claim is ours, that the node is still down and that nobody holds it, and record the phase."""
+    """Check that the claim is ours, the node still down and not held by anyone, and record the phase."""
     began = last_look.steady()
     done = failover_record(
         context,
@@ -115,7 +115,7 @@ class _Redfish:
         return {"power_state": found.power_state if found else None, "uuid": found.uuid if found else None}
 
     def look(self, node: Object | None, wanted: str) -> bool:
-        """Verify that it is the machine of the node; whether it has to be switched."""
+        """Verify that it is the machine of the node, and return whether it must be switched."""
         self._system = self._bmc.read()
         expected = str(self._options.get("uuid") or "")
         if node or expected:
@@ -133,10 +133,10 @@ class _Redfish:
             self._bmc.reset(self._system, wanted)
 
     def wait(self, wanted: str) -> None:
-        """Until the very system says so.
+        """Wait until the system itself reports the power state.
 
         Raises:
-            TimedOut: It does not.
+            TimedOut: It does not report it in time.
         """
         deadline, uuid = Deadline(self._params["timeout"]), self._system.uuid if self._system else ""
         while self._system is None or self._system.power_state != wanted:
@@ -148,7 +148,7 @@ class _Redfish:
                     **self.facts,
                 )
             time.sleep(min(_PAUSE, deadline.left))
-            # A BMC may be away for a moment because its machine was switched off.
+            # A BMC may be unreachable for a moment because its machine was switched off.
             with suppress(BmcFailure):
                 self._system = self._bmc.read()
             if self._system and self._system.uuid != uuid:
@@ -156,7 +156,7 @@ class _Redfish:
 
 
 class _UserCommand:
-    """A command of the user, which alone knows the machine."""
+    """A command of the user; only the command knows the machine."""
 
     def __init__(self, params: Params) -> None:
         self._params = params
@@ -174,7 +174,7 @@ class _UserCommand:
         node, seconds = self._params["name"], self._params["timeout"]
         environment = {"HOLDFAST_NODE": node, **_told(look)}
         argv = command.expand(self._argv, environment)
-        # This process may be killed meanwhile, and nothing else would end the command.
+        # This process may be killed meanwhile; then nothing else would end the command.
         ended = command.run(["timeout", "-s", "KILL", str(seconds), *argv], environment, seconds + _GRACE)
         if ended.status == 0:
             return
@@ -188,9 +188,9 @@ class _UserCommand:
         )
 
     def wait(self, wanted: str) -> None:
-        """The verify command says when it is off, and the Node when it is on."""
+        """Wait until the verify command reports off, or until the Node is back on."""
 
 
 def _told(look: Look | None) -> Mapping[str, str]:
-    """What a command that does not act at once needs to know: until when the look counts, and of which boot it is."""
+    """Return what a command that acts later needs to know: until when the look counts, and the boot ID."""
     return {"HOLDFAST_BOOT_ID": look.boot_id, "HOLDFAST_DEADLINE": f"{look.until:.0f}"} if look else {}

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write down how far a failover has come, on the Node and in the record of all failovers.
+"""Record how far a failover has come, on the Node and in the history of failovers.
 
-What the Node says is looked at on the very version of it that is written over.
+Each check of the Node is made on the version that the write replaces.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .rules import Change
 
 
 def failover_record(context: Context, params: Params) -> Result:
-    """Write down a phase or a result; see the module of the same name."""
+    """Record a phase or a result; see the module of the same name."""
     if not params.get("phase") and not params.get("result"):
         raise InvalidInput("failover_record needs phase, result or both: what is to be written down.")
     if params["deleted"]:
@@ -38,7 +38,7 @@ def failover_record(context: Context, params: Params) -> Result:
     with runs.heartbeat(cluster, run):
         if params["look"]:
             _await_end_of_shutdown(cluster, name, Deadline(params["wait_timeout"]))
-        # The record goes with a Node that is deleted, so how it ended is written down only when that is done.
+        # The record is deleted with the Node, so the result is recorded only after the deletion.
         last = params["delete_node"]
         before, after, record = retry_conflicts(
             lambda: _attempt(context, {**params, "result": None} if last else params)
@@ -60,7 +60,7 @@ def failover_record(context: Context, params: Params) -> Result:
 
 
 def _of_a_deleted_node(context: Context, params: Params) -> Result:
-    """The record went with the Node; there is the entry alone."""
+    """Record the result in the entry alone: the record on the Node was deleted with it."""
     if not params.get("result"):
         raise InvalidInput("deleted is for a result alone: the Node that could have a phase is not there any more.")
     before, after = audit.close(
@@ -82,12 +82,12 @@ def _of_a_deleted_node(context: Context, params: Params) -> Result:
 def take_over(
     context: Context, params: Params, *, step: str, waited: float, entry: Mapping[str, Any] | None = None
 ) -> tuple[Object, dict[str, Any]]:
-    """Begin the record, or go on with one that another run left; the claim is ours already.
+    """Begin the record, or resume one that another run left. The claim must be ours already.
 
     Args:
-        step: Which is the next.
+        step: The next step.
         waited: Seconds that passed before.
-        entry: What is kept of a failover whose record is not on the Node any more; that is gone on with, then.
+        entry: The entry of the failover to resume if its record is no longer on the Node.
     """
     cluster, name, run = context.cluster, params["name"], params["run"]
 
@@ -133,7 +133,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str
     if params["look"]:
         still_down_rules.check_still_down(node, record)
         if out_of_service.shutting_down(node):
-            # It was not, a moment ago: by now it may be on.
+            # A moment ago it did not shut down: it may be on by now.
             raise ApiFailure(f"Node {params['name']} has begun to shut down.", status=409)
     if params["gate"] and not context.check_mode:
         seen = gate.look(cluster, params["name"], override_holds=params["override_holds"], run=run)
@@ -157,12 +157,12 @@ def _change(params: Params, facts: Mapping[str, Any] | None = None) -> Change:
 
 
 def _ours(context: Context, name: str, run: str) -> Object:
-    # In check mode the claim was not really taken.
+    # In check mode, no run has taken the claim.
     return claim_rules.ours(read_node(context.cluster, name), "" if context.check_mode else run)
 
 
 def _write(cluster: Cluster, node: Object, record: Mapping[str, Any]) -> Object:
-    """Record and, at the end, claim in one write: of a run that dies in between, a claim would be left."""
+    """Write the record, and at the end the claim, in one write: otherwise a run that dies in between leaves a claim."""
     marks: dict[str, Any] = {FAILOVER: json.dumps(record, sort_keys=True) if rules.stays(record) else None}
     if record["result"]:
         marks[CLAIM] = None
@@ -171,10 +171,10 @@ def _write(cluster: Cluster, node: Object, record: Mapping[str, Any]) -> Object:
 
 
 def _await_end_of_shutdown(cluster: Cluster, name: str, deadline: Deadline) -> None:
-    """A host that was asked to shut down may have said so as its last: then its Node says it until it is given up.
+    """Wait for the end of a shutdown. If it was the Node's last report, the Node shows it until it counts as lost.
 
     Raises:
-        TimedOut: It says it still.
+        TimedOut: The Node still shows it.
     """
 
     def over(item: Object | None) -> bool:
@@ -195,10 +195,10 @@ def _host_version(params: Params) -> dict[str, str]:
 
 
 def _delete(cluster: Cluster, name: str, record: Mapping[str, Any]) -> None:
-    """Delete the Node, exactly as it was looked at.
+    """Delete the Node in exactly the version that was checked.
 
     Raises:
-        CameBack: It is on.
+        CameBack: The Node is on.
     """
 
     def attempt() -> None:

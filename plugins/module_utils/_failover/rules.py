@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about a failover: which step is the next, by what the Node and the record on it say.
+"""Rules about a failover: which step is next, according to the Node and its record.
 
-The record is an annotation of the Node. It is there from the moment somebody works on the failover until the node is
-back in service, so that a run that is killed anywhere can be gone on with.
+The record is an annotation of the Node. It exists from the start of a failover until the node is back in service, so
+that another run can resume a run that is killed at any point.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ PURPOSE = "failover"
 AUDIT = "failovers"
 FAIL_OVER, RECOVER = "failover", "recover"
 
-# What is to be done next. Fencing comes with its proof, and the taint with the wait for what has to move.
+# The next step. Fencing includes its proof, and the taint includes the wait for what has to move.
 FENCE, TAINT, STOP, POWER_ON, DONE = "fence", "taint", "stop", "power_on", "done"
 
-# Until the first phase that touches the machine, a failover leaves nothing.
+# Until the first phase that touches the machine, a failover leaves nothing behind.
 CLAIM, FENCING, DELETING = "claim", "fence", "delete"
-# The way back: from the first of these phases on the machine may be on, whatever was proven before.
+# The way back: from the first of these phases on, the machine may be on, regardless of earlier proof.
 GOING_BACK = ("power_on", "ready", "in_service", "uncordon")
 MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
 RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
@@ -47,12 +47,12 @@ RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
 
 @dataclass(frozen=True)
 class Change:
-    """What is to be written down.
+    """What to record.
 
     Attributes:
-        run: Who writes.
+        run: The run that writes.
         phase: The phase that begins; empty for none.
-        result: How it ended; empty while it goes on.
+        result: How it ended; empty while it continues.
         detail: More about the result.
         facts: What later steps, or another run, need to know.
     """
@@ -64,7 +64,7 @@ class Change:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-# What each record has, as JSON has it.
+# The types of the fields of each record.
 _TYPES: Mapping[str, type] = {
     "id": str,
     "run": str,
@@ -82,10 +82,10 @@ _TYPES: Mapping[str, type] = {
 
 
 def record_of(node: Object) -> dict[str, Any] | None:
-    """The record on a Node; ``None`` where there is none.
+    """Return the record on a Node; ``None`` if there is none.
 
     Raises:
-        Refused: Somebody broke it, so that nobody can say how far the failover has come.
+        Refused: The record is invalid, so that the progress of the failover is unknown.
     """
     if FAILOVER not in node_rules.annotations_of(node):
         return None
@@ -122,14 +122,14 @@ def _broken(record: Mapping[str, Any]) -> str:
 
 
 def operation_of(name: str, now: datetime) -> str:
-    """Id of a new failover. It is a key of a ConfigMap, which has at most 253 characters."""
+    """Return the id of a new failover. It is a key of a ConfigMap, which has at most 253 characters."""
     return f"{name[:230]}.{now.strftime('%Y%m%dT%H%M%SZ')}"
 
 
 def begin(
     node: Object, operation: str, *, run: str, holder: str, reason: str, fence: str, now: datetime
 ) -> dict[str, Any]:
-    """The first record of a failover."""
+    """Return the first record of a failover."""
     moment = to_text(now)
     return {
         "id": operation,
@@ -148,7 +148,7 @@ def begin(
 
 
 def restored(entry: Mapping[str, Any], facts: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
-    """The record of a failover that is not on the Node any more, from the entry that is kept of it."""
+    """Return the record of a failover that is no longer on the Node, from its entry in the history."""
     phases = [str(step.get("step")) for step in entry["steps"] if step.get("step") not in RESULTS]
     return {
         "id": entry["operation"],
@@ -167,12 +167,12 @@ def restored(entry: Mapping[str, Any], facts: Mapping[str, Any], *, run: str, no
 
 
 def advance(record: Mapping[str, Any], change: Change, now: datetime) -> dict[str, Any]:
-    """The record after a change; the same content where all of it is written down already."""
+    """Return the record after a change; the same content if everything is recorded already."""
     phase = change.phase or record["phase"]
     changed = {
         **record,
         "run": change.run,
-        # A Node's annotations have 256 KiB together.
+        # The annotations of a Node have at most 256 KiB together.
         "facts": merged(record.get("facts", {}), change.facts),
         "result": change.result,
         "detail": cut(change.detail, 1000),
@@ -188,9 +188,9 @@ def advance(record: Mapping[str, Any], change: Change, now: datetime) -> dict[st
 
 
 def anew(node: Object, record: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
-    """The record of a node that is down again: what was proven, and what moved, was of a boot that is over.
+    """Return the record of a node that is down again: its proof, and what moved, belong to an earlier boot.
 
-    By what the machine was switched off stays known, for the way back.
+    It keeps how the machine was switched off, for the way back.
     """
     over = ("evidence", "pods", "volume_attachments")
     found = advance(record, Change(run), now)
@@ -199,7 +199,7 @@ def anew(node: Object, record: Mapping[str, Any], *, run: str, now: datetime) ->
 
 
 def stays(record: Mapping[str, Any]) -> bool:
-    """Whether somebody will need the record: not where nothing was done yet, or all is undone."""
+    """Return whether the record is still needed: not if nothing was done yet, or all is undone."""
     if record["result"] == FAILED:
         return bool(record["phase"] != CLAIM)
     return record["result"] not in (STOPPED, RECOVERED)
@@ -209,9 +209,9 @@ def stays(record: Mapping[str, Any]) -> bool:
 
 
 def down_again(node: Object, record: Mapping[str, Any]) -> bool:
-    """Whether the node has booted since a failover, or a recovery, that failed, and is not heard of again.
+    """Return whether the node has booted since a failed failover or recovery, and now gives no sign of life.
 
-    Under the taint there is nothing more to be moved: no pod has started there since.
+    Under the taint, nothing more has to move: no pod has started there since.
     """
     return (
         record["result"] == FAILED and came_back(node, record) and not node_rules.ready(node) and taint_of(node) is None
@@ -219,13 +219,13 @@ def down_again(node: Object, record: Mapping[str, Any]) -> bool:
 
 
 def proven(node: Object) -> bool:
-    """Whether the taint is there on evidence that is of the present boot."""
+    """Return whether the taint is set on evidence of the present boot."""
     evidence = evidence_of(node)
     return taint_of(node) is not None and evidence is not None and evidence.get("boot_id") == node_rules.boot_id(node)
 
 
 def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
-    """Which step of a failover is the next.
+    """Return the next step of a failover.
 
     Raises:
         Refused: The node is Ready and was never failed over, or it is back from a failover, or on its way back.
@@ -260,14 +260,14 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
 
 
 def next_recovery(node: Object, record: Mapping[str, Any] | None, *, unfinished: bool = False) -> str:
-    """Which step of the way back is the next: all of it, or nothing where the node was not failed over.
+    """Return the next step of the way back: all of it, or nothing if the node was not failed over.
 
     Args:
-        unfinished: As far as is known of its last failover, it is not back from that; although nothing may be left on
-            the Node, because it was deleted and made anew, or somebody removed it.
+        unfinished: Whether, as far as is known, the node is not back from its last failover. The Node itself may show
+            nothing of it, because it was deleted and created again, or because its record was removed.
 
     Raises:
-        Refused: It was not failed over, but somebody else has declared it out of service.
+        Refused: It was not failed over, but someone else has declared it out of service.
     """
     if record is not None or evidence_of(node) is not None or unfinished:
         return POWER_ON
@@ -283,7 +283,7 @@ def next_recovery(node: Object, record: Mapping[str, Any] | None, *, unfinished:
 
 
 def boot_id_before(node: Object, record: Mapping[str, Any] | None) -> str:
-    """The boot ID that the node must not have any more when it is back; empty where it may never have been off."""
+    """Return the boot ID that the node must no longer have when it is back; empty if it may never have been off."""
     if taint_of(node) is None:
         return ""
     return str((evidence_of(node) or record or {}).get("boot_id") or "")
@@ -296,25 +296,25 @@ def check_begin(node: Object, record: Mapping[str, Any] | None, slot: tuple[str,
     """Refuse to fence a node that is Ready, that shuts down by itself, or that a rolling reboot works on.
 
     Raises:
-        Refused: It is so.
+        Refused: One of these is true.
     """
     asked = record is not None and record["phase"] != CLAIM and not came_back(node, record)
     if asked and shutting_down(node) and slot is None:
-        # Because of our own request: a soft power-off lets the kubelet end its pods.
+        # Our own request caused this: a soft power-off lets the kubelet end its pods.
         return
     check_down(node, slot)
 
 
 def check_storm(name: str, nodes: Mapping[str, bool], limit: str) -> None:
-    """Refuse where more nodes are down than one failure explains: then it is a network or a control plane.
+    """Refuse if more nodes are down than one failure explains: then the network or the control plane has failed.
 
     Args:
-        name: The node that is to be fenced. It counts, whether it is among the nodes or not.
+        name: The node to fence. It counts, even if it is not among the nodes.
         nodes: The nodes that count, and whether each is Ready.
         limit: How many of them may be down; a number or a share.
 
     Raises:
-        Refused: There are more.
+        Refused: More are down.
     """
     down = sorted({other for other, ready in nodes.items() if not ready} | {name})
     allowed = amount(check_amount(limit, "max_unhealthy"), len(set(nodes) | {name}))
@@ -332,15 +332,15 @@ def check_storm(name: str, nodes: Mapping[str, bool], limit: str) -> None:
 
 
 def check_quorum(name: str, quorum: Quorum, *, asked_elsewhere: bool) -> None:
-    """Refuse to take a member from an etcd that would have no quorum without it.
+    """Refuse to remove a member from an etcd that would have no quorum without it.
 
     A Node that is not Ready may still have a member that works.
 
     Args:
-        asked_elsewhere: The user's command has said that a member may go.
+        asked_elsewhere: Whether the user's command has said that a member may go.
 
     Raises:
-        Refused: There would be no quorum, or nobody can say.
+        Refused: There would be no quorum, or it is unknown.
     """
     if asked_elsewhere or quorum.kept:
         return
@@ -365,9 +365,9 @@ def check_quorum(name: str, quorum: Quorum, *, asked_elsewhere: bool) -> None:
 
 
 def seconds_to_confirm(node: Object, confirm: float, now: datetime) -> float:
-    """How much longer a node has to be seen not Ready.
+    """Return for how many more seconds a node must be seen not Ready.
 
-    Only a time that the control plane wrote counts, with the status Unknown: a kubelet's clock may be minutes off.
+    Only a time that the control plane wrote, with the status Unknown, counts: a kubelet's clock may be minutes off.
     """
     ready = node_rules.condition(node, "Ready") or {}
     known = seconds_since(ready.get("lastTransitionTime"), now) if ready.get("status") == "Unknown" else 0.0

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Begin a failover or the way back, or go on with one: see that it may be done, and claim the node."""
+"""Begin or resume a failover or the way back: check that it may be done, and claim the node."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from . import taint_rules as out_of_service
 from .rules import DONE, FENCE
 
 _ETCD_NAMESPACE = "kube-system"
-# How a machine was switched off, and by what it is switched on again.
+# How a machine was switched off, which is also how it is switched on again.
 _FACTS = ("fence", "host", "namespace", "key", "uri")
 
 
 def failover_step(context: Context, params: Params) -> Result:
-    """Say which step is the next of one node's failover or recovery; see the module of the same name."""
+    """Return the next step of one node's failover or recovery; see the module of the same name."""
     if not params["run"].strip():
         raise InvalidInput("run must not be empty. Name the run that works on the node.")
     work = _FailoverStep(context, params)
@@ -61,19 +61,19 @@ class _FailoverStep:
             return self._result(node, record, step)
         if step == FENCE:
             if record is None or record["result"]:
-                # A failure may be long ago: what was seen then says nothing of now.
+                # The failure may be long ago: what was seen then says nothing about now.
                 node = self._confirm(node)
             self._check(node, record)
         try:
             self._claim(record, node)
         except Claimed as error:
-            # Whoever waits for the claim later wants to look at what the step needs before.
+            # A caller that waits for the claim first checks what the step needs.
             error.fields["step"] = step
             raise
         try:
             node = read_node(self._cluster, self._name)
             record = rules.record_of(node)
-            # Somebody else may have been at work while the claim was waited for.
+            # Another run may have worked on the node during the wait for the claim.
             step = rules.next_step(node, record)
             if step == FENCE:
                 self._check(node, record)
@@ -83,13 +83,13 @@ class _FailoverStep:
         return self._begin(node, record, step)
 
     def _deleted_before(self) -> Result | None:
-        """What there is to say of a Node that its failover deleted; ``None`` where it did not."""
+        """Return the result for a Node that its failover deleted; ``None`` if it did not delete it."""
         entry = self._last_entry()
         if entry is None or not audit_rules.deleted(entry):
             return None
         changed = entry["result"] != rules.MOVED
         if changed:
-            # Whoever deleted it was killed before it could say so.
+            # The run that deleted it was killed before it recorded that.
             audit.close(
                 self._cluster,
                 entry["operation"],
@@ -101,7 +101,7 @@ class _FailoverStep:
         return {**self._nothing(), "changed": changed, "exists": False, "operation": entry["operation"]}
 
     def _note_result(self, record: Mapping[str, Any] | None) -> None:
-        """Whoever wrote the result on the Node may have been killed before it wrote it down in the entry."""
+        """Copy the result on the Node to the entry: the run that wrote it may have been killed in between."""
         if record is None:
             return
         entry = self._last_entry()
@@ -114,7 +114,7 @@ class _FailoverStep:
     def _begin(
         self, node: Object, record: dict[str, Any] | None, step: str, entry: Mapping[str, Any] | None = None
     ) -> Result:
-        """Make the record ours, unless there is nothing to do any more."""
+        """Take over the record, unless nothing is left to do."""
         if step == DONE:
             self._let_go()
             return self._result(node, record, step)
@@ -128,7 +128,7 @@ class _FailoverStep:
         return {**self._result(node, taken, step), "resumed": record is not None or entry is not None}
 
     def _confirm(self, node: Object) -> Object:
-        """See that the node stays away."""
+        """Check that the node stays down."""
         left = rules.seconds_to_confirm(node, self._params["confirm_seconds"], self._cluster.now())
         if left <= 0 or self._context.check_mode:
             return node
@@ -149,7 +149,7 @@ class _FailoverStep:
         rules.check_storm(self._name, nodes, self._params["max_unhealthy"])
         if is_control_plane(node):
             self._check_quorum()
-        # Before the claim is ours it is nobody's, or that of a run that is dead.
+        # Before the claim is ours, there is none, or it is that of a dead run.
         gate.look(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
 
     def _live_slot(self) -> Any:
@@ -190,7 +190,7 @@ class _FailoverStep:
         return self._begin(node, record, step, entry)
 
     def _look_back(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
-        """The record; where there is none, what is kept of a failover that the node is not back from; and the step."""
+        """Return the record, else the entry of a failover that the node is not back from; and the step."""
         record = rules.record_of(node)
         entry = self._last_entry() if record is None else None
         if entry is not None and not audit_rules.unfinished(entry):
@@ -198,7 +198,7 @@ class _FailoverStep:
         return record, entry, rules.next_recovery(node, record, unfinished=entry is not None)
 
     def _of_a_deleted_node(self) -> Result:
-        """What there is to do for a Node that was deleted after its failover: its host may still be kept off."""
+        """Return what to do for a Node that was deleted after its failover: its host may still be kept off."""
         entry = self._last_entry()
         if entry is None:
             raise NotFound(
@@ -219,10 +219,10 @@ class _FailoverStep:
     # -- both
 
     def _claim(self, record: Mapping[str, Any] | None, node: Object) -> None:
-        """Take the claim; wait only until it is known whether a run that has it lives.
+        """Take the claim; wait only until it is known whether the run that holds it is live.
 
         Raises:
-            Claimed: It does.
+            Claimed: It is.
         """
         operation = record["id"] if record else rules.operation_of(self._name, self._cluster.now())
         before = claim_rules.claim_of(node)
@@ -252,7 +252,7 @@ class _FailoverStep:
                 run = str((error.fields.get("claim") or {}).get("run") or "")
                 sign = self._sign_of(run)
                 if (first and sign not in ("", first)) or patience.passed or self._context.check_mode:
-                    # It has given a sign of life since we look, so it is at work.
+                    # It has given a sign of life since our first attempt, so it is at work.
                     raise
                 first = first or sign
                 self._await_sign(run, first, patience)
@@ -262,7 +262,7 @@ class _FailoverStep:
         return str((lease.get("spec") or {}).get("renewTime") or "") if lease else ""
 
     def _await_sign(self, run: str, known: str, patience: Deadline) -> None:
-        """Until the run gives a sign of life, ends, or is dead."""
+        """Wait until the run gives a sign of life, ends, or is dead."""
         pause = Deadline(min(patience.left, runs.until_one_may_be_dead(self._cluster)))
         selector = f"metadata.name={run_rules.lease_name(run)}"
         for _news in Follower(self._cluster, paths.leases(NAMESPACE), pause, field_selector=selector):

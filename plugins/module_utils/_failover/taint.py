@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Declare a node that is proven to be off out of service, see what it had move, and put it back into service."""
+"""Taint a node proven to be off as out of service, wait until its contents move, and put it back into service."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from . import taint_rules as rules
 from .taint_rules import GONE, LEFT, STAYS, Attachment, Occupant
 
 _NODE_LEASES = "kube-node-lease"
-# Seconds. A look may take as long as a verify command does, and is taken again where the Node changed meanwhile.
+# Seconds. A look may take as long as a verify command, and is repeated if the Node changed meanwhile.
 _PATIENCE = 180.0
-# Between two looks at a node that is not off yet.
+# Seconds between two looks at a node that is not off yet.
 _PROOF_PAUSE = 5.0
 _RECOVER = " Run the playbook holdfast.kubernetes.recover, or take the taint off with state absent."
 
 
 def out_of_service(context: Context, params: Params) -> Result:
-    """Put the taint on one node or take it off; see the module of the same name."""
+    """Add the taint to one node or remove it; see the module of the same name."""
     if params["force"] and params["state"] == "present":
         raise InvalidInput(
             "force is for state absent alone: no node is declared out of service without evidence. Give evidence."
@@ -49,7 +49,7 @@ def out_of_service(context: Context, params: Params) -> Result:
 
 @dataclass(frozen=True)
 class _Change:
-    """A Node before and after a write, the same object where nothing was written."""
+    """A Node before and after a write. Both are the same object if nothing was written."""
 
     before: Object
     after: Object
@@ -61,7 +61,7 @@ class _Change:
 
 @dataclass
 class _Contents:
-    """What a node has, or had since it was looked at first."""
+    """What is on a node, or was since the first look."""
 
     pods: dict[str, Occupant] = field(default_factory=dict)
     attachments: dict[str, Attachment] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class _Contents:
 
 def _put_on(context: Context, params: Params) -> Result:
     began = Deadline(None)
-    # Before, too: on a busy machine some may be gone before they are looked at.
+    # Look before the taint, too: on a busy machine some may be gone before a later look.
     contents = _look(context.cluster, params["name"], params["value"])
     change = _prove_and_put_on(context, params)
     deadline = Deadline(params["wait_timeout"])
@@ -155,7 +155,7 @@ def _put_on(context: Context, params: Params) -> Result:
 
 
 def _prove_and_put_on(context: Context, params: Params) -> _Change:
-    """Look, and look again until the deadline while it may yet be seen to be off, each time at all there is."""
+    """Look at everything, again and again until the deadline as long as the node may yet prove to be off."""
     deadline = Deadline(0 if context.check_mode else params["proof_timeout"])
     while True:
         try:
@@ -164,7 +164,7 @@ def _prove_and_put_on(context: Context, params: Params) -> _Change:
             )
             return found
         except (Refused, BmcFailure) as error:
-            # A BMC may be away for a moment because its machine was switched off.
+            # A BMC may be unreachable for a moment because its machine was switched off.
             passes = isinstance(error, BmcFailure) or error.fields.get("why") == evidence_rules.NOT_OFF
             if not passes or deadline.passed:
                 raise
@@ -172,7 +172,7 @@ def _prove_and_put_on(context: Context, params: Params) -> _Change:
 
 
 def _try_to_put_on(context: Context, params: Params) -> _Change:
-    """Everything is looked at on one version of the Node, and written only over that."""
+    """Check everything on one version of the Node, and write only over that version."""
     cluster, name, run = context.cluster, params["name"], params.get("run") or ""
     node = read_node(cluster, name)
     taint, record = rules.taint_of(node), rules.evidence_of(node)
@@ -202,7 +202,7 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
         )
     found, looked = _evidence_now(context, node, evidence)
     if _check_silence(cluster, name, evidence):
-        # The kubelet's silence took a while, and the machine may be on by now.
+        # The wait for the kubelet's silence took time, and the machine may be on by now.
         found, looked = _evidence_now(context, node, evidence)
     facts = evidence_rules.record(
         evidence, found, node=name, boot_id=node_rules.boot_id(node), looked_at=to_text(cluster.now()), run=run
@@ -211,18 +211,18 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
         facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
     last_look.check(looked)
     if taint and (record is None or record.get("taint") == "found"):
-        # Whoever put it there takes it off again.
+        # The one who set the taint removes it.
         return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}, once=True))
     taints = rules.with_taint(node, params["value"], cluster.now())
     return _Change(node, _write(cluster, node, taints, facts, once=True))
 
 
 def _evidence_now(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
-    """What is seen now, and since when that counts."""
+    """Return what is seen now, and since when that counts."""
     began = last_look.steady()
     found = check_evidence.look(context.management, node, evidence)
-    # A slow BMC or command may take longer than a look is good for, and says at its end what is so. Past the time that
-    # it may take, this process was paused meanwhile.
+    # A slow BMC or command may take longer than a look is valid, and reports the state at its end. If it took longer
+    # than its timeout, this process was paused meanwhile.
     return found, min(last_look.steady(), began + check_evidence.longest(evidence))
 
 
@@ -232,13 +232,13 @@ def _live_slot(cluster: Cluster, name: str, run: str) -> Any:
 
 
 def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> bool:
-    """Wait until the kubelet has missed a renewal of its Lease: whatever the evidence says, one that renews it is on.
+    """Wait until the kubelet has missed a renewal of its Lease: if it renews it, the node is on, despite all evidence.
 
     Returns:
-        Whether that took any time.
+        Whether the wait took any time.
 
     Raises:
-        Refused: It renewed it, or was heard of after a person had seen it off.
+        Refused: The kubelet renewed it, or gave a sign of life after a person had seen the node off.
     """
     collection = paths.leases(_NODE_LEASES)
     lease = cluster.find(paths.one(collection, name))
@@ -281,7 +281,7 @@ def _take_off(context: Context, params: Params) -> Result:
 
 
 def _await_empty(context: Context, params: Params, deadline: Deadline) -> None:
-    """Until what the node had is gone; a kubelet that is back ends its old pods. At once where that would not help."""
+    """Wait until the old contents are gone; a returning kubelet ends its old pods. Skip a wait that cannot help."""
     node = read_node(context.cluster, params["name"])
     taint = rules.taint_of(node)
     if taint is None:
@@ -312,7 +312,7 @@ def _put_back(context: Context, params: Params, node: Object, contents: _Content
             f"may run twice, and its volumes may have been written to from two sides: look at them.{left}"
         )
     else:
-        # Its machine was off, so nothing there has these volumes mounted. Only the driver does not say so.
+        # The machine was off, so it has none of these volumes mounted. Only the driver does not confirm it.
         context.warn(
             f"The out-of-service taint was taken off node {name} by force.{left} Pods that use these volumes wait on "
             "other nodes until the CSI driver's attacher works again."
@@ -325,14 +325,14 @@ def _put_back(context: Context, params: Params, node: Object, contents: _Content
 
 
 def _look(cluster: Cluster, name: str, value: str) -> _Contents:
-    """What the node has now."""
+    """Return what is on the node now."""
     contents = _Contents()
     _watch(cluster, name, value, Deadline(0), contents)
     return contents
 
 
 def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline, contents: _Contents) -> None:
-    """Watch until nothing is left that has to go, or until the deadline; each is looked at once at least."""
+    """Watch until all that must go is gone, or until the deadline; look at everything at least once."""
     for news in Follower(
         cluster,
         paths.PODS,
@@ -368,7 +368,7 @@ def _write(
     *,
     once: bool = False,
 ) -> Object:
-    """Taints, where given, and evidence in one write, over the very version that was looked at."""
+    """Write the taints, if given, and the evidence in one write, over the very version that was checked."""
     text = json.dumps(bounded(record), sort_keys=True) if record else None
     metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": {EVIDENCE: text}}
     body: dict[str, Any] = {"metadata": metadata}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about the out-of-service taint: who may get it, when it may go, and what has to move meanwhile.
+"""Rules about the out-of-service taint: which node may get it, when it may go, and what has to move meanwhile.
 
 Sources: pkg/controller/podgc, pkg/controller/tainteviction and pkg/controller/volume/attachdetach of Kubernetes 1.36.
 """
@@ -27,13 +27,13 @@ GONE, LEFT, STAYS = "gone", "left", "stays"
 
 @dataclass(frozen=True)
 class Occupant:
-    """A pod on the node, and why the taint leaves it there; empty where it does not."""
+    """A pod on the node, and why the taint does not evict it; empty if it does."""
 
     pod: Pod
     stays: str = ""
 
     def reason(self) -> str:
-        """Why it is still there, for one that should go."""
+        """Why a pod that should go is still there."""
         if not self.pod.terminating:
             return "it is not being deleted yet"
         kept = f", and its finalizers keep it: {', '.join(self.pod.finalizers)}" if self.pod.finalizers else ""
@@ -62,9 +62,9 @@ class Attachment:
 
 
 def taint_of(node: Object) -> dict[str, Any] | None:
-    """The taint as it is; ``None`` where the node is in service.
+    """Return the present taint; ``None`` if the node is in service.
 
-    One with another effect evicts nothing. It is not what we put there, and stays whatever we do.
+    A taint with another effect evicts nothing. We never set it, and never remove it.
     """
     return next((taint for taint in _taints(node) if _is_it(taint)), None)
 
@@ -94,15 +94,15 @@ def _taints(node: Object) -> list[dict[str, Any]]:
 
 
 def shutting_down(node: Object) -> bool:
-    """Whether the kubelet says that it ends its pods, each in its own time."""
+    """Return whether the kubelet reports that it shuts down and ends its pods, each in its own time."""
     found = node_rules.condition(node, "Ready") or {}
     return found.get("status") == "False" and "node is shutting down" in str(found.get("message") or "")
 
 
 def live_slot(slots: Iterable[tuple[str, Slot]], live: Collection[str], run: str) -> tuple[str, Slot] | None:
-    """Group and slot under which somebody else is at work on the node right now.
+    """Return group and slot under which another run works on the node right now.
 
-    A slot without a run counts: nobody can say that whoever took it is gone.
+    A slot without a run counts: it is unknown whether its holder is gone.
     """
     for group, slot in slots:
         if slot.state == ACTIVE and (not run or slot.run != run) and (not slot.run or slot.run in live):
@@ -111,10 +111,10 @@ def live_slot(slots: Iterable[tuple[str, Slot]], live: Collection[str], run: str
 
 
 def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
-    """Let no node through that may be alive, or that a rolling reboot is working on.
+    """Refuse a node that may be alive, or that a rolling reboot works on.
 
     Raises:
-        Refused: It is Ready, shutting down, or in somebody's live slot.
+        Refused: It is Ready, shutting down, or in a live slot of another run.
     """
     name, ours = node_rules.name(node), taint_of(node) is not None and evidence_of(node) is not None
     if ours and (node_rules.ready(node) or shutting_down(node)):
@@ -156,10 +156,10 @@ def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
 
 
 def back(node: Object, boot_id: str = "") -> str:
-    """What says that a node came back under a taint of ours, as in "the node ..."; empty where nothing does.
+    """Return what shows that a node came back under our taint, as in "the node ..."; empty if nothing does.
 
     Args:
-        boot_id: The boot ID that it had when it got the taint; that of the evidence by default.
+        boot_id: The boot ID that it had when it got the taint; by default, that of the evidence.
     """
     record = evidence_of(node)
     if taint_of(node) is None or record is None:
@@ -175,12 +175,12 @@ def back(node: Object, boot_id: str = "") -> str:
 
 
 def quiet_seconds(lease: Object) -> float:
-    """How long a kubelet's Lease must not have been renewed: a little longer than it leaves between two renewals."""
+    """Return the seconds without renewal after which a kubelet's Lease is silent: a little more than its interval."""
     return float((lease.get("spec") or {}).get("leaseDurationSeconds") or 40) / 4 + 5
 
 
 def last_sign(lease: Object) -> datetime | None:
-    """When a kubelet's Lease was renewed last, by the API server's clock, not by that of the node."""
+    """Return when a kubelet's Lease was last renewed, by the API server's clock, not the node's."""
     times = (moment(entry.get("time")) for entry in lease["metadata"].get("managedFields") or [])
     return max((time for time in times if time), default=None)
 
@@ -189,30 +189,30 @@ def last_sign(lease: Object) -> datetime | None:
 
 
 def evidence_of(node: Object) -> dict[str, Any] | None:
-    """The evidence on which the taint is there; ``None`` where it is not ours, or was proven wrong."""
+    """Return the evidence for which the taint was set; ``None`` if it is not ours, or was proven wrong."""
     record = node_rules.record(node, EVIDENCE)
     return None if record and record.get("removed") else record
 
 
 def needs_force(node: Object) -> bool:
-    """Whether nothing says that the node was off since it got the taint: no evidence of ours, or still its boot ID.
+    """Return whether nothing shows that the node was off since it got the taint.
 
-    Only then there is something that force does.
+    Then it does not have our evidence, or still has the same boot ID. Only then does ``force`` have an effect.
     """
     record = evidence_of(node)
     return record is None or not record.get("boot_id") or node_rules.boot_id(node) in ("", record["boot_id"])
 
 
 def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None:
-    """Let the taint go only from a node that came back, and after everything that it had left.
+    """Allow the removal of the taint only from a node that came back, and after all that it had left is gone.
 
     Args:
-        left: Pods and VolumeAttachments that had to go and are still there.
-        force: Also from one that never was off. Of one that was off, VolumeAttachments whose driver was asked to detach
-            them may stay; pods may not.
+        left: Pods and VolumeAttachments that had to go and still exist.
+        force: Also allow it for a node that was never off. For one that was off, VolumeAttachments may stay if their
+            driver was asked to detach them; pods may not.
 
     Raises:
-        Refused: It is not Ready, or not with a new boot ID, or something is left.
+        Refused: It is not Ready, or has no new boot ID, or something is left.
     """
     name, record = node_rules.name(node), evidence_of(node)
     if not node_rules.ready(node):
@@ -256,7 +256,7 @@ def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None
 
 
 def occupant(item: Object, value: str) -> Occupant:
-    """From a Pod object: a pod on the node, and whether a taint with this value makes it go."""
+    """Return a pod on the node from a Pod object, and whether a taint with this value evicts it."""
     pod = read_pod(item)
     if pod.mirror:
         return Occupant(pod, "mirror pod of a static pod")
@@ -266,9 +266,9 @@ def occupant(item: Object, value: str) -> Occupant:
 
 
 def tolerates(tolerations: Iterable[Mapping[str, Any]], value: str) -> bool:
-    """Whether a pod stays for good; one that tolerates the taint for some seconds goes after them.
+    """Return whether a pod stays for good; one that tolerates the taint for some seconds goes after them.
 
-    As the taint eviction controller has it, the first toleration that matches counts.
+    As in the taint eviction controller, the first toleration that matches counts.
     """
     for toleration in tolerations:
         if toleration.get("effect") not in (None, "", EFFECT):
@@ -282,7 +282,7 @@ def tolerates(tolerations: Iterable[Mapping[str, Any]], value: str) -> bool:
 
 
 def attachment(item: Object) -> Attachment:
-    """From a VolumeAttachment object."""
+    """Return what matters of a VolumeAttachment object."""
     spec, status = item["spec"], item.get("status") or {}
     error = (status.get("detachError") or {}).get("message") or ""
     deleted = item["metadata"].get("deletionTimestamp")
@@ -297,7 +297,7 @@ def attachment(item: Object) -> Attachment:
 
 
 def blockers(occupants: Iterable[Occupant], attachments: Iterable[Attachment]) -> list[dict[str, Any]]:
-    """What is left, as results show it."""
+    """Return what is left, as results show it."""
     pods = sorted(occupants, key=lambda item: item.pod.full_name)
     volumes = sorted(attachments, key=lambda item: item.name)
     return [{"kind": "Pod", **item.pod.ref(uid=item.pod.uid, reason=item.reason())} for item in pods] + [
@@ -314,7 +314,7 @@ def blockers(occupants: Iterable[Occupant], attachments: Iterable[Attachment]) -
 
 
 def attachments_way_out(left: Iterable[Mapping[str, Any]]) -> str:
-    """What can be done where a driver does not detach what it was asked to; empty where nothing waits for that."""
+    """Return what to do if a driver does not detach a volume as asked; empty if nothing waits for that."""
     if not any(item.get("detaching") for item in left):
         return ""
     return (
@@ -325,7 +325,7 @@ def attachments_way_out(left: Iterable[Mapping[str, Any]]) -> str:
 
 
 def sentence(left: Iterable[Mapping[str, Any]]) -> str:
-    """What is left, in words."""
+    """Return a sentence that says what is left."""
     return "; ".join(f"{item['kind']} {_full_name(item)} is left ({item['reason']})" for item in left)
 
 

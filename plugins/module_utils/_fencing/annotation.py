@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keep a host off, or reboot it once, by metal3's reboot annotation, and see that it happened."""
+"""Keep a host off, or reboot it once, by metal3's reboot annotation, and verify the effect."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from .key_rules import HARD, SOFT, Request
 from .reboot_watch import wait_for_reboot
 from .target import Target, may_let_go, resolve, resolve_to_let_go
 
-# metal3 looks at the power of a host that changes nothing every 60 s: what it has not seen by then, it won't.
+# metal3 reads the power of an idle host every 60 s. What it has not seen after this time, it will not see.
 _ROUND = 75.0
-# Seconds. For so long a single reboot that a run before asked for may be under way, with the annotation gone already.
+# Seconds. A single reboot that an earlier run asked for may take this long, although the annotation is already gone.
 _UNDER_WAY = 900.0
-# How many of the holds that were overridden are named.
+# The most overridden holds that a record names.
 _NAMED = 100
 EXPIRED = "expired"
 _WAY_OUT = {SOFT: "Try mode hard, or raise wait_timeout.", HARD: "Look at its BMC, and that metal3 runs."}
 
 
 class NotOff(HoldfastError):
-    """The key is there, but the host does not go off, and waiting longer is in vain."""
+    """The key is set, but the host does not go off, and more waiting does not help."""
 
     kind = "not_off"
 
@@ -60,13 +60,13 @@ def reboot_annotation(context: Context, params: Params) -> Result:
         target = resolve_to_let_go(context, params, host)
         if target is None:
             return _gone(context, params, host)
-        # Whoever acts on what a run has written down knows no more than that. A person may have looked.
+        # A run acts on what an earlier run recorded, and knows nothing more. A person may have looked at the host.
         by_hand = not params.get("run") and not (host and params.get("node"))
         return _Annotation(context, params, target).remove(by_hand=by_hand)
 
 
 def _gone(context: Context, params: Params, host: str) -> Result:
-    """A host that is no more is kept off by nothing."""
+    """No key keeps off a host that no longer exists."""
     if params.get("key"):
         where = f" in namespace {params['namespace']}" if params.get("namespace") else ""
         context.warn(
@@ -100,7 +100,7 @@ def _nothing() -> Result:
 
 @dataclass(frozen=True)
 class _Change:
-    """A host before and after a write, the same object where nothing was written."""
+    """A host before and after a write. Both are the same object if nothing was written."""
 
     before: Object
     after: Object
@@ -111,7 +111,7 @@ class _Change:
 
 
 def _named(held: Sequence[str]) -> tuple[str, ...]:
-    """Holds as they are recorded, each with a slash, and how many more there are."""
+    """Holds as the record names them, each with a slash, and the number of further ones."""
     return (*held[:_NAMED], *([f"…/and {len(held) - _NAMED} more"] if len(held) > _NAMED else []))
 
 
@@ -175,7 +175,7 @@ class _Annotation:
             down=bool(self._params.get("not_ready")),
         )
         if request is None or written is None or not ours:
-            # A key of an earlier try, on a node that has booted since, proves nothing of this boot.
+            # A key of an earlier attempt proves nothing about this boot if the node has booted since.
             written = rules.write(
                 host,
                 since=to_text(self._management.now()),
@@ -189,7 +189,7 @@ class _Annotation:
         return _Change(host, self._write(host, value, written, once=True))
 
     def _is_of_this_boot(self, written: Written) -> bool:
-        """Whether a key was written for this node, and in its present boot, as far as that is known."""
+        """Return whether a key was written for this node and, as far as is known, in its present boot."""
         node = self._target.node
         if node and written.node not in ("", node):
             return False
@@ -197,7 +197,7 @@ class _Annotation:
         return not present or not written.boot_id or node_rules.boot_id(present) in ("", written.boot_id)
 
     def _asked_by_others(self, host: Object, request: Request | None, written: Written | None) -> bool:
-        """Whether somebody else has asked for the very reboot; theirs is left as it is."""
+        """Return whether someone else has asked for the same reboot; their annotation stays as it is."""
         if request is None or written is not None:
             return False
         if self._mode == HARD and key_rules.effective_mode([request], rules.error_count(host)) != HARD:
@@ -210,7 +210,7 @@ class _Annotation:
         return True
 
     def _under_way(self, request: Request | None, written: Written | None) -> bool:
-        """Whether a run before asked for this reboot, the annotation is gone, and the node has not booted since."""
+        """Return whether an earlier run asked for this reboot, and the annotation is gone, but no new boot is seen."""
         if request is not None or written is None or not self._target.node or not written.boot_id:
             return False
         age = seconds_between(from_text(written.since), self._management.now())
@@ -231,7 +231,7 @@ class _Annotation:
         return self._judge(host)
 
     def _remember_that_it_is_on(self, host: Object) -> Object:
-        """A host that was off before, and is seen on now, can still be seen to go off."""
+        """Record that a host is on that was off before, so that the proof can see it go off."""
         written = rules.written_of(host, self._key)
         if written is None or written.powered_on or not rules.powered_on(host):
             return host
@@ -247,7 +247,7 @@ class _Annotation:
         return after
 
     def _follow(self, patience: Deadline, now: Off) -> Object:
-        """Watch the host until something else is to be thought of it than now, as far as that ends the wait."""
+        """Watch the host until the judgement differs from ``now`` in a way that ends the wait."""
 
         def until(item: Object | None) -> bool:
             if item is None or self._in_vain(item):
@@ -298,7 +298,7 @@ class _Annotation:
             raise self._target.gone()
         gone = rules.request_of(outcome.host, self._key) is None
         if outcome.rebooted or gone:
-            # The record of one that is not under way any more would have the next run wait for it.
+            # If the record of an abandoned reboot stayed, the next run would wait for it.
             self._forget()
         if not outcome.rebooted:
             about = "The annotation is gone, which is no reboot" if gone else "The annotation is still there"
@@ -345,7 +345,7 @@ class _Annotation:
         return _Change(host, self._write(host, None, None))
 
     def _is_for_us(self, request: Request | None, written: Written | None) -> bool:
-        """Whether the key may go for our node; says so where the host is another one's by now."""
+        """Return whether the key may be removed for our node; warn if the host belongs to another node now."""
         node, serves = self._target.node, self._target.serves
         what = request.annotation if request else REBOOT_KEYS
         whose = serves if serves != node else written.node if written else ""
@@ -432,7 +432,7 @@ class _Annotation:
         }
 
     def _evidence(self, host: Object) -> dict[str, Any] | None:
-        """What out_of_service takes as evidence; ``None`` where the host is not believed to be off by our key."""
+        """Return the evidence that out_of_service takes; ``None`` if our key does not prove that the host is off."""
         written, off = rules.written_of(host, self._key), rules.off(host, self._key)
         if not self._key or written is None or not off.believed or self._params["state"] != "present":
             return None

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Look again, directly before the act, whether the node is off as the evidence has it."""
+"""Check again, directly before the act, that the node is off as the evidence says."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _COMMAND_TIMEOUT = 60
 
 
 def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """What is seen now; goes into the record of the evidence.
+    """Return what is seen now, for the record of the evidence.
 
     Raises:
-        Refused: It does not prove, or not any more, that the node is off.
+        Refused: It does not prove, or no longer proves, that the node is off.
         NotFound: The BareMetalHost is gone.
-        BmcFailure: The BMC does not tell.
+        BmcFailure: The BMC does not give the power state.
     """
     kind, name = evidence["kind"], str(node["metadata"]["name"])
     if kind == evidence_rules.BARE_METAL_HOST:
@@ -35,12 +35,12 @@ def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict
         return _system(node, evidence)
     if kind == evidence_rules.COMMAND:
         return _by_command(name, evidence)
-    # A person vouches for it. There is nothing more to be seen than the node itself.
+    # A person vouches for it. Only the Node itself can be checked.
     return {}
 
 
 def longest(evidence: Mapping[str, Any]) -> float:
-    """Seconds that one answer may take: the time-out of the BMC, or of the command. None are granted to the API."""
+    """Return the seconds that one answer may take: the timeout of the BMC or of the command. The API gets none."""
     if evidence["kind"] == evidence_rules.COMMAND:
         return _command_timeout(evidence)
     return sum(redfish.TIMEOUT) if evidence["kind"] == evidence_rules.REDFISH else 0.0
@@ -77,7 +77,7 @@ def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dic
 
 
 def _check_whose(management: Cluster, node: Object, host: Object, evidence: Mapping[str, Any]) -> None:
-    """That the host is this node, by the objects; where they don't tell, by what whoever fenced it said."""
+    """Check that the host is this Node by the objects; if they do not say, by the statement of who fenced it."""
     name = str(node["metadata"]["name"])
     try:
         found = find_host.host_of(management, node)
@@ -105,7 +105,7 @@ def _check_whose(management: Cluster, node: Object, host: Object, evidence: Mapp
 def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
     name, uri = str(node["metadata"]["name"]), str(evidence["uri"])
     system = redfish.Bmc(evidence).read()
-    # Of another machine it says nothing, on or off.
+    # The power state of another machine says nothing about this node.
     evidence_rules.check_system(
         name, system.uuid, uri=uri, expected=str(evidence.get("uuid") or ""), of_node=node_rules.system_uuid(node)
     )

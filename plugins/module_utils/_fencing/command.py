@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Commands of the user that switch a node off or on, or say whether it is off. They run where the operation runs."""
+"""Commands of the user that switch a node off or on, or report whether it is off. They run where the operation runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LINES = 3
 
 
 class CommandFailed(HoldfastError):
-    """A command of the user did not work."""
+    """A command of the user failed."""
 
     kind = "command"
 
@@ -30,9 +30,9 @@ class Ended:
     """How a command ended.
 
     Attributes:
-        status: Its exit status; ``None`` where it took too long and was killed.
-        output: What it wrote to its output.
-        complaint: What it wrote to its error output.
+        status: Its exit status; ``None`` if it took too long and was killed.
+        output: Its standard output.
+        complaint: Its standard error.
     """
 
     status: int | None
@@ -41,16 +41,16 @@ class Ended:
 
     @property
     def said(self) -> str:
-        """The last that it said. It may have secrets in it, so it is shown, but not kept where others read it."""
+        """Return its last lines. They may contain secrets: show them, but do not store them where others can read."""
         lines = (self.complaint.strip() or self.output.strip()).splitlines()
         return " ".join(lines[-_LINES:])
 
 
 def split(command: str, name: str) -> list[str]:
-    """A command as words, as a shell would split it.
+    """Split a command into words, as a shell does.
 
     Raises:
-        InvalidInput: It can't be split, or is empty.
+        InvalidInput: It cannot be split, or is empty.
     """
     try:
         found = shlex.split(command)
@@ -62,7 +62,7 @@ def split(command: str, name: str) -> list[str]:
 
 
 def expand(argv: list[str], environment: Mapping[str, str]) -> list[str]:
-    """The words with their variables and home directories, as ansible.builtin.command has them."""
+    """Expand variables and home directories in the words, as ansible.builtin.command does."""
     known = {**os.environ, **environment}
 
     def value(found: re.Match[str]) -> str:
@@ -72,10 +72,10 @@ def expand(argv: list[str], environment: Mapping[str, str]) -> list[str]:
 
 
 def run(argv: list[str], environment: Mapping[str, str], seconds: float) -> Ended:
-    """Run a command with more in its environment. One that takes too long is killed with all that it has started.
+    """Run a command with additions to its environment. If it takes too long, kill it and all processes it started.
 
     Raises:
-        InvalidInput: It can't be started.
+        InvalidInput: It cannot be started.
     """
     try:
         process = subprocess.Popen(
@@ -94,7 +94,7 @@ def run(argv: list[str], environment: Mapping[str, str], seconds: float) -> Ende
         try:
             output, complaint = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            # Whatever it has started holds the pipes open, too.
+            # Processes that the command started hold the pipes open, too.
             os.killpg(process.pid, signal.SIGKILL)
             return Ended(None)
     return Ended(process.returncode, output, complaint)

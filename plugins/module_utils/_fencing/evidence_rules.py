@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about evidence: why a node is believed to be off, since when that is known, and of which node it speaks."""
+"""Rules about evidence: why a node counts as off, since when that is known, and which node it is about."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from .._api.times import from_text, seconds_between, to_text
 BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION = "BareMetalHost", "Redfish", "Command", "Attestation"
 KINDS = (BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION)
 
-# Why evidence is refused that may be good a moment later.
+# The reason of a refusal after which the same evidence may be good a moment later.
 NOT_OFF = "not_off"
 
-# Seconds. A clock that a person has read the time from may be a little ahead of the API server's, or behind it.
+# Seconds. A clock that a person read may be a little ahead of the API server's, or behind it.
 FRESH, AHEAD, BEHIND = 300.0, 5.0, 5.0
 _OUTPUT = 1000
 
-# Without these there is nothing to look at again, or nobody who vouches.
+# Without these, there is nothing to check again, or no person who vouches.
 _NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     BARE_METAL_HOST: (("host",), ("namespace",), ("key",), ("at",)),
     REDFISH: (("uri",),),
     COMMAND: (("command", "argv"),),
     ATTESTATION: (("by",), ("statement",), ("at",)),
 }
-# What is kept of what was given. Commands and credentials are not: whoever may read Nodes could read them.
+# The fields that the record keeps. It keeps no commands and credentials: everyone who may read Nodes could read them.
 _KEPT: Mapping[str, tuple[str, ...]] = {
     BARE_METAL_HOST: ("host", "namespace", "uid", "key", "since"),
     REDFISH: ("uri",),
@@ -43,7 +43,7 @@ _KEPT: Mapping[str, tuple[str, ...]] = {
 # "off", "Chassis Power is off" of ipmitool, "Status: OFF" of fence agents, "power=off" of a script.
 _VERDICT = re.compile(r"(?:(?P<subject>[^,;!?]+?)(?:\s+is\s+|\s*[:=]\s*))?off\.?", re.IGNORECASE)
 _SUBJECT_WORDS = 6
-# What stands before the verdict must not turn it round, doubt it, or speak of something else.
+# The text before the verdict must not negate it, doubt it, or be about something else.
 _DOUBTS = (
     "on not no never neither nor none cannot can could may might maybe perhaps possibly probably likely unlikely "
     "presumably supposedly apparently if whether unless until when while once or but that so sure check ensure verify "
@@ -53,23 +53,23 @@ _DOUBTS = (
     "fan fans led leds light lamp beacon identify locator alarm lockout policy"
 )
 
-# A name of a Node, or a word, in what a person writes.
+# A name of a Node, or a word, in the text that a person writes.
 _WORD = re.compile(r"[\w.-]+")
 
-# What firmware tells that was never given one.
+# UUIDs that firmware reports if it was never given one.
 _NO_UUIDS = frozenset({UUID(int=0), UUID(int=2**128 - 1), UUID("03000200-0400-0500-0006-000700080009")})
 
 
 def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime) -> None:
-    """Refuse evidence that is incomplete, of another node, of another boot, or old.
+    """Refuse evidence that is incomplete, old, of another node, or of another boot.
 
     Args:
-        node: The Node that is said to be off.
-        boot_id: Its boot ID as it is now.
-        now: The time by the clock of the API server that has the Node.
+        node: The Node that the evidence declares off.
+        boot_id: Its present boot ID.
+        now: The time by the clock of the API server that holds the Node.
 
     Raises:
-        InvalidInput: Something is missing, or a time is none.
+        InvalidInput: A field is missing, or a time is invalid.
         Refused: It does not prove that this node is off now.
     """
     kind = evidence["kind"]
@@ -116,7 +116,7 @@ def _check_age(node: str, at: str, now: datetime) -> None:
 
 
 def check_statement(statement: str, node: str, others: Iterable[str]) -> None:
-    """Refuse a person's word that is not about this node, or not about it alone.
+    """Refuse a person's statement that is not about this node, or not about it alone.
 
     Args:
         others: The names of the cluster's Nodes.
@@ -147,16 +147,16 @@ def _and(names: list[str]) -> str:
 
 
 def check_silent_since(evidence: Mapping[str, Any], *, node: str, last_sign: datetime) -> None:
-    """Refuse a person's word that is older than the kubelet's last sign of life: they have seen another machine.
+    """Refuse a person's statement that is older than the kubelet's last sign of life: it is about another machine.
 
-    All other evidence is of the moment when it is looked at.
+    All other evidence is taken at the moment of the check.
 
     Args:
-        evidence: As it was let through by ``check``.
-        last_sign: When the kubelet renewed its Lease last, by the API server's clock.
+        evidence: Evidence that ``check`` accepted.
+        last_sign: When the kubelet last renewed its Lease, by the API server's clock.
 
     Raises:
-        Refused: The kubelet was heard of later.
+        Refused: The kubelet gave a later sign of life.
     """
     if evidence["kind"] != ATTESTATION:
         return
@@ -184,15 +184,15 @@ def not_true(
     way_out: str = "Switch the node off, and prove that it is.",
     **more: Any,
 ) -> Refused:
-    """Looked at again, it is not so, or not any more."""
+    """Return the refusal of evidence that a new check does not confirm."""
     return _refused(node, why, f"Nothing was changed. {way_out}", code, **more)
 
 
 def check_uri(uri: str, node: str = "", *, insecure_http: bool = False) -> None:
-    """Let no URI through that has credentials in it: it is kept and shown. Nor one over which others read them.
+    """Refuse a URI with credentials, because it is stored and shown, and one over which others can read credentials.
 
     Raises:
-        InvalidInput: It is so, or it is no URL.
+        InvalidInput: The URI is one of these, or is no URL.
     """
     about = f" for node {node}" if node else ""
     try:
@@ -221,15 +221,15 @@ def check_uri(uri: str, node: str = "", *, insecure_http: bool = False) -> None:
 
 
 def check_system(node: str, system: str, *, uri: str, expected: str, of_node: str) -> None:
-    """Refuse a system that is another machine than the node, or of which nobody can say that it is not.
+    """Refuse a system that is another machine than the node, or that nothing identifies as the node.
 
     Args:
-        system: UUID that the BMC tells of the system.
-        expected: UUID that the user gave; empty for none. It counts more than that of the Node.
+        system: UUID of the system, from the BMC.
+        expected: UUID that the user gave; empty for none. It takes precedence over that of the Node.
         of_node: ``status.nodeInfo.systemUUID`` of the Node.
 
     Raises:
-        Refused: It is so.
+        Refused: The system is not proven to be the node.
     """
     if expected:
         if system.lower() != expected.lower() and not _same(system, expected):
@@ -259,7 +259,7 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two UUIDs are of one machine; some firmware tells the first three groups with their bytes swapped."""
+    """Return whether two UUIDs mean one machine; some firmware swaps the bytes of the first three groups."""
     left, right = _uuid(one), _uuid(other)
     return left is not None and right is not None and right.bytes in (left.bytes, left.bytes_le)
 
@@ -276,9 +276,9 @@ def _uuid(text: str) -> UUID | None:
 
 
 def off_by_command(status: int, output: str) -> bool:
-    """Whether a verify command says that the node is off.
+    """Return whether a verify command reports that the node is off.
 
-    The exit status alone could mean anything: fence agents end with 0 where a machine is on.
+    The exit status alone is ambiguous: fence agents exit with 0 if a machine is on.
     """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     verdict = _VERDICT.fullmatch(lines[-1]) if status == 0 and lines else None
@@ -292,7 +292,7 @@ def _plain(subject: str) -> bool:
 
 
 def kept_output(output: str) -> str:
-    """So much of a command's output as an annotation may have; the end of it, where the verdict is."""
+    """Return as much of a command's output as fits in an annotation: its end, which has the verdict."""
     text = output.strip()
     return text if len(text) <= _OUTPUT else f"…{text[-_OUTPUT:]}"
 
@@ -300,7 +300,7 @@ def kept_output(output: str) -> str:
 def record(
     evidence: Mapping[str, Any], seen: Mapping[str, Any], *, node: str, boot_id: str, looked_at: str, run: str
 ) -> dict[str, Any]:
-    """What stays on the Node: what was given, and what was seen when it was looked at again."""
+    """Return what the Node keeps: the given evidence, and what the check saw."""
     kept = {name: evidence.get(name) for name in _KEPT[evidence["kind"]]}
     return {
         "kind": evidence["kind"],

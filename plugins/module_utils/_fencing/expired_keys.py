@@ -20,7 +20,7 @@ from .host_rules import Written
 
 
 def remove(context: Context, params: Params) -> Result:
-    """Remove them; with a node, wait until none is left that was written for it."""
+    """Remove the keys; with a node, wait until no host has one that was written for it."""
     management, node = context.management, params.get("node") or ""
     waits = bool(node and params["wait"] and not context.check_mode)
     work = _ExpiredKeys(management, node, params.get("namespace") or "")
@@ -47,18 +47,18 @@ class _ExpiredKeys:
     node: str
     namespace: str
     removed: list[dict[str, str]] = field(default_factory=list)
-    #: What is still on hosts, by their name.
+    #: The keys that remain, by the name of the host.
     kept: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def follow(self, deadline: Deadline) -> None:
-        """Look at all hosts, and then at each that changes, until nothing is left or the deadline."""
+        """Look at all hosts, and then at each one that changes, until no key is left or the deadline passes."""
         try:
             for news in Follower(self.management, find_host.hosts(self.namespace), deadline):
                 self._see(news)
                 if not self.kept:
                     return
         except NotFound:
-            # The cluster knows no BareMetalHosts.
+            # The cluster does not serve BareMetalHosts.
             return
 
     def _see(self, news: Listed | Changed) -> None:
@@ -83,7 +83,7 @@ class _ExpiredKeys:
                 self.kept[found["host"]] = found
 
     def _remove(self, seen: Object, key: str, written: Written) -> str:
-        """Why the key was removed; empty where it stays."""
+        """Return why the key was removed; empty if it stays."""
         host = self.management.find(find_host.path_of(seen))
         if host is None or rules.written_of(host, key) != written:
             return "it is gone"

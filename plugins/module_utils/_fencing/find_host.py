@@ -3,9 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From a Node to its BareMetalHost, and back.
 
-A Node knows its Machine by annotations, or the Machine knows it by ``status.nodeRef``; the Machine knows its
-Metal3Machine, and that its BareMetalHost. Or the Node's provider ID names the host. What contradicts itself, and a
-Machine that is not proven to be the Node's, is refused: the wrong host would be switched off.
+A Node names its Machine in annotations, or the Machine names the Node in ``status.nodeRef``. The Machine names its
+Metal3Machine, and that names its BareMetalHost. Or the Node's provider ID names the host. Contradictions are refused,
+and so is a Machine that is not proven to be the Node's: the wrong host would be switched off.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HOSTS = f"apis/{GROUP}/v1alpha1"
 ALL_HOSTS = f"/{_HOSTS}/baremetalhosts"
 
 _INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
-# Of Cluster API and of its metal3 provider alike. One that is not served has no objects.
+# Of Cluster API and of its metal3 provider alike. A version that is not served has no objects.
 _VERSIONS = ["v1beta2", "v1beta1"]
 _KIND = "Metal3Machine"
 HOST_OF_MACHINE = "metal3.io/BareMetalHost"
@@ -39,7 +39,7 @@ _PROVIDER = "metal3://"
 
 
 def hosts(namespace: str) -> str:
-    """Path of the BareMetalHosts of a namespace; of all where it is empty."""
+    """Return the path of the BareMetalHosts of a namespace; of all namespaces if it is empty."""
     return paths.namespaced(_HOSTS, namespace, "baremetalhosts") if namespace else ALL_HOSTS
 
 
@@ -48,10 +48,10 @@ def path_of(host: Object) -> str:
 
 
 def find(management: Cluster, name: str, namespace: str) -> Object:
-    """A BareMetalHost by name, which has to be there and to be the only one.
+    """Return the only BareMetalHost of a name.
 
     Raises:
-        NotFound: There is none of that name.
+        NotFound: No host has the name.
         Refused: Several namespaces have one.
     """
     found = named(management, name, namespace)
@@ -74,7 +74,7 @@ def find(management: Cluster, name: str, namespace: str) -> Object:
 
 
 def named(management: Cluster, name: str, namespace: str) -> list[Object]:
-    """All BareMetalHosts of a name; none where the kind is not installed."""
+    """Return all BareMetalHosts of a name; none if the kind is not installed."""
     if namespace:
         one = management.find(paths.one(hosts(namespace), name))
         return [one] if one else []
@@ -82,7 +82,7 @@ def named(management: Cluster, name: str, namespace: str) -> list[Object]:
 
 
 def listed(management: Cluster, namespace: str = "", field_selector: str = "") -> list[Object]:
-    """The BareMetalHosts of a namespace, or all; none where the kind is not installed."""
+    """Return the BareMetalHosts of a namespace, or all; none if the kind is not installed."""
     try:
         return list(management.items(hosts(namespace), field_selector=field_selector))
     except NotFound:
@@ -90,12 +90,12 @@ def listed(management: Cluster, namespace: str = "", field_selector: str = "") -
 
 
 def asked_for(context: Context, params: Params) -> tuple[Context, str]:
-    """The name of the BareMetalHost that a task gives, if it does, and how to reach the clusters.
+    """Return how to reach the clusters, and the name of the BareMetalHost that a task gives, if any.
 
-    The common option ``host`` is the URL of the API server. What is no URL there is the name of a host.
+    The common option ``host`` is the URL of the API server. A value that is no URL is the name of a host.
 
     Raises:
-        InvalidInput: It is given twice, and differs.
+        InvalidInput: It is given twice, with different values.
     """
     name, host = params.get("bare_metal_host") or "", params.get("host") or ""
     if not host or "://" in host:
@@ -105,13 +105,13 @@ def asked_for(context: Context, params: Params) -> tuple[Context, str]:
             f"bare_metal_host is {name}, but host is {host}. Give one; the API server is given as a URL."
         )
     if context.params.get("host"):
-        # It has hidden what the environment says of the API server.
+        # The host's name hid the API server that the environment gives.
         context = replace(context, params={**context.params, "host": os.environ.get("K8S_AUTH_HOST")})
     return context, host
 
 
 def served(management: Cluster) -> bool:
-    """Whether the kind is installed. In a cluster that does not know it no host can be gone."""
+    """Return whether the kind is installed. If it is not, a missing host does not count as gone."""
     try:
         for _page in management.pages(ALL_HOSTS):
             break
@@ -124,14 +124,14 @@ def served(management: Cluster) -> bool:
 
 
 def host_of(management: Cluster, node: Object, namespace: str = "") -> Object:
-    """The BareMetalHost that a Node is.
+    """Return the BareMetalHost that a Node is.
 
     Args:
-        namespace: Where it has to be; anywhere when empty.
+        namespace: Where it must be; anywhere if empty.
 
     Raises:
-        NotFound: No way leads to a host; says where each ends.
-        Refused: There are several, or two ways lead to different ones.
+        NotFound: No way leads to a host; the message says where each ends.
+        Refused: There are several, or two ways lead to different hosts.
     """
     name = node_rules.name(node)
     by_machine, why_no_machine = _by_machine(management, node, namespace)
@@ -189,7 +189,7 @@ def _by_machine(management: Cluster, node: Object, namespace: str) -> tuple[Obje
 
 
 def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Object | None, str]:
-    """The Machine that the Node names, else the one that names the Node."""
+    """Return the Machine that the Node names, else the one that names the Node."""
     name, known = node_rules.name(node), machine_rules.name_of(node)
     if known is None:
         return _machine_naming(management, node, namespace)
@@ -198,7 +198,7 @@ def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Obje
         return None, f"there is no Machine {'/'.join(known)}"
     reference = _node_reference(machine.object)
     if reference.get("name") not in (None, name):
-        # A kubelet may write its own Node's annotations: they are no proof by themselves.
+        # A kubelet may write the annotations of its own Node: they prove nothing by themselves.
         raise Refused(
             f"Node {name} names Machine {'/'.join(known)}, but that says that it is node {reference['name']}. Mend the "
             "Node's annotations, or name the host.",
@@ -233,7 +233,7 @@ def _machine_naming(management: Cluster, node: Object, namespace: str) -> tuple[
 
 
 def _not_proven(machine: Object) -> str:
-    """Why a Machine that seems to be the Node's is not believed to be."""
+    """Return why a Machine that seems to be the Node's is not proven to be."""
     return (
         f"Machine {_full(machine)} of Cluster {cluster_of(machine)} may be another Node's of the same name "
         f"({machine_rules.HOW_PROVEN})"
@@ -241,7 +241,7 @@ def _not_proven(machine: Object) -> str:
 
 
 def _machines(management: Cluster, namespace: str) -> list[Object]:
-    """The Machines of a namespace, or all; none where Cluster API is not installed."""
+    """Return the Machines of a namespace, or all; none if Cluster API is not installed."""
     for version in _VERSIONS:
         api = f"apis/{machine_rules.GROUP}/{version}"
         path = paths.namespaced(api, namespace, "machines") if namespace else f"/{api}/machines"
@@ -251,7 +251,7 @@ def _machines(management: Cluster, namespace: str) -> list[Object]:
 
 
 def _by_provider_id(management: Cluster, node: Object) -> tuple[Object | None, str]:
-    """By a provider ID like metal3://NAMESPACE/HOST/METAL3MACHINE, or the older metal3://UID-OF-THE-HOST."""
+    """Follow a provider ID like metal3://NAMESPACE/HOST/METAL3MACHINE, or the older metal3://UID-OF-THE-HOST."""
     text = str((node.get("spec") or {}).get("providerID") or "")
     if not text.startswith(_PROVIDER):
         return None, f"its provider ID is {text}" if text else "it has no provider ID"
@@ -268,7 +268,7 @@ def _by_provider_id(management: Cluster, node: Object) -> tuple[Object | None, s
 
 
 def _is_used_by(host: Object, parts: list[str]) -> bool:
-    """Whether the Metal3Machine in a provider ID, where there is one, still uses the host."""
+    """Return whether the Metal3Machine in a provider ID, if there is one, still uses the host."""
     consumer = _consumer(host)
     return len(parts) < 3 or consumer.get("kind") != _KIND or consumer.get("name") == parts[2]
 
@@ -277,9 +277,9 @@ def _is_used_by(host: Object, parts: list[str]) -> bool:
 
 
 def nodes_of(cluster: Cluster, management: Cluster, wanted: Iterable[Object]) -> dict[str, str]:
-    """Which Node each host is: UID of the BareMetalHost → name of the Node, where it is known.
+    """Return which Node each host is: UID of the BareMetalHost → name of the Node, where it is known.
 
-    A Node of the right name that is not proven to be the host's is another Cluster's, or may be.
+    A Node with the right name that is not proven to be the host's may belong to another Cluster.
     """
     found = {}
     providers: dict[str, str] | None = None
@@ -298,7 +298,7 @@ def nodes_of(cluster: Cluster, management: Cluster, wanted: Iterable[Object]) ->
 
 
 def claimed_by(management: Cluster, host: Object) -> tuple[str, Object | None]:
-    """Name of the Node that the host's Machine says it is, of whatever Cluster, and that Machine."""
+    """Return the Node's name according to the host's Machine, of any Cluster, and that Machine."""
     consumer = _consumer(host)
     metal3_machine = _consumer_of(management, host)
     owners = metal3_machine["metadata"].get("ownerReferences") or [] if metal3_machine else []
@@ -311,7 +311,7 @@ def claimed_by(management: Cluster, host: Object) -> tuple[str, Object | None]:
 
 
 def consumer_uid(management: Cluster, host: Object) -> str:
-    """UID of the Metal3Machine that uses the host; empty where that is not known."""
+    """Return the UID of the Metal3Machine that uses the host; empty if unknown."""
     found = _consumer_of(management, host)
     return _uid(found) if found else str(_consumer(host).get("uid") or "")
 
@@ -328,7 +328,7 @@ def _consumer_of(management: Cluster, host: Object) -> Object | None:
 
 
 def _by_providers(providers: dict[str, str], host: Object) -> str:
-    """By the provider IDs of the Nodes, as ``_providers`` returns them."""
+    """Find the Node by the provider IDs that ``_providers`` returns."""
     consumer = _consumer(host)
     names = [_uid(host), f"{rules.full_name(host)}/{consumer.get('name')}"]
     if consumer.get("kind") != _KIND:
@@ -337,7 +337,7 @@ def _by_providers(providers: dict[str, str], host: Object) -> str:
 
 
 def _providers(cluster: Cluster) -> dict[str, str]:
-    """Node by what its provider ID says of the host: its UID, or its namespace and name, with and without consumer."""
+    """Map what each provider ID says of the host (UID, or namespace and name, with and without consumer) to a Node."""
     found = {}
     for node in cluster.items(paths.NODES):
         text = str((node.get("spec") or {}).get("providerID") or "")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""BareMetalHosts, the Nodes that they are, and what a reboot annotation would do."""
+"""BareMetalHosts, the Nodes that they are, and the effect of a reboot annotation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from . import host_rules as rules
 
 
 def bare_metal_host_info(context: Context, params: Params) -> Result:
-    """Describe one host, that of a node, those of a namespace, or all; what is not there is not described."""
+    """Describe one host, the host of a node, those of a namespace, or all; omit those that do not exist."""
     context, named = find_host.asked_for(context, params)
     found = _hosts(context, params, named)
     nodes = find_host.nodes_of(context.cluster, context.management, found)

@@ -1,12 +1,13 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about metal3's BareMetalHosts: would the controller act on this one, and is it believed to be off?
+"""Rules about metal3's BareMetalHosts: whether the controller acts on a host, and whether the host counts as off.
 
 Sources: baremetalhost_controller.go (manageHostPower, saveHostStatus) and host_state_machine.go of the
-baremetal-operator (2026). The controller saves a status only over the very object that it has read. It also saves one
-without reading the power: after a registration error, changed credentials or an unknown power state. So a status that
-is newer than our key proves nothing; only a poweredOn that was true after the key was written, and is false now, does.
+baremetal-operator (2026). The controller saves a status only over the object version that it has read. It also saves
+one without reading the power: after a registration error, changed credentials or an unknown power state. So a status
+that is newer than our key proves nothing. The proof is a poweredOn that was true after the key was written, and is
+false now.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ OTHER_EVIDENCE = "Use another kind of evidence: Redfish, a verify command, or a 
 
 @dataclass(frozen=True)
 class Written:
-    """What was known when a key of ours was written; kept in an annotation beside it, for whoever goes on.
+    """What was known when we wrote a key. An annotation beside the key keeps it, for a run that resumes.
 
     Attributes:
-        since: When, by the clock of the API server that has the host.
+        since: When, by the clock of the API server that holds the host.
         powered_on: Whether ``status.poweredOn`` was true at that moment, or was seen true later.
-        node: The Node that the host is; empty where that is not known.
+        node: The Node that the host is; empty if unknown.
         boot_id: Its boot ID at that moment.
         run: Id of the run that wrote it.
-        consumer: UID of the object that used the host (its Metal3Machine); empty where that is not known.
-        overridden: The holds, as namespace/holder, that stood and were overridden.
+        consumer: UID of the object that used the host (its Metal3Machine); empty if unknown.
+        overridden: The holds, as namespace/holder, that were overridden.
     """
 
     since: str
@@ -54,7 +55,7 @@ class Written:
     overridden: tuple[str, ...] = ()
 
 
-# As JSON has it.
+# The types of the JSON fields.
 _TYPES: Mapping[str, type] = {
     "since": str,
     "powered_on": bool,
@@ -68,12 +69,12 @@ _TYPES: Mapping[str, type] = {
 
 @dataclass(frozen=True)
 class Off:
-    """Whether a host is believed to be off.
+    """Whether a host counts as off.
 
     Attributes:
-        believed: Whether it is.
-        why: What makes us believe it, or what keeps us from it.
-        datable: Whether more patience may help: the host is not off yet.
+        believed: Whether it does.
+        why: The reason for or against.
+        datable: Whether more waiting may help: the host is not off yet.
     """
 
     believed: bool
@@ -90,12 +91,12 @@ def requests_of(host: Object) -> list[Request]:
 
 
 def request_of(host: Object, key: str) -> Request | None:
-    """The annotation of one key, ``None`` where it is not there."""
+    """Return the annotation of one key; ``None`` if there is none."""
     return next((request for request in requests_of(host) if request.key == key), None)
 
 
 def powered_on(host: Object) -> bool | None:
-    """What the controller saw last; ``None`` where it never looked."""
+    """Return what the controller saw last; ``None`` if it has never looked."""
     found = _status(host).get("poweredOn")
     return found if isinstance(found, bool) else None
 
@@ -105,7 +106,7 @@ def error_count(host: Object) -> int:
 
 
 def online(host: Object) -> bool:
-    """Whether the host is to be on once nobody keeps it off."""
+    """Return whether the host should be on when no key keeps it off."""
     return bool((host.get("spec") or {}).get("online"))
 
 
@@ -118,7 +119,7 @@ def last_updated(host: Object) -> str:
 
 
 def trouble(host: Object) -> str:
-    """The error that the status shows; empty where there is none."""
+    """Return the error that the status shows; empty if there is none."""
     status = _status(host)
     kind, message = status.get("errorType") or "", status.get("errorMessage") or ""
     operational = status.get("operationalStatus") or ""
@@ -128,7 +129,7 @@ def trouble(host: Object) -> str:
 
 
 def inert(host: Object) -> str:
-    """Why metal3 would not even look at the host, so that its status may be old; empty where it would."""
+    """Return why metal3 does not look at the host, so that its status may be old; empty if it does."""
     annotations, found = annotations_of(host), state(host)
     whys = []
     if host["metadata"].get("deletionTimestamp"):
@@ -145,7 +146,7 @@ def inert(host: Object) -> str:
 
 
 def why_not(host: Object) -> str:
-    """Why a reboot annotation would do nothing, or not what it is for; empty where metal3 would act on it."""
+    """Return why a reboot annotation would have no effect, or the wrong one; empty if metal3 would act on it."""
     whys = [inert(host)]
     if not online(host):
         whys.append("spec.online is false, so it is to be off anyway and would not come back")
@@ -153,7 +154,7 @@ def why_not(host: Object) -> str:
 
 
 def why_no_reboot(host: Object) -> str:
-    """Why a single reboot would not happen, or not end, although the controller acts on the host."""
+    """Return why a single reboot would not happen, or not end, although the controller acts on the host."""
     if powered_on(host) is not True:
         return "it is off, and the annotation would be taken away without a reboot"
     keeps = [request.annotation for request in requests_of(host) if request.key]
@@ -163,7 +164,7 @@ def why_no_reboot(host: Object) -> str:
 
 
 def off(host: Object, key: str) -> Off:
-    """Whether the host is off because our key keeps it so, as far as its status can prove that."""
+    """Return whether our key keeps the host off, as far as its status can prove that."""
     written = written_of(host, key)
     if request_of(host, key) is None:
         return Off(False, f"{key_rules.annotation(key)} is not on it, so nothing of ours keeps it off")
@@ -175,7 +176,7 @@ def off(host: Object, key: str) -> Off:
         return Off(False, "nobody recorded what it was when the key was written", datable=False)
     sick = trouble(host)
     if not written.powered_on:
-        # With an error, too: metal3 may have tried to switch it on, and has nothing to do since our key is there.
+        # This holds with an error, too: metal3 may have failed to switch it on, and is idle since our key is set.
         shown = f"; it shows an error ({sick})" if sick else ""
         why = "it was off before the key was written, and was not seen on since, so nothing says when it went off"
         return Off(False, f"{why}{shown}", datable=False)
@@ -187,12 +188,12 @@ def off(host: Object, key: str) -> Off:
 def write(
     host: Object, *, since: str, node: str, boot_id: str, run: str, consumer: str = "", overridden: tuple[str, ...]
 ) -> Written:
-    """What to keep of a host to which a key is written now."""
+    """Return what to record about a host when a key is written to it now."""
     return Written(since, powered_on(host) is True, node, boot_id, run, consumer, overridden)
 
 
 def written_of(host: Object, key: str) -> Written | None:
-    """What was kept when a key was written; ``None`` where it was not, or somebody broke it."""
+    """Return what was recorded when a key was written; ``None`` if there is no record, or an invalid one."""
     found = _records(host).get(key)
     if not isinstance(found, dict) or not set(found) <= set(_TYPES):
         return None
@@ -209,19 +210,19 @@ def written_of(host: Object, key: str) -> Written | None:
 
 
 def keys_written(host: Object) -> dict[str, Written]:
-    """The record of each key of this collection that is on the host."""
+    """Return the record of each key of this collection that is on the host."""
     found = {request.key: written_of(host, request.key) for request in requests_of(host) if request.key}
     return {key: written for key, written in found.items() if written is not None}
 
 
 def former(host: Object, written: Written, consumer: str) -> str:
-    """Why a key of this collection belongs to a past life of the host; empty where it does not.
+    """Return why a key of this collection belongs to a former use of the host; empty if it does not.
 
-    The host stays the machine of its Node only while it is provisioned for the same consumer. A key that outlives that
-    would switch off the host's next life.
+    The host remains the machine of its Node only while it is provisioned for the same consumer. A key that stays
+    longer would switch off the host in its next use.
 
     Args:
-        consumer: UID of the object that uses the host now; empty where that is not known.
+        consumer: UID of the object that uses the host now; empty if unknown.
     """
     if state(host) and state(host) not in PROVISIONED:
         return f'its state is "{state(host)}"'
@@ -231,9 +232,9 @@ def former(host: Object, written: Written, consumer: str) -> str:
 
 
 def records_with(host: Object, key: str, written: Written | None) -> str | None:
-    """The annotation that keeps what is known of each key of ours, with one set or taken away; ``None`` where empty.
+    """Return the annotation that records our keys, with one set or removed; ``None`` if it is empty.
 
-    What belongs to a key that is gone goes with it, unless it is a single reboot, whose key metal3 takes away halfway.
+    The record of a key goes with the key, except for a single reboot, whose key metal3 removes halfway.
     """
     present = {request.key for request in requests_of(host)}
     kept = {name: value for name, value in _records(host).items() if name != key and (name in present or not name)}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about metal3's reboot annotations: what they are called, what they say, and what the controller makes of them.
+"""Rules about metal3's reboot annotations: their names, their values, and how the controller reads them.
 
 Sources: internal/controller/metal3.io/baremetalhost_controller.go and internal/webhooks of the baremetal-operator
 (2026).
@@ -28,11 +28,11 @@ class Request:
     """One reboot annotation as the controller reads it.
 
     Attributes:
-        key: The name behind the slash; empty for the annotation without one.
-        value: The annotation's value as it stands there.
-        mode: What the controller makes of it.
-        force: Whether it counts on a host that is not provisioned, too.
-        valid: Whether it is what metal3's webhook lets through.
+        key: The name after the slash; empty for the annotation without one.
+        value: The annotation's value, unchanged.
+        mode: How the controller reads it.
+        force: Whether it also counts on a host that is not provisioned.
+        valid: Whether metal3's webhook accepts it.
     """
 
     key: str
@@ -50,12 +50,12 @@ class Request:
 
 
 def annotation(key: str) -> str:
-    """Name of the annotation of a key, or of the one that asks for a single reboot where the key is empty."""
+    """Return the name of a key's annotation; of the one that asks for a single reboot if the key is empty."""
     return f"{BASE}/{key}" if key else BASE
 
 
 def check_key(key: str) -> None:
-    """Refuse what can't be the name part of an annotation.
+    """Refuse a key that cannot be the name part of an annotation.
 
     Raises:
         InvalidInput: It is longer than 63 characters, or has others than letters, digits, ``-``, ``_`` and ``.``.
@@ -69,12 +69,12 @@ def check_key(key: str) -> None:
 
 
 def value_of(mode: str) -> str:
-    """The value that we write."""
+    """Return the value that we write."""
     return json.dumps({"mode": mode})
 
 
 def requests_of(annotations: Mapping[str, str]) -> list[Request]:
-    """All reboot annotations of a host, by key."""
+    """Return all reboot annotations of a host, by key."""
     keys = (
         (name[len(BASE) + 1 :], value)
         for name, value in annotations.items()
@@ -84,7 +84,7 @@ def requests_of(annotations: Mapping[str, str]) -> list[Request]:
 
 
 def effective_mode(requests: Iterable[Request], error_count: int = 0) -> str:
-    """How the host is switched off: one hard request makes it hard, and so does an error before."""
+    """Return how the host is switched off: one hard request makes it hard, and so does an earlier error."""
     return HARD if error_count > 0 or any(request.mode == HARD for request in requests) else SOFT
 
 
@@ -94,13 +94,13 @@ def _read(key: str, text: str) -> Request:
     try:
         content = json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
-        # The controller says so in an event, and reboots all the same.
+        # The controller reports this in an event, and still reboots the host.
         return Request(key, text, SOFT, force=False, valid=False)
     if content is None:
         return Request(key, text, SOFT, force=False, valid=True)
     if not isinstance(content, dict):
         return Request(key, text, SOFT, force=False, valid=False)
-    # Go reads names in any case, and what it could read before or after a value of the wrong type counts.
+    # Go matches field names in any case, and keeps the fields that it read before or after one of the wrong type.
     fields = [(name.lower(), value) for name, value in content.items()]
     modes = [value for name, value in fields if name == "mode" and value is not None]
     forces = [value for name, value in fields if name == "force" and value is not None]

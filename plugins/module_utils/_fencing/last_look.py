@@ -20,10 +20,10 @@ from .._api.objects import Object
 from .._budget import gate
 from . import still_down_rules
 
-# Seconds. With the time-outs of one request it stays below the time after which a run counts as dead.
+# Seconds. With the timeouts of one request, it stays below the time after which a run counts as dead.
 GOOD_FOR = 10.0
 _TRIES = 5
-# CLOCK_MONOTONIC stands still while Linux is suspended. Where there is no CLOCK_BOOTTIME, it does not.
+# CLOCK_MONOTONIC stops while Linux is suspended. On systems without CLOCK_BOOTTIME, it does not.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _Result = TypeVar("_Result")
@@ -36,7 +36,7 @@ class Stale(HoldfastError):
 
 
 def steady() -> float:
-    """Seconds on a clock that is never set, and runs while the process or the machine is suspended."""
+    """Return the seconds of a clock that is never set, and that runs while the process or the machine is suspended."""
     return time.clock_gettime(_CLOCK)
 
 
@@ -62,11 +62,11 @@ class Look:
 
     @property
     def until(self) -> float:
-        """Until when it counts."""
+        """The time until which the look counts."""
         return self.began + GOOD_FOR
 
     def check(self) -> None:
-        """Call this directly before the act.
+        """Check the age of the look. Call this directly before the act.
 
         Raises:
             Stale: The look is too old.
@@ -75,25 +75,25 @@ class Look:
 
 
 def check(began: float) -> None:
-    """Call this directly before an act that was decided from what was seen since then.
+    """Check the age of what an act was decided on. Call this directly before the act.
 
     Raises:
-        Stale: That is too long ago.
+        Stale: ``began`` is too long ago.
     """
     if steady() > began + GOOD_FOR:
         raise Stale(f"The last look at the node is older than {GOOD_FOR:.0f} s.")
 
 
 def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id: str = "", down: bool = False) -> Look:
-    """See that the claim is ours, that nobody holds the node, and that it is the boot that is meant.
+    """Check that the claim is ours, that nobody holds the node, and that it is still in the expected boot.
 
     Args:
-        boot_id: The boot ID that the node must still have; any when empty.
+        boot_id: The boot ID that the node must still have; any if empty.
         down: The node must not be Ready.
 
     Raises:
-        ClaimLost, Claimed, Held, NotFound: As the gate has it.
-        CameBack: It has to be down, and it is Ready or has booted.
+        ClaimLost, Claimed, Held, NotFound: As the gate raises them.
+        CameBack: It must be down, and it is Ready or has booted.
         Refused: It has booted.
     """
     began = steady()
@@ -111,10 +111,10 @@ def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id
 
 
 def repeat(attempt: Callable[[], _Result]) -> _Result:
-    """Call ``attempt`` (look, then act) again while its look was too old when it came to the act.
+    """Call ``attempt`` (look, then act) again as long as its look is too old at the time of the act.
 
     Raises:
-        TimedOut: No look was in time.
+        TimedOut: No look was recent enough.
     """
     for _try in range(_TRIES):
         try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""See a host reboot: its power goes off and on again, or its Node has a new boot ID."""
+"""See a host reboot: its power goes off and on again, or its Node gets a new boot ID."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Outcome:
 
     @property
     def rebooted(self) -> bool:
-        """Never by the annotation: metal3 takes it away when the host is off, and so may anybody."""
+        """Whether it rebooted. The annotation proves nothing: metal3 removes it when the host is off, as anyone may."""
         if self.came_back:
             return True
-        # A node that was rebooted by someone else, while the annotation is still there, is about to be switched off.
+        # If someone else rebooted the node and the annotation is still set, the host is about to go off.
         waiting = self.host is not None and rules.request_of(self.host, "") is not None
         return self.new_boot and self.host is not None and not waiting
 
@@ -53,12 +53,12 @@ class Outcome:
 def wait_for_reboot(
     host: tuple[Cluster, str, str], node: tuple[Cluster, str, str] | None, deadline: Deadline
 ) -> Outcome:
-    """Watch a BareMetalHost, and its Node where that and its old boot ID are known.
+    """Watch a BareMetalHost, and its Node if the Node and its old boot ID are known.
 
     Args:
-        host: The management cluster, path of the collection, and name.
-        node: The workload cluster, name, and the boot ID before.
-        deadline: When to end.
+        host: The management cluster, the path of the collection, and the name.
+        node: The workload cluster, the name, and the boot ID before.
+        deadline: When to stop.
 
     Returns:
         What was seen when it had rebooted, when the host was gone, or when the deadline passed.

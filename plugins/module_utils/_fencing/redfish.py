@@ -32,7 +32,7 @@ class Bmc:
         options: ``uri`` of the system, ``username``, ``password``, ``validate_certs``, ``ca_cert``, ``insecure_http``.
 
     Raises:
-        InvalidInput: The uri is none, has credentials in it, or is not https.
+        InvalidInput: The URI is invalid, has credentials in it, or is not https.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -48,10 +48,10 @@ class Bmc:
             self._headers |= urllib3.make_headers(basic_auth=f"{options['username']}:{options.get('password') or ''}")
 
     def read(self) -> System:
-        """The system as it is now.
+        """Return the present state of the system.
 
         Raises:
-            BmcFailure: The BMC does not tell.
+            BmcFailure: The BMC does not give it.
         """
         retries = urllib3.Retry(total=2, redirect=0, backoff_factor=0.5, raise_on_redirect=False)
         status, data = self._send("GET", self.uri, "tell its power state", retries=retries)
@@ -64,10 +64,10 @@ class Bmc:
         return rules.read(self.uri, content)
 
     def reset(self, system: System, wanted: str) -> None:
-        """Tell the system to change its power, once: a request that is sent again later may come too late.
+        """Ask the system once to change its power: a repeated request may arrive too late.
 
         Raises:
-            BmcFailure: It was refused, or it is not known whether it was.
+            BmcFailure: The BMC refused it, or its effect is unknown.
         """
         url, kind = rules.reset_url(system), rules.reset_type(system, wanted)
         body = json.dumps({"ResetType": kind})

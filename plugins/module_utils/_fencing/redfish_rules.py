@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about a Redfish ComputerSystem: its power, and where and how it is told to change it."""
+"""Rules about a Redfish ComputerSystem: its power state, and where and how to request a change of it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from urllib.parse import urlsplit, urlunsplit
 from .._api.errors import HoldfastError
 
 ON, OFF = "On", "Off"
-# What each change may be called, the best name first.
+# The reset types for each change, the best first.
 RESETS = {OFF: ("ForceOff",), ON: ("On", "ForceOn")}
 _SERVICE = "/redfish/"
 _ACTION = "#ComputerSystem.Reset"
 
 
 class BmcFailure(HoldfastError):
-    """The BMC did not answer, or not with what it was asked for."""
+    """The BMC did not answer, or gave an unexpected answer."""
 
     kind = "bmc"
 
@@ -30,11 +30,11 @@ class System:
     """A ComputerSystem as its BMC describes it.
 
     Attributes:
-        uri: The URL that it was read at.
+        uri: The URL that it was read from.
         power_state: Its PowerState.
-        uuid: Its UUID; empty where there is none.
-        target: The target of its own reset action, as it names it; empty where there is none.
-        resets: The kinds of reset that it allows; empty where it does not say.
+        uuid: Its UUID; empty if there is none.
+        target: The target of its own reset action, as it names it; empty if there is none.
+        resets: The reset types that it allows; empty if it does not say.
     """
 
     uri: str
@@ -45,10 +45,10 @@ class System:
 
 
 def read(uri: str, content: Mapping[str, Any]) -> System:
-    """A system from what was read at its URL.
+    """Return the system that the content of its URL describes.
 
     Raises:
-        BmcFailure: It is none.
+        BmcFailure: The content describes no system.
     """
     state = content.get("PowerState")
     if not isinstance(state, str):
@@ -61,13 +61,13 @@ def read(uri: str, content: Mapping[str, Any]) -> System:
 
 
 def reset_url(system: System) -> str:
-    """Where a system is told to change its power.
+    """Return the URL that changes the power of a system.
 
     It is the target that the system names, at the origin that the system was read from, because a BMC behind a gateway
-    knows neither its name there nor its path prefix.
+    does not know its own name and path prefix there.
 
     Raises:
-        BmcFailure: It names none, or one that does not belong to it.
+        BmcFailure: It names no target, or one that does not belong to it.
     """
     parts = urlsplit(system.uri)
     own, prefix = parts.path.rstrip("/"), parts.path.rpartition(_SERVICE)[0]
@@ -86,10 +86,10 @@ def reset_url(system: System) -> str:
 
 
 def reset_type(system: System, wanted: str) -> str:
-    """What a change to a power state is called there.
+    """Return the reset type for a change to a power state.
 
     Raises:
-        BmcFailure: It does not allow it.
+        BmcFailure: The system does not allow it.
     """
     names = RESETS[wanted]
     found = next((name for name in names if not system.resets or name in system.resets), None)

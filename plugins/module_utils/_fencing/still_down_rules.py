@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about a node that was down when its failover began: whether it has come back."""
+"""Rules about a node that was down when its failover began: whether it is back."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .._api.objects import Object
 
 
 class CameBack(Refused):
-    """The node is on: it must be neither switched off nor tainted any more."""
+    """The node is on: it must no longer be switched off or tainted."""
 
     kind = "came_back"
 
 
 def came_back(node: Object, record: Mapping[str, Any]) -> bool:
-    """Whether the node is on, or was on since the failover began."""
+    """Return whether the node is on, or was on since the failover began."""
     return node_rules.ready(node) or node_rules.boot_id(node) != record["boot_id"]
 
 
 def check_still_down(node: Object, record: Mapping[str, Any]) -> None:
-    """The look before each step that can't be undone.
+    """Check the node before each step that cannot be undone.
 
     Raises:
         CameBack: The node is Ready, or has booted since the failover began.

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The BareMetalHost that a task is about, the Node that it is, and who may switch it off."""
+"""The BareMetalHost of a task, the Node that it is, and who may switch it off."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Target:
     """One host, by the objects that were found when the task began.
 
     Attributes:
-        node: Name of the Node; empty where that is not known.
-        serves: The Node that the host is by the objects; empty where they don't tell. Another one only where a key is
-            to be taken back.
+        node: Name of the Node; empty if unknown.
+        serves: The Node that the host is, by the objects; empty if they do not say. It differs from ``node`` only where
+            a key is to be removed.
     """
 
     def __init__(self, cluster: Cluster, management: Cluster, host: Object, node: str, serves: str) -> None:
@@ -41,7 +41,7 @@ class Target:
         self.path = find_host.path_of(host)
 
     def read(self) -> Object:
-        """The host as it is now.
+        """Return the host as it is now.
 
         Raises:
             NotFound: It is gone.
@@ -58,17 +58,17 @@ class Target:
         return read_node(self._cluster, self.node)
 
     def find_node(self) -> Object | None:
-        """The Node; ``None`` where it is gone, or not known."""
+        """Return the Node; ``None`` if it is gone or unknown."""
         return self._cluster.find(paths.node(self.node)) if self.node else None
 
     def check_claim(self, run: str) -> None:
-        """The claim is ours, or nobody's when used alone, where nothing is switched off."""
-        # Of a Node that was deleted nobody has a claim.
+        """Check the claim where nothing is switched off: it must be ours or, without a run, nobody's."""
+        # Nobody can claim a Node that was deleted.
         if node := self.find_node():
             claim_rules.check(node, run)
 
     def look(self, run: str, *, override_holds: bool, boot_id: str, down: bool) -> last_look.Look:
-        """No hold, the claim is ours, and the node is as it should be, directly before the host is told to go off."""
+        """Check for holds, our claim and the expected state of the node, directly before the host is told to go off."""
         if self.node:
             return last_look.look(
                 self._cluster, self.node, run=run, override_holds=override_holds, boot_id=boot_id, down=down
@@ -84,12 +84,12 @@ class Target:
 
 
 def resolve(context: Context, params: Params, named: str) -> Target:
-    """The host by its name, or by the Node that it is.
+    """Return the host by its name, or by the Node that it is.
 
     Raises:
-        InvalidInput: Neither is given; or a run is, and which Node it should have claimed is not known.
-        NotFound: There is none.
-        Refused: There are several, or host and node are given and not the same machine.
+        InvalidInput: Neither is given; or a run is, and the Node that it should have claimed is unknown.
+        NotFound: There is no such host.
+        Refused: There are several, or host and node are given and are different machines.
     """
     cluster, management = context.cluster, context.management
     node, namespace = params.get("node") or "", params.get("namespace") or ""
@@ -123,13 +123,13 @@ def resolve(context: Context, params: Params, named: str) -> Target:
 
 
 def resolve_to_let_go(context: Context, params: Params, named: str) -> Target | None:
-    """The host from which a key is to be taken away; ``None`` where it is gone.
+    """Return the host from which to remove a key; ``None`` if it is gone.
 
-    A host may serve another Node by now, or none. Whose the key is, what was kept when it was written says.
+    The host may now serve another Node, or none. The record made with the key says which Node the key belongs to.
 
     Raises:
-        InvalidInput: As with ``resolve``.
-        NotFound: It is searched for by its Node, and none is found; or nothing knows BareMetalHosts there.
+        InvalidInput: As for ``resolve``.
+        NotFound: The search by its Node finds none; or the cluster does not serve BareMetalHosts.
         Refused: There are several.
     """
     management, node, namespace = context.management, params.get("node") or "", params.get("namespace") or ""
@@ -143,18 +143,18 @@ def resolve_to_let_go(context: Context, params: Params, named: str) -> Target | 
 
 
 def may_let_go(node: str, serves: str, written_for: str) -> bool:
-    """Whether a key may be taken away for a node: it was written for it, or nobody knows of another.
+    """Return whether a key may be removed for a node: it was written for that node, or no other Node is known.
 
     Args:
-        node: The Node for which it is to be taken away; empty where that does not matter.
-        serves: The Node that the host is now; empty where that is not known.
-        written_for: The Node that it was when the key was written; empty where that is not known.
+        node: The Node for which to remove it; empty if that does not matter.
+        serves: The Node that the host is now; empty if unknown.
+        written_for: The Node that the host was when the key was written; empty if unknown.
     """
     return not node or node in (written_for, serves) or not (serves or written_for)
 
 
 def _check_machine(cluster: Cluster, machine: Object | None, host: Object, node: str) -> None:
-    """That the Machine of a host given together with a node is not that of another Cluster's Node of the same name."""
+    """Check that the Machine of the given host is not that of another Cluster's Node of the same name."""
     present = cluster.find(paths.node(node)) if machine else None
     if present and machine and machine_rules.relation(present, machine) == machine_rules.FOREIGN:
         raise Refused(
@@ -166,7 +166,7 @@ def _check_machine(cluster: Cluster, machine: Object | None, host: Object, node:
 
 
 def _check_whose(cluster: Cluster, management: Cluster, host: Object, node: str) -> None:
-    """That a host given together with a node is not another one's, as far as the node's objects tell."""
+    """Check that the given host is not another Node's, as far as the node's objects say."""
     with suppress(NotFound):
         found = find_host.host_of(management, read_node(cluster, node))
         if found["metadata"]["uid"] != host["metadata"]["uid"]:

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Node of a Machine, and whether the cluster that is asked is the one that the Machine belongs to.
+"""The Node of a Machine, and whether the given cluster is the one that the Machine belongs to.
 
-A Machine tells no more than its Node's name, and a cluster that is none of its own may have a Node of that name, or
-none: to believe it would be to drain what nobody deletes, or to let go what still runs.
+A Machine gives only its Node's name, and a cluster that is not its own may have a Node of that name, or none. With
+the wrong cluster, a run would drain a Node that is not being deleted, or release a Machine that still runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CLUSTER_NAME = f"{machine_rules.GROUP}/cluster-name"
 
 
 class WrongCluster(Refused):
-    """The cluster that was asked is not shown to be the Machine's."""
+    """The given cluster is not shown to be the Machine's."""
 
     kind = "wrong_cluster"
 
@@ -32,10 +32,10 @@ class WrongCluster(Refused):
 
 
 def is_of(node: Object, machine: Object) -> bool:
-    """Whether a Node of the right name is that of a Machine.
+    """Return whether a Node of the right name is that of a Machine.
 
-    What Cluster API wrote on the Node decides. Where it wrote nothing, the provider's id does; alone it is no proof,
-    because some providers make it of the name.
+    The annotations of Cluster API on the Node decide. Without them, the provider ID does. It is no proof by itself,
+    because some providers derive it from the name.
     """
     named = machine_rules.name_of(node)
     if named is not None:
@@ -49,7 +49,7 @@ def is_of(node: Object, machine: Object) -> bool:
 
 
 def is_of_same_cluster(node: Object, machine: Object) -> bool:
-    """Whether a Node says that it belongs to the Cluster that a Machine belongs to."""
+    """Return whether a Node says that it belongs to the Machine's Cluster."""
     named = machine_rules.name_of(node)
     namespace = machine["metadata"]["namespace"]
     return named is not None and named[0] == namespace and _cluster_of(node) == hooks.cluster_of(machine)
@@ -67,9 +67,9 @@ class Found:
     """The Node of a Machine.
 
     Attributes:
-        node: The Node; ``None`` where there is none that is the Machine's.
-        state: What is known of it.
-        foreign: Why the cluster is not believed to be the Machine's; empty where it is.
+        node: The Node; ``None`` if the Machine has none.
+        state: The state of the Node, as far as it is known.
+        foreign: Why the cluster does not count as the Machine's; empty if it does.
     """
 
     node: Object | None
@@ -77,7 +77,7 @@ class Found:
     foreign: str = ""
 
     def check(self, machine: Object) -> None:
-        """Stop before anything is done in a cluster that is not the Machine's.
+        """Refuse a cluster that is not the Machine's, before anything is done there.
 
         Raises:
             WrongCluster: It is not shown to be.
@@ -97,12 +97,12 @@ class Found:
 
 
 def look(cluster: Cluster, machine: Object, *, seen: bool = False) -> Found:
-    """What is known of the Node of a Machine.
+    """Return what is known of the Node of a Machine.
 
     Args:
         cluster: The workload cluster.
         machine: The Machine.
-        seen: The same work saw the Node in the same cluster before.
+        seen: Whether the same work has seen the Node in the same cluster before.
     """
     name = hooks.node_of(machine)
     if name is None:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Write down what was done for a Machine at a point of its deletion, and let it go when all is done."""
+"""Record what was done for a Machine at a point of its deletion, and release it when all work is done."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HELD = (rules.READY, rules.NOT_READY)
 
 
 def machine_guard_record(context: Context, params: Params) -> Result:
-    """Write down a phase, a file that was done or a result; see the module of the same name."""
+    """Record a phase, a finished file or a result; see the module of the same name."""
     if not (params.get("phase") or params.get("done") or params.get("result")):
         raise InvalidInput("machine_guard_record needs phase, done or result: what is to be written down.")
     return _GuardRecord(context, params).write()
@@ -59,12 +59,12 @@ class _GuardRecord:
         }
 
     def _attempt(self) -> tuple[Object | None, Object | None, dict[str, Any], str]:
-        """Read, decide, write with the resourceVersion that was read."""
+        """Read, decide, and write with the resourceVersion that was read."""
         params, guard, began = self._params, self._guard, last_look.steady()
         machine = self._management.find(self._place.path)
         if machine is None:
             return None, None, self._of_one_that_is_gone(), rules.NODE_GONE
-        # In check mode the Machine was not really taken.
+        # In check mode, no run has taken the Machine.
         if self._context.check_mode:
             return machine, machine, rules.record_of(machine, guard.hook) or {}, rules.NO_NODE
         ended = rules.ended_before(machine, guard.hook, self._run, params.get("result") or "")
@@ -113,10 +113,10 @@ class _GuardRecord:
         return {"result": REMOVED, "detail": self._params.get("detail") or "", "phases": {}, "facts": {}}
 
     def _pass_the_gate(self, machine: Object, node: Object, state: str) -> dict[str, Any]:
-        """The last look before Cluster API goes on: it drains, or ends the machine."""
+        """Take the last look before Cluster API resumes: it drains the Node, or ends the machine."""
         rules.check_fenced(machine, state)
         if state not in _HELD:
-            # A node that is proven to be off interrupts nobody.
+            # A node that is proven to be off interrupts no workload, so holds do not count.
             claim_rules.check(node, self._run)
             return {"off": state}
         override = self._params["override_holds"]
@@ -128,7 +128,7 @@ class _GuardRecord:
         return self._run.rpartition("/")[0]
 
     def _leave(self, machine: Object | None) -> None:
-        """Give back the Node, and end this work's sign of life. What is left ends with this worker's next work."""
+        """Release the Node, and end this work's sign of life. If that fails, this worker's next work does it."""
         node = hooks.node_of(machine) if machine else self._params.get("node")
         cluster, run = self._context.cluster, self._run
         if node:
@@ -161,6 +161,6 @@ class _GuardRecord:
 
 
 def _overridden(holds: list[dict[str, Any]]) -> dict[str, Any]:
-    """What is recorded of holds that were overridden."""
+    """Return what the record keeps of overridden holds."""
     held = [f"{hold['namespace']}/{hold['holder']}" for hold in holds]
     return {"overridden_holds": held} if held else {}

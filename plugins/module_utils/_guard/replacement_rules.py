@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about replacements: how many other Machines have to be there before one of them goes."""
+"""Rules about replacements: how many other Machines must exist before one is released."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABELS = (f"{_GROUP}/deployment-name", f"{_GROUP}/set-name", f"{_GROUP}/control
 
 
 def makers(machine: Object) -> list[tuple[str, str]]:
-    """Kind and name of what has made a Machine; none for one that a person has made."""
+    """Return kind and name of the objects that made a Machine; none if a person made it."""
     owners = machine["metadata"].get("ownerReferences") or []
     return [(item["kind"], item["name"]) for item in owners if item["kind"] in (_SET, _CONTROL_PLANE)]
 
@@ -28,7 +28,7 @@ def deployment_of(machine_set: Object) -> str | None:
 
 
 def siblings_label(machine: Object) -> str | None:
-    """A label selector of all that the same object makes; ``None`` where nothing makes a replacement."""
+    """Return a label selector of all Machines that the same object makes; ``None`` if nothing makes a replacement."""
     labels = node_rules.labels_of(machine)
     if not makers(machine):
         return None
@@ -36,14 +36,14 @@ def siblings_label(machine: Object) -> str | None:
 
 
 def wanted(maker: Object | None, machines: Collection[Object]) -> int:
-    """How many others have to be there while one that is being deleted still is.
+    """Return how many others must exist while a Machine that is being deleted still does.
 
-    Cluster API counts Machines that are being deleted: in the place of one that is deleted by itself it makes another
-    only when it is gone. So this is what is asked for, or what there is in a rollout, without those that go.
+    Cluster API counts Machines that are being deleted: it replaces one that is deleted by itself only when that one is
+    gone. So the number is what is asked for, or what exists in a rollout, without those that are being deleted.
 
     Args:
-        maker: What makes them; ``None`` where it is gone.
-        machines: All of them, those that are being deleted included.
+        maker: The object that makes them; ``None`` if it is gone.
+        machines: All of them, including those that are being deleted.
     """
     if maker is None or maker["metadata"].get("deletionTimestamp"):
         return 0
@@ -52,5 +52,5 @@ def wanted(maker: Object | None, machines: Collection[Object]) -> int:
 
 
 def counts(machine: Object) -> bool:
-    """Whether a Machine may take the place of one that goes: it has a Node and is not going itself."""
+    """Return whether a Machine may replace another: it has a Node and is not being deleted."""
     return not hooks.is_deleting(machine) and hooks.node_of(machine) is not None

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about guarding Machines: who works on which, what is on record of it, and when a hook may go.
+"""Rules about guarding Machines: who works on which, what is recorded about it, and when a hook may be removed.
 
-The record is an annotation of the Machine, with an entry for each hook. As long as an entry has no result, it is a
-claim as well: its run works on the Machine, and no other does while that one lives.
+The record is an annotation of the Machine, with an entry for each hook. As long as an entry has no result, it is also
+a claim: its run works on the Machine, and while that run lives, no other does.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from .._shared.bounds import cut, merged
 
 PURPOSE = "machine_guard"
 CLAIM = "claim"
-# In place of a phase, where a run only says that nobody works on the Machine.
+# Used in place of a phase if a run only reports that no run works on the Machine.
 NOT_BEGUN = "not_begun"
 RELEASED, FAILED, REMOVED = "released", "failed", "removed"
 RESULTS = (RELEASED, FAILED)
 
-# When a run ends, and why it has ended.
+# When a run ends, and why it ended.
 DEADLINE, IDLE, NEVER, GONE, PLANNED = "deadline", "idle", "never", "gone", "planned"
 
-# What is known of the Node.
+# The states of the Node, as far as known.
 NO_NODE, NODE_GONE, READY, NOT_READY, UNREACHABLE, OFF = "none", "gone", "ready", "not_ready", "unreachable", "off"
-# The cluster that was asked is not shown to be the one that the Machine belongs to.
+# The given cluster is not shown to be the one that the Machine belongs to.
 FOREIGN = "foreign"
 
 _LABELS = {
@@ -49,7 +49,7 @@ _LABELS = {
 }
 _KEPT_FAILURES = 10
 
-# What a record has to have.
+# The fields of a record.
 _TYPES: Mapping[str, type] = {
     "uid": str,
     "run": str,
@@ -65,7 +65,7 @@ _TYPES: Mapping[str, type] = {
 
 
 class Unfenced(Refused):
-    """The Node is not heard of, and nothing proves that it is off."""
+    """The Node gives no sign of life, and nothing proves that it is off."""
 
     kind = "unfenced"
 
@@ -87,34 +87,34 @@ class Guard:
         return node_rules.annotations_of(machine).get(self.key(point)) == self.owner
 
     def waits_at(self, machine: Object) -> str | None:
-        """The point at which the deletion waits for our hook; ``None`` where it does not."""
+        """Return the point at which the deletion waits for our hook; ``None`` if it does not."""
         waiting = (point for point in POINTS if hooks.waits_for(machine, point, self.key(point)))
         return next((point for point in waiting if self.has(machine, point)), None)
 
     def holds(self, machine: Object) -> bool:
-        """Whether a hook of ours is there that the deletion may still come to."""
+        """Return whether one of our hooks is there that the deletion may still reach."""
         return any(self.has(machine, point) and not hooks.is_past(machine, point) for point in POINTS)
 
     def missing(self, machine: Object, points: Collection[str]) -> dict[str, str | None]:
-        """What is to be written so that a Machine that nobody deletes has our hooks; never over those of others."""
+        """Return what to write so that a Machine has our hooks, unless it is being deleted; keep those of others."""
         if hooks.is_deleting(machine):
             return {}
         keys = [self.key(point) for point in POINTS if point in points]
         return {key: self.owner for key in keys if key not in node_rules.annotations_of(machine)}
 
     def skipped(self, machine: Object) -> bool:
-        """Whether Cluster API went past our pre-drain hook without waiting for it."""
+        """Return whether Cluster API passed our pre-drain hook without waiting for it."""
         return self.has(machine, PRE_DRAIN) and hooks.is_past(machine, PRE_DRAIN)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which Machines are meant, apart from their labels. Names and templates add to each other; a Cluster narrows.
+    """Which Machines are meant, apart from their labels. Names and templates add Machines; a Cluster narrows them.
 
     Attributes:
         machines: Names of Machines.
         cluster: Name of their Cluster; empty for any.
-        templates: Kind and name of what makes them.
+        templates: Kind and name of the objects that make them.
     """
 
     machines: frozenset[str] = frozenset()
@@ -130,9 +130,9 @@ class Selection:
         return named or any(_made_of(machine, kind, name) for kind, name in self.templates)
 
     def gives_hooks_to(self, machine: Object) -> bool:
-        """Whether a Machine is given hooks itself: those that only a template brings in have theirs from it.
+        """Return whether a run sets hooks on a Machine; if only a template selects it, the template brings them.
 
-        Cluster API takes them off again with the template's, but not where somebody else wrote them, too.
+        Cluster API removes those hooks with the template's, but not if another client wrote them, too.
         """
         return self.has(machine) and (not self.templates or machine["metadata"]["name"] in self.machines)
 
@@ -150,15 +150,15 @@ def _made_of(machine: Object, kind: str, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Change:
-    """What is to be written down.
+    """What to record.
 
     Attributes:
         phase: The phase that begins; empty for none.
-        done: A file of the user's tasks that was done.
-        done_at: The point whose file it is.
-        result: How the work at this point ended; empty while it goes on.
+        done: A file of the user's tasks that is done.
+        done_at: The point that the file belongs to.
+        result: How the work at this point ended; empty while it continues.
         detail: More about the result.
-        facts: What people who look may want to know.
+        facts: Details for people who read the record.
     """
 
     phase: str = ""
@@ -170,7 +170,7 @@ class Change:
 
 
 def record_of(machine: Object, hook: str) -> dict[str, Any] | None:
-    """What stands on a Machine; ``None`` where that is nothing, was broken, or is about a Machine that had its name."""
+    """Return the record on a Machine; ``None`` if there is none, or an invalid one, or an earlier Machine's."""
     found = (node_rules.record(machine, MACHINE_GUARD) or {}).get(hook)
     if not isinstance(found, dict) or not _is_record(found):
         return None
@@ -178,7 +178,7 @@ def record_of(machine: Object, hook: str) -> dict[str, Any] | None:
 
 
 def is_broken(machine: Object, hook: str) -> bool:
-    """Whether somebody changed the record so that it can't be read."""
+    """Return whether the record was changed so that it cannot be read."""
     text = node_rules.annotations_of(machine).get(MACHINE_GUARD)
     known = node_rules.record(machine, MACHINE_GUARD)
     return bool(text) and (known is None or (hook in known and not _is_record(known[hook])))
@@ -212,13 +212,13 @@ def _is_time(found: Any) -> bool:
 
 
 def written(machine: Object, hook: str, record: Mapping[str, Any]) -> str:
-    """The annotation with this record; those of other hooks stay in it."""
+    """Return the annotation with this record; it keeps those of other hooks."""
     known = node_rules.record(machine, MACHINE_GUARD) or {}
     return json.dumps({**known, hook: dict(record)}, sort_keys=True)
 
 
 def run_id(base: str, worker: str) -> str:
-    """A run works on several Machines at once, and each of these works is told from the others."""
+    """Return the id of one work. A run works on several Machines at once, and each work has an id of its own."""
     return f"{base}/{worker}"
 
 
@@ -232,16 +232,16 @@ def begin(
     now: datetime,
     saw_node: bool = False,
 ) -> dict[str, Any]:
-    """The record of who begins with a Machine at a point, or goes on with what another run left there.
+    """Return the record of work that begins on a Machine at a point, or that resumes what another run left there.
 
     Args:
-        record: What stands on the Machine.
+        record: The record on the Machine.
         point: The point at which it waits.
-        uid: That of the Machine: one that is made anew may be given the annotations of the one before.
+        uid: The UID of the Machine: a recreated Machine may get the annotations of the former one.
         run: Id of this work.
-        holder: Who it is, for people.
-        now: The time.
-        saw_node: Whether this work has seen the Machine's Node in the cluster that it asks.
+        holder: Who runs it, for people.
+        now: The present time.
+        saw_node: Whether this work has seen the Machine's Node in the given cluster.
     """
     moment = to_text(now)
     same = record is not None and record["point"] == point
@@ -266,14 +266,14 @@ def begin(
 
 
 def resumes(record: Mapping[str, Any] | None, point: str) -> bool:
-    """Whether somebody has worked on the Machine at this point before, and did not end it."""
+    """Return whether earlier work on the Machine at this point has not ended."""
     if record is None or record["point"] != point or record["result"] == RELEASED:
         return False
     return record["phase"] != NOT_BEGUN or bool(record.get("resumed"))
 
 
 def advance(record: Mapping[str, Any], change: Change, base: str, now: datetime) -> dict[str, Any]:
-    """The record after a change."""
+    """Return the record after a change."""
     moment, phase = to_text(now), change.phase or record["phase"]
     changed = {**record, "facts": merged(record["facts"], change.facts)}
     if change.done:
@@ -298,7 +298,7 @@ def advance(record: Mapping[str, Any], change: Change, base: str, now: datetime)
 
 
 def done_at(record: Mapping[str, Any] | None, point: str) -> list[str]:
-    """The files of the user's tasks that were done for the Machine at a point."""
+    """Return the files of the user's tasks that are done for the Machine at a point."""
     return list(((record or {}).get("done") or {}).get(point) or [])
 
 
@@ -307,11 +307,11 @@ def done_at(record: Mapping[str, Any] | None, point: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Self:
-    """This run, among others.
+    """This run.
 
     Attributes:
-        base: Its id; those of its works begin with it.
-        retry: After how many seconds it tries again what failed; 0 for never.
+        base: Its id; the ids of its works begin with it.
+        retry: Seconds after which it retries failed work; 0 for never.
         stop: When it ends.
     """
 
@@ -320,7 +320,7 @@ class Self:
     stop: str = DEADLINE
 
     def seconds_to_retry(self, machine: Object, guard: Guard, now: datetime) -> float:
-        """When this run may work on a Machine; 0 for now, infinity for never."""
+        """Return in how many seconds this run may work on a Machine; 0 for now, infinity for never."""
         record = record_of(machine, guard.hook)
         failure = ((record or {}).get("failures") or {}).get(self.base)
         at = guard.waits_at(machine) or next((point for point in POINTS if not hooks.is_past(machine, point)), "")
@@ -330,25 +330,25 @@ class Self:
 
 
 def claimed_by(machine: Object, hook: str) -> str:
-    """The run whose work on the Machine is not ended, whether it lives or not; empty where there is none."""
+    """Return the run whose work on the Machine has not ended, live or dead; empty if there is none."""
     record = record_of(machine, hook)
     return str(record["run"]) if record and not record["result"] else ""
 
 
 def may_take(machine: Object, guard: Guard, me: Self, live: Collection[str], now: datetime) -> bool:
-    """Whether this run may work on a Machine now: it waits for our hook, and no run that lives works on it."""
+    """Return whether this run may work on a Machine now: it waits for our hook, and no live run works on it."""
     if guard.waits_at(machine) is None or claimed_by(machine, guard.hook) in live:
         return False
     return me.seconds_to_retry(machine, guard, now) <= 0
 
 
 def by_age(machines: Collection[Object]) -> list[Object]:
-    """The one that waits longest first."""
+    """Sort Machines: the one that has waited longest comes first."""
     return sorted(machines, key=lambda item: (str(hooks.waiting_since(item) or ""), item["metadata"]["name"]))
 
 
 def over(machines: Collection[Object], selection: Selection, guard: Guard, me: Self, now: datetime) -> str:
-    """Why there is nothing more to do for this run; empty where there is, or may be."""
+    """Return why this run has nothing more to do; empty if it has, or may have."""
     left = [
         machine
         for machine in machines
@@ -363,9 +363,9 @@ def over(machines: Collection[Object], selection: Selection, guard: Guard, me: S
 
 
 def ended_before(machine: Object, hook: str, run: str, result: str) -> dict[str, Any] | None:
-    """The record, where this very run ended its work before, as it is to be written now or with more success.
+    """Return the record if this run has already ended its work, as it would write it now or with more success.
 
-    The answer to that write may have been lost, and what is let go is not taken back by a failure to hear of it.
+    The answer to that write may have been lost. A lost answer does not undo the release of a Machine.
     """
     record = record_of(machine, hook)
     if not result or record is None or record["run"] != run:
@@ -374,10 +374,10 @@ def ended_before(machine: Object, hook: str, run: str, result: str) -> dict[str,
 
 
 def check_ours(machine: Object, hook: str, run: str) -> dict[str, Any]:
-    """The record, where this run still works on the Machine.
+    """Return the record if this run still works on the Machine.
 
     Raises:
-        ClaimLost: Another run does, or none.
+        ClaimLost: Another run works on it, or none.
     """
     record, name = record_of(machine, hook), machine["metadata"]["name"]
     if record is not None and record["run"] == run and not record["result"]:
@@ -390,7 +390,7 @@ def check_ours(machine: Object, hook: str, run: str) -> dict[str, Any]:
 
 
 def node_state(machine: Object, node: Object | None) -> str:
-    """What is known of the Node of a Machine."""
+    """Return the state of a Machine's Node, as far as it is known."""
     if hooks.node_of(machine) is None:
         return NO_NODE
     if node is None:
@@ -403,10 +403,10 @@ def node_state(machine: Object, node: Object | None) -> str:
 
 
 def check_fenced(machine: Object, state: str) -> None:
-    """Refuse to let a Machine go whose Node may still run, and write to its volumes, unheard.
+    """Refuse to release a Machine whose silent Node may still run and write to its volumes.
 
     Raises:
-        Unfenced: It is so.
+        Unfenced: It may.
     """
     if state != UNREACHABLE:
         return
@@ -421,7 +421,7 @@ def check_fenced(machine: Object, state: str) -> None:
 
 
 def let_go(machine: Object, guard: Guard, point: str) -> dict[str, str | None]:
-    """The hooks of ours that go when the work at a point is done; none where somebody has removed it meanwhile."""
+    """Return which of our hooks to remove when the work at a point is done; empty if ours is already removed."""
     if not guard.has(machine, point):
         return {}
     points = (PRE_DRAIN, PRE_TERMINATE) if point == PRE_TERMINATE else (point,)

@@ -25,16 +25,16 @@ from . import rules
 from .rules import DEADLINE, Guard, Selection, Self
 
 _DONE = "done"
-# What was seen of other runs is good for so long.
+# Seconds for which the state of other runs counts as current.
 _GLANCE = 5.0
 _SHORTEST = 1.0
-# A Machine that may not be changed, says a webhook or a role of the API, may be after so long.
+# Seconds until a retry, after a webhook or a role of the API forbade a change of the Machine.
 _PUT_OFF = 60.0
 _FOR_GOOD = (400, 403, 413, 422)
 
 
 def machine_guard_step(context: Context, params: Params) -> Result:
-    """Say which Machine is to be worked on next, and at which point; see the module of the same name."""
+    """Return which Machine to work on next, and at which point; see the module of the same name."""
     for name in ("run", "worker", "owner"):
         if not params[name].strip():
             raise InvalidInput(f"{name} must not be empty.")
@@ -59,7 +59,7 @@ class _GuardStep:
         self._live: frozenset[str] = frozenset()
         self._glance = self._one_dies = Deadline(0)
         self._known: dict[tuple[str, str], Object] = {}
-        # When to try again Machines whose change was refused, and what was said.
+        # When to retry Machines whose change was refused, and the API server's message.
         self._refused: dict[str, tuple[Deadline, str]] = {}
 
     def next(self) -> Result:
@@ -69,7 +69,7 @@ class _GuardStep:
             try:
                 found = self._follow(Deadline(min(self._deadline.left, due)))
             except Outdated:
-                # The server was away, and no news is on its way: list and decide again.
+                # The API server was unavailable, and no event will arrive: list and decide again.
                 if self._deadline.passed:
                     raise
                 continue
@@ -80,7 +80,7 @@ class _GuardStep:
             due = self._due()
 
     def _follow(self, pause: Deadline) -> Result | None:
-        """The outcome, as soon as there is one; ``None`` when it is time to look again."""
+        """Return the outcome as soon as there is one; ``None`` when it is time to look again."""
         path = capi.machines_path(self._management, self._params.get("namespace"))
         for news in Follower(self._management, path, pause, label_selector=self._params["selector"]):
             if isinstance(news, Changed):
@@ -92,7 +92,7 @@ class _GuardStep:
             found = self._outcome()
             if found is not None or self._context.check_mode:
                 return found
-            # What has come may have brought nearer when to look again.
+            # The new event may require an earlier look.
             if self._due() < pause.left - _SHORTEST:
                 return None
         return None
@@ -104,7 +104,7 @@ class _GuardStep:
                 self._set_hooks(machine)
 
     def _set_hooks(self, machine: Object) -> None:
-        """Give a Machine that nobody deletes the hooks that it lacks: it may have been made since we look."""
+        """Set the hooks that a Machine lacks if it is not being deleted: it may be newer than the start of this run."""
         if self._context.check_mode or not self._selection.gives_hooks_to(machine):
             return
         changes = self._guard.missing(machine, self._params["set_points"])
@@ -118,15 +118,15 @@ class _GuardStep:
         except NotFound:
             return
         except Outdated:
-            # The server was away, and no news is on its way.
+            # The API server was unavailable, and no event will arrive.
             raise
         except ApiFailure as error:
-            # Where somebody was faster, news of it is on its way.
+            # If another client wrote first, the event of that write will arrive.
             if error.status != 409:
                 self._put_off(machine, error)
 
     def _put_off(self, machine: Object, error: ApiFailure) -> None:
-        """Go on without a Machine whose change was refused for good: the others have nothing to do with that."""
+        """Skip a Machine whose change was refused: this does not concern the others."""
         if error.status not in _FOR_GOOD:
             raise error
         name = "/".join(_id(machine))
@@ -157,7 +157,7 @@ class _GuardStep:
         free = [item for item in free if not self._is_put_off(item)]
         if not free or self._context.check_mode:
             return self._planned(free[0]) if free else None
-        # A sign of life comes first: who looks at the claim looks for it.
+        # The sign of life comes first: others who see the claim check for it.
         runs.renew(self._management, self._run, self._params.get("holder") or "")
         for machine in free:
             found = self._claim(machine)
@@ -167,7 +167,7 @@ class _GuardStep:
         return None
 
     def _claim(self, seen: Object) -> Result | None:
-        """Make the Machine ours, unless somebody is faster."""
+        """Claim the Machine, unless another run is faster."""
         metadata, guard = seen["metadata"], self._guard
         place = capi.place(self._management, KINDS[MACHINE], metadata["namespace"], metadata["name"])
         machine = self._management.find(place.path)
@@ -202,21 +202,21 @@ class _GuardStep:
         return self._result(machine, point, found, before, record)
 
     def _bury(self, run: str) -> None:
-        """Take away the sign of life of a work that died: nobody else has it."""
+        """Remove the sign of life of work that died: no other run holds it."""
         for cluster in {id(item): item for item in (self._management, self._context.cluster)}.values():
             runs.end(cluster, run)
 
     def _look_at_node(self, machine: Object) -> nodes.Found:
         found = nodes.look(self._context.cluster, machine)
         if found.node and self._context.cluster is not self._management and not self._context.check_mode:
-            # The Node will be claimed, too, and who looks at it looks for a sign of life where the Node is.
+            # The Node will be claimed, too, and others who see that claim check for a sign of life in its cluster.
             runs.renew(self._context.cluster, self._run, self._params.get("holder") or "")
         return found
 
     def _end_turns_before(self) -> None:
-        """End what is left of works of this worker: it works on one Machine at a time, and on those no more.
+        """End what remains of earlier work of this worker: it works on one Machine at a time, and no longer on those.
 
-        Their renewers would keep them alive as long as the playbook lives, and others would wait for them.
+        Their renewers would keep them alive as long as the playbook lives, and other runs would wait for them.
         """
         worker = self._params["worker"].rpartition(".")[0]
         if not worker or self._context.check_mode:
@@ -226,21 +226,21 @@ class _GuardStep:
         left = {run.id for each in (cluster, self._management) for run in runs.all_runs(each) if _is_turn(run.id, mine)}
         for run in left - {self._run}:
             self._bury(run)
-        # Where a sign of life was left, so may be the claim on a Node.
+        # Work that left a sign of life may also have left its claim on a Node.
         for node in list(cluster.items(paths.NODES)) if left - {self._run} else []:
             claim = claim_rules.claim_of(node)
             if claim is not None and claim.run in left and claim.run != self._run:
                 claims.give_back(cluster, node_rules.name(node), run=claim.run)
 
     def _look_at_runs(self) -> None:
-        """See who lives; not at each piece of news, of which there are many."""
+        """See which runs live, but not at each of the many events."""
         if self._glance.passed:
             self._live = runs.live_ids(self._management)
             self._one_dies = Deadline(runs.until_one_may_be_dead(self._management))
             self._glance = Deadline(_GLANCE)
 
     def _due(self) -> float:
-        """Seconds until something may be otherwise that no watch tells of: a run is dead, a failure may be mended."""
+        """Return the seconds until a change that no watch reports: a run is dead, or failed work may be retried."""
         waiting = [item for item in self._known.values() if self._guard.waits_at(item)]
         now = self._management.now()
         times = [self._me.seconds_to_retry(item, self._guard, now) for item in waiting]
@@ -251,7 +251,7 @@ class _GuardStep:
         times += [until.left for until, _message in self._refused.values() if not until.passed]
         return max(_SHORTEST, min(times, default=float("inf")))
 
-    # -- telling
+    # -- results
 
     def _planned(self, machine: Object) -> Result:
         point = self._guard.waits_at(machine) or ""

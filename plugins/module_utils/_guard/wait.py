@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Waits that belong to guarding a Machine: for its replacement, and for its volumes."""
+"""Waits before a Machine is released: for its replacement, and for its volumes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOOK_AGAIN = 10.0
 
 
 def machine_guard_wait(context: Context, params: Params) -> Result:
-    """Wait for what has to be so before a Machine goes; see the module of the same name."""
+    """Wait for what must be true before a Machine is released; see the module of the same name."""
     with runs.heartbeat(context.management, params.get("run") or ""):
         if params["wait_for"] == "replacement":
             return _Replacement(context, params).wait()
@@ -46,7 +46,7 @@ class _Replacement:
             return self._result(None, [])
         ready, wanted = self._look(machine, label)
         while len(ready) < wanted and not self._deadline.passed:
-            # Cluster API tells of Nodes on their Machines; where it does not, they are looked at all the same.
+            # Cluster API reports Nodes on their Machines; if it does not, they are looked at all the same.
             pause = Deadline(min(self._deadline.left, _LOOK_AGAIN))
             for _news in Follower(self._management, place.collection, pause, label_selector=label):
                 ready, wanted = self._look(machine, label)
@@ -64,7 +64,7 @@ class _Replacement:
         )
 
     def _look(self, machine: Object, label: str) -> tuple[list[str], int]:
-        """The other Machines whose Nodes are Ready, and how many are wanted."""
+        """Return the names of the other Machines whose Nodes are Ready, and how many are wanted."""
         pool = list(capi.machines(self._management, self._params["namespace"], label_selector=label))
         others = [item for item in pool if rules.counts(item)]
         nodes = [(item, self._context.cluster.find(paths.node(str(hooks.node_of(item))))) for item in others]
@@ -72,7 +72,7 @@ class _Replacement:
         return ready, rules.wanted(self._maker(machine), pool)
 
     def _maker(self, machine: Object) -> Object | None:
-        """The object that says how many there are to be."""
+        """Return the object that says how many Machines there must be."""
         for kind, name in rules.makers(machine):
             place = capi.place(self._management, KINDS[kind], self._params["namespace"], name)
             found = self._management.find(place.path)
@@ -90,7 +90,7 @@ class _Replacement:
 
 
 def _volumes(context: Context, params: Params) -> Result:
-    """Until no VolumeAttachment names the Node, apart from those of pods that no drain moves."""
+    """Wait until no VolumeAttachment names the Node, except those of pods that no drain moves."""
     cluster, node = context.cluster, params.get("node")
     deadline = Deadline(0 if context.check_mode else params["wait_timeout"])
     if not node:

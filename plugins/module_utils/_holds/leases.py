@@ -57,8 +57,8 @@ def holds_on(cluster: Cluster, node: str) -> list[dict[str, Any]]:
 def list_holds(cluster: Cluster, node: str | None, namespace: str | None) -> list[dict[str, Any]]:
     """Holds of a node (or of every node), in a namespace (or in all), oldest first.
 
-    A Lease holds a node only where it is named after one: without ``node`` the names of all Nodes are read first,
-    so that the Leases of leader elections are not taken for holds.
+    A Lease is a hold only if it has the name of a Node. Without ``node``, the names of all Nodes are read first, so
+    that the Leases of leader elections do not count as holds.
     """
     selector = FIELD_SELECTOR + (f",metadata.name={node}" if node else "")
     path = paths.leases(namespace) if namespace else paths.LEASES
@@ -70,7 +70,7 @@ def list_holds(cluster: Cluster, node: str | None, namespace: str | None) -> lis
 
 
 def wait_until_free(cluster: Cluster, node: str, deadline: Deadline) -> list[dict[str, Any]]:
-    """Watch the Leases named as the node until none holds it; returns the holds left when the deadline passed."""
+    """Watch the Leases with the node's name until none holds the node; returns the holds left at the deadline."""
     held: dict[str, Object] = {}
     follower = Follower(cluster, paths.LEASES, deadline, field_selector=f"{FIELD_SELECTOR},metadata.name={node}")
     for news in follower:
@@ -111,7 +111,7 @@ def _take(context: Context, params: Params) -> Result:
 
 
 def _claim(cluster: Cluster, params: Params) -> tuple[Object | None, Object]:
-    """One attempt: read, decide, write with the resourceVersion that was read."""
+    """One attempt: read, decide, and write with the resourceVersion that was read."""
     path = paths.lease(params["namespace"], params["node"])
     before = cluster.find(path)
     wanted = _wanted(cluster, before, params)
@@ -171,8 +171,10 @@ def _is_named(cluster: Cluster, params: Params) -> bool:
 
 
 def _is_named_still(context: Context, params: Params, deadline: Deadline) -> bool:
-    """Wait until the condition does not name the holder: one that takes the node again must not be confirmed by the
-    condition of before. That the hold is gone is true all the same, so a node that does not say so is no failure.
+    """Wait until the condition does not name the holder; returns whether it still does.
+
+    If the holder takes the node again, the old condition must not confirm the new hold. The hold is released even if
+    the condition still names it, so a timeout is a warning and not a failure.
     """
     mine = entry(params["namespace"], params["holder"])
     node = wait_for(
@@ -206,14 +208,14 @@ def _let_go(cluster: Cluster, params: Params) -> tuple[Object | None, Object | N
     if labels_of(before).get(MANAGED_BY) == _OURS:
         _delete(cluster, path, before)
         return before, None
-    # The Lease object belongs to somebody else, who only let us use it: empty it as client-go's elections do.
+    # Someone else created the Lease object and only lets us use it: empty it as leader election in client-go does.
     free = {key: value for key, value in spec.items() if key not in ("holderIdentity", "acquireTime", "renewTime")}
     metadata = {**before["metadata"], "annotations": _without_reason(before["metadata"])}
     return before, cluster.replace(path, {**before, "metadata": metadata, "spec": free})
 
 
 def _without_reason(metadata: Object) -> dict[str, str]:
-    """The annotations but for the reason, which was that of one hold and not of the next."""
+    """The annotations without the reason, which belongs to this hold and not to the next one."""
     return {key: value for key, value in (metadata.get("annotations") or {}).items() if key != REASON}
 
 
@@ -281,7 +283,7 @@ def _held_by_other(params: Params, spec: Object) -> Held:
 
 
 def _shown(lease: Object | None) -> Object:
-    """What of a Lease the user would call its content."""
+    """The content of a Lease as the diff shows it, without the time of renewal."""
     if lease is None:
         return {}
     spec = {key: value for key, value in (lease.get("spec") or {}).items() if key != "renewTime"}

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about holds in options, results and messages. Which Leases hold a node is in ``_shared/hold_rules.py``."""
+"""Rules about holds in options, results and messages. ``_shared/hold_rules.py`` decides which Leases hold a node."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ entry = hold_rules.entry_of
 
 
 def holds(lease: Object) -> bool:
-    """Whether a Lease holds the node that it is named after."""
+    """Whether a Lease is a hold, if there is a Node of its name."""
     return hold_rules.hold_of(lease) is not None
 
 
 def describe(lease: Object, now: datetime) -> dict[str, Any]:
-    """A hold as results show it. Text of its holder is cut here, because it goes into messages and records."""
+    """A hold as results show it. Texts from the holder are cut here, because they go into messages and records."""
     spec = lease["spec"]
     acquired = str(spec["acquireTime"])
     return {
@@ -41,12 +41,12 @@ def describe(lease: Object, now: datetime) -> dict[str, Any]:
 
 
 def age(hold: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Sorts holds, oldest first."""
+    """Sort key for holds, oldest first."""
     return hold_rules.age(Hold(hold["namespace"], hold["holder"], str(hold["acquired"])))
 
 
 def sentence(held: list[dict[str, Any]]) -> str:
-    """Holds in a message: who holds, since when and why."""
+    """Holds in a message: the holder, the time and the reason."""
     words = [
         f"{hold['namespace']}/{hold['holder']} since {hold['acquired']}"
         + (f" ({hold['reason']})" if hold["reason"] else "")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node's systemd and logind over D-Bus: calls in, plain data out. Runs on the node."""
+"""A node's systemd and logind over D-Bus. Results are plain data. Runs on the node."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOGIN = ("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.
 _SYSTEMD = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 _PROPERTIES = "org.freedesktop.DBus.Properties"
 _UNIT, _SERVICE = "org.freedesktop.systemd1.Unit", "org.freedesktop.systemd1.Service"
-# Tells our units from those that only have the name.
+# Tells this collection's units from other units with the same name.
 _MARK = "holdfast-lock"
 _NOTES = Path("/run/systemd/inhibit")
 _QUOTES = "'\""
@@ -44,7 +44,7 @@ class BusFailure(HoldfastError):
     """systemd, logind or the bus itself refused a call, or is not there.
 
     Args:
-        message: What was asked and what was answered.
+        message: What was called, and the answer.
         name: Name of the D-Bus error.
     """
 
@@ -57,12 +57,12 @@ class BusFailure(HoldfastError):
 
 @dataclass(frozen=True)
 class Service:
-    """A service as systemd tells of it.
+    """A service as systemd describes it.
 
     Attributes:
-        pid: Its main process; 0 where it does not run.
-        started: When that was started, in seconds of the monotonic clock.
-        command: Its ExecStart, variables and all.
+        pid: Process id of its main process; 0 if it does not run.
+        started: When the main process started, in seconds of the monotonic clock.
+        command: Its ExecStart, with variables not expanded.
         environment: Variables of the unit and of its environment files.
     """
 
@@ -76,7 +76,7 @@ class NodeBus:
     """The system bus of the node that this runs on.
 
     Raises:
-        MissingLibrary: python3-dbus is not there.
+        MissingLibrary: python3-dbus is not installed.
         BusFailure: There is no bus.
     """
 
@@ -110,19 +110,19 @@ class NodeBus:
     def _get(self, where: tuple[str, str, str], name: str) -> Any:
         return self._call((where[0], where[1], _PROPERTIES), "Get", "ss", where[2], name)
 
-    # -- what is there
+    # -- reading
 
     def systemd_version(self) -> int:
-        """The major number of its version."""
+        """The major number of systemd's version; 0 if the version has no number."""
         found = re.search(r"\d+", str(self._get(_SYSTEMD, "Version")))
         return int(found.group()) if found else 0
 
     def booted(self) -> float:
-        """When this boot's systemd began, in seconds of the monotonic clock, which a container shares with its host."""
+        """When systemd started, in seconds of the monotonic clock, which a container shares with its host."""
         return int(self._get(_SYSTEMD, "UserspaceTimestampMonotonic")) / 1_000_000
 
     def inhibit_delay_max(self) -> float:
-        """Seconds that delay locks may delay."""
+        """Seconds for which delay locks may delay a shutdown or sleep."""
         return int(self._get(_LOGIN, "InhibitDelayMaxUSec")) / 1_000_000
 
     def logind(self) -> Logind:
@@ -137,7 +137,7 @@ class NodeBus:
         )
 
     def unit_of(self, pid: int) -> str | None:
-        """The unit that a process belongs to, if there is one."""
+        """The unit that a process belongs to; ``None`` if there is none."""
         try:
             path = self._call(_SYSTEMD, "GetUnitByPID", "u", dbus.UInt32(pid))
             return str(self._get((_SYSTEMD[0], str(path), _UNIT), "Id"))
@@ -145,7 +145,7 @@ class NodeBus:
             return None
 
     def slot(self, unit: str) -> Slot:
-        """Whether a unit is there, is ours, and which lock it holds."""
+        """Whether a unit exists and is one of this collection, and which lock it holds."""
         path = str(self._call(_SYSTEMD, "LoadUnit", "s", unit))
         found = self._call((_SYSTEMD[0], path, _PROPERTIES), "GetAll", "s", _UNIT)
         if found["LoadState"] == "not-found":
@@ -161,7 +161,7 @@ class NodeBus:
         return Slot(unit, ours=True, lock=lock, state=state)
 
     def service(self, unit: str) -> Service:
-        """A service, running or not; one that is not there has neither process nor command."""
+        """A service, running or not; one that does not exist has neither process nor command."""
         path = str(self._call(_SYSTEMD, "LoadUnit", "s", unit))
         found = self._call((_SYSTEMD[0], path, _PROPERTIES), "GetAll", "s", _SERVICE)
         environment = [str(item) for item in found.get("Environment", [])]
@@ -175,13 +175,13 @@ class NodeBus:
             environment=dict(item.split("=", 1) for item in environment if "=" in item),
         )
 
-    # -- what is done
+    # -- changes
 
     def try_lock(self, lock: Lock) -> None:
-        """Take a lock and let it go at once: logind itself says what it would refuse.
+        """Take a lock and release it at once, to learn whether logind refuses it.
 
         Raises:
-            BusFailure: It refuses.
+            BusFailure: logind refuses the lock.
         """
         found = self._call(_LOGIN, "Inhibit", "ssss", ":".join(lock.what), lock.name, lock.why, lock.mode)
         os.close(found.take())
@@ -194,11 +194,11 @@ class NodeBus:
             "Description": f"holdfast lock {lock.name}",
             "SyslogIdentifier": _MARK,
             "CollectMode": "inactive-or-failed",
-            # It ends when it is stopped by name, and with the system.
+            # The unit ends only when it is stopped by name, or with the system.
             "IgnoreOnIsolate": True,
             "Type": "notify",
             "NotifyAccess": "main",
-            # The lock that was, and for a moment the one that takes its place.
+            # The old lock and, for a moment, the new one that replaces it.
             "FileDescriptorStoreMax": dbus.UInt32(2),
             "Restart": "always",
             "RestartUSec": dbus.UInt64(100_000),
@@ -213,11 +213,11 @@ class NodeBus:
         self._call(_SYSTEMD, "StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "fail", pairs, [])
 
     def reload_logind(self) -> None:
-        """Have logind read its files again, as the kubelet has it; it keeps its locks."""
+        """Make logind read its files again, as the kubelet does; logind keeps its locks."""
         self._call(_SYSTEMD, "KillUnit", "ssi", "systemd-logind.service", "main", dbus.Int32(signal.SIGHUP))
 
     def stop(self, unit: str) -> None:
-        """Have a unit stopped, and forgotten where it failed."""
+        """Stop a unit, and reset it if it failed."""
         for method, arguments in (("StopUnit", (unit, "replace")), ("ResetFailedUnit", (unit,))):
             try:
                 self._call(_SYSTEMD, method, "s" * len(arguments), *arguments)
@@ -227,7 +227,7 @@ class NodeBus:
 
 
 def _assignments(file: Path) -> list[str]:
-    """The lines of an environment file, as plainly as they are written in practice."""
+    """The assignments in an environment file. Continued lines and escapes are not supported."""
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -237,7 +237,7 @@ def _assignments(file: Path) -> list[str]:
 
 
 def _since() -> dict[int, str]:
-    """Since when processes have locks: logind's own notes, which only root can read."""
+    """Since when each process has had its lock, by process id, from logind's own files, which only root can read."""
     found = {}
     for path in _NOTES.glob("*"):
         with suppress(OSError):

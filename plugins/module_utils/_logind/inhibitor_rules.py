@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What logind says about inhibitors, read from its answers on the node.
+"""Inhibitor locks, read from logind's answers on the node.
 
-Source: org.freedesktop.login1(5). ``busctl`` prints an array of (what, who, why, mode, uid, pid) as one line; its
-plain form is the same in every systemd since 221.
+Source: org.freedesktop.login1(5). ``busctl`` prints an array of (what, who, why, mode, uid, pid) as one line. This
+plain format is the same in every systemd since 221.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from datetime import datetime, timezone
 from .._api.errors import HoldfastError
 
 _MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
-# Whose locks are the shadows of holds.
+# The node agent takes its locks under this name, one for each hold.
 AGENT = "holdfast"
 _FIELDS = 6
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"]+')
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
 _AGE = re.compile(r"\d+ \d+")
 
-# The files are logind's own notes; only their age is taken from them, and where they can't be read "since" is unknown.
+# The files are logind's own. Only their age is used; if they can't be read, "since" is unknown.
 QUERY = (
     "cat /proc/sys/kernel/random/boot_id && "
     "cut -d' ' -f1 /proc/uptime && "
@@ -53,7 +53,7 @@ class Inhibitor:
 
 @dataclass(frozen=True)
 class Logind:
-    """State of a node as its logind tells it; ``uptime`` where the node was asked for it."""
+    """State of a node as logind reports it; ``uptime`` in seconds, 0 if the node was not asked for it."""
 
     boot_id: str
     preparing_for_shutdown: bool
@@ -69,7 +69,7 @@ def parse(text: str) -> Logind:
     """Read the answer to :data:`QUERY`.
 
     Raises:
-        HoldfastError: It is not such an answer.
+        HoldfastError: The text is not such an answer.
     """
     lines = text.splitlines()
     try:
@@ -103,7 +103,7 @@ def _words(text: str) -> list[str]:
 
 
 def _unescape(text: str) -> str:
-    """Undo systemd's cescape(), which writes all that is not ASCII byte for byte in octal."""
+    """Undo systemd's cescape(), which writes each byte outside of ASCII in octal."""
     raw = re.sub(
         rb"\\([0-7]{3}|.)",
         lambda found: bytes([int(found[1], 8)]) if len(found[1]) == 3 else _ESCAPES.get(found[1], found[1]),

@@ -19,14 +19,14 @@ from .inhibitor_rules import Logind
 from .lock_rules import Lock, Plan, Slot
 from .runner import Context, Params, Result
 
-# One module at a time on a node; what a killed one had is free at once.
+# Only one module at a time changes locks on a node. The kernel releases this file lock when a module is killed.
 _TURN = "/run/holdfast-inhibitor-lock"
 _PATIENCE = 30.0
 _LOOK_EVERY = 0.02
 
 
 def inhibitor_lock_info(context: Context, _params: Params) -> Result:
-    """All locks, and what they amount to."""
+    """List all locks, and report whether they block a shutdown."""
     bus = context.bus
     found = bus.logind()
     return {
@@ -40,7 +40,7 @@ def inhibitor_lock_info(context: Context, _params: Params) -> Result:
 
 
 def inhibitor_lock(context: Context, params: Params) -> Result:
-    """Take a lock that stays, or let it go."""
+    """Take a lock that stays after the module ends, or release it."""
     lock_rules.check_name(params["name"])
     if os.geteuid() != 0:
         raise Refused("Locks that stay are held by units of systemd, which only root may start. Use become.")
@@ -74,7 +74,7 @@ def _refuse_in_shutdown(found: Logind) -> None:
 
 
 def _follow(bus: NodeBus, plan: Plan, lock: Lock | None) -> None:
-    """Nothing is let go before what takes its place is listed; a module that dies in between leaves too much."""
+    """Release a lock only after logind lists its replacement: a module that dies in between leaves both, not none."""
     if plan.start and lock:
         bus.try_lock(lock)
     for unit in plan.clear:
@@ -98,7 +98,7 @@ def _start(bus: NodeBus, unit: str, lock: Lock) -> None:
 
 
 def _stop(bus: NodeBus, unit: str) -> None:
-    """Until neither systemd has the unit nor logind its lock."""
+    """Stop a unit, and wait until systemd no longer has the unit, and logind no longer has its lock."""
     before = bus.slot(unit).lock
     bus.stop(unit)
 
@@ -114,7 +114,7 @@ def _stop(bus: NodeBus, unit: str) -> None:
 
 
 def _until(condition: Callable[[], bool]) -> bool:
-    """Whether a condition came true while it was waited for."""
+    """Wait for a condition. Return whether it became true in time."""
     end = time.monotonic() + _PATIENCE
     while not condition():
         if time.monotonic() > end:
@@ -125,7 +125,7 @@ def _until(condition: Callable[[], bool]) -> bool:
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    """The right to change locks, which one module at a time has."""
+    """Keep other modules from changing locks meanwhile."""
     descriptor = os.open(_TURN, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         if not _until(lambda: _taken(descriptor)):
@@ -147,7 +147,7 @@ def _taken(descriptor: int) -> bool:
 
 
 def _held(slots: list[Slot], plan: Plan) -> dict[str, Any] | None:
-    """The lock of the unit that holds it."""
+    """The lock that the plan's holder holds now, as results show it."""
     return next(
         (lock_rules.describe(slot.lock, slot.unit) for slot in slots if slot.lock and slot.unit == plan.holder), None
     )

@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs in a lock's unit: takes the lock, gives PID 1 a copy, and becomes a process that only sleeps.
+"""The program in a lock's unit: it takes the lock, gives PID 1 a copy, and becomes a process that only sleeps.
 
-The text of this file is the unit's command: nothing but the standard library and dbus. The copy keeps the lock where
-the process is killed, until systemd has started it again. Of the characters that a command may have, systemd 252
-spoils the dollar sign and the semicolon: none is in here, and what is asked for comes in the environment, in hex.
+The text of this file is the unit's command, so it uses only the standard library and dbus. If the process is killed,
+the copy keeps the lock until systemd has started the process again. systemd 252 corrupts the dollar sign and the
+semicolon in a command, so this file has none of them, and the wanted lock comes in the environment, in hex.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FIRST_PASSED = 3
 
 
 def encode(what: str, who: str, why: str, mode: str) -> str:
-    """What is asked for, as the unit's environment has it."""
+    """The wanted lock as text for the unit's environment."""
     return json.dumps([what, who, why, mode]).encode().hex()
 
 
@@ -45,7 +45,7 @@ def main() -> None:
         arguments,
     )
     lock = found.take()
-    # Left alone by the poll, the copy lives through a restart of logind, too.
+    # Without the poll, systemd keeps the copy even when logind restarts.
     _notify("FDSTORE=1", f"FDNAME=lock-{os.getpid()}", "FDPOLL=0", descriptor=lock)
     for name in filter(None, os.environ.get("LISTEN_FDNAMES", "").split(":")):
         _notify("FDSTOREREMOVE=1", f"FDNAME={name}")

@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about locks by hand: what logind accepts, which unit holds a lock, and how one takes another's place.
+"""Rules about manual locks: what logind accepts, which unit holds a lock, and how a lock replaces another one.
 
-Of one name there are two units. The second is used while a lock takes the place of one that says something else: the
-new one is there before the old one goes, and whoever comes after a module that died in between ends where it would
-have ended.
+Each name has two units. The second one is for replacing a lock with a different one: the new lock exists before the old
+one goes. If a module dies in between, the next module reaches the same end.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from .inhibitor_rules import AGENT, Inhibitor
 
 BLOCK, DELAY = "block", "delay"
 MODES = (BLOCK, DELAY)
-# In logind's own order.
+# In logind's order.
 WHAT = (
     "shutdown",
     "sleep",
@@ -35,7 +34,7 @@ WHAT = (
 _DELAYED = ("shutdown", "sleep")
 _SINCE = {"handle-reboot-key": 248}
 
-# A unit's name has at most 255 characters, and names of its drop-in directories are longer.
+# A unit's name has at most 255 characters, and the names of its drop-in directories are longer.
 LONGEST_NAME = 200
 LONGEST_WHY = 1024
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -43,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock as it is wanted."""
+    """A wanted lock."""
 
     name: str
     what: tuple[str, ...]
@@ -51,7 +50,7 @@ class Lock:
     mode: str
 
     def is_held_by(self, found: Inhibitor | None) -> bool:
-        """Whether what logind lists is this."""
+        """Whether ``found``, as logind lists it, is this lock."""
         return found is not None and (
             set(found.what.split(":")) == set(self.what)
             and (found.who, found.why, found.mode) == (self.name, self.why, self.mode)
@@ -60,12 +59,12 @@ class Lock:
 
 @dataclass(frozen=True)
 class Slot:
-    """One of the two units of a name, as it is.
+    """The current state of one of the two units of a name.
 
     Attributes:
-        unit: Its name.
-        ours: Whether it is a lock of ours; None where there is no such unit.
-        lock: What logind lists for it.
+        unit: Name of the unit.
+        ours: Whether it is a lock unit of this collection; None if there is no such unit.
+        lock: The lock that logind lists for it.
         state: Its state in words, for messages.
     """
 
@@ -80,10 +79,10 @@ class Plan:
     """What to do, in this order.
 
     Attributes:
-        clear: Units to stop at first: without their room nothing could be started.
-        start: Unit to start; None where none is needed.
-        holder: Unit that holds the lock in the end; None for a lock that is let go.
-        let_go: Units to stop once the lock is listed.
+        clear: Units to stop first, to free a unit's name for the start.
+        start: Unit to start; None if none is needed.
+        holder: Unit that holds the lock in the end; None if the lock is released.
+        let_go: Units to stop once logind lists the lock.
     """
 
     clear: tuple[str, ...] = ()
@@ -97,10 +96,10 @@ class Plan:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that can't be one of a unit and of a holder.
+    """Refuse a name that can't be part of a unit's name, or that the node agent uses.
 
     Raises:
-        InvalidInput: It can't.
+        InvalidInput: The name is refused.
     """
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise InvalidInput(
@@ -116,10 +115,10 @@ def check_name(name: str) -> None:
 
 
 def wanted(name: str, what: Sequence[str], why: str, mode: str, systemd_version: int) -> Lock:
-    """The lock that is asked for, if logind would accept it.
+    """The wanted lock, if logind would accept it.
 
     Raises:
-        InvalidInput: It would not.
+        InvalidInput: logind would refuse it.
     """
     check_name(name)
     unknown = [item for item in what if item not in WHAT]
@@ -145,13 +144,13 @@ def wanted(name: str, what: Sequence[str], why: str, mode: str, systemd_version:
 
 
 def _checked(why: str) -> str:
-    """Without spaces at its ends: logind forgets them when it is restarted."""
+    """The text without spaces at its ends: logind drops them when it restarts."""
     why = why.strip()
     if not why:
         raise InvalidInput("why must not be empty. It is what people read who wonder why the node stays up.")
     if len(why) > LONGEST_WHY:
         raise InvalidInput(f"why has {len(why)} characters; at most {LONGEST_WHY} are allowed.")
-    # Tried on 252 and 257: ending in one, a lock is gone once logind was restarted.
+    # Tested with systemd 252 and 257: a lock whose reason ends in a backslash is gone after a restart of logind.
     if "\\" in why:
         raise InvalidInput("why has a backslash, at which logind stumbles when it is restarted. Leave it out.")
     for character in why:
@@ -161,15 +160,15 @@ def _checked(why: str) -> str:
 
 
 def units(name: str) -> tuple[str, str]:
-    """The units that may hold the lock of a name: a name has no colon, so no other name has these."""
+    """The units that may hold the lock of a name. A name has no colon, so no two names share a unit."""
     return f"holdfast-lock-{name}.service", f"holdfast-lock-{name}:2.service"
 
 
 def plan(slots: Sequence[Slot], lock: Lock | None) -> Plan:
-    """How to get from what is there to one lock, or to none.
+    """How to get from the current units to one lock, or to none.
 
     Raises:
-        Refused: A unit of that name is not ours.
+        Refused: A unit of that name does not belong to this collection.
     """
     for slot in slots:
         if slot.ours is False:
@@ -187,7 +186,7 @@ def plan(slots: Sequence[Slot], lock: Lock | None) -> Plan:
     free = next((slot.unit for slot in slots if slot.ours is None), None)
     if free:
         return Plan(start=free, holder=free, let_go=tuple(slot.unit for slot in mine))
-    # One of them goes first, and it must not be the only one with a lock.
+    # One unit must go first, and it must not be the only one with a lock.
     first = min(mine, key=lambda slot: slot.lock is not None).unit
     return Plan((first,), first, first, tuple(slot.unit for slot in mine if slot.unit != first))
 
@@ -198,10 +197,10 @@ def describe(lock: Inhibitor, unit: str | None) -> dict[str, Any]:
 
 
 def predict(lock: Lock, unit: str | None) -> dict[str, Any]:
-    """A lock as results show it in check mode: who will hold it since when is not known."""
+    """A lock as results show it in check mode: its process and its start are not known yet."""
     return describe(Inhibitor(":".join(lock.what), lock.name, lock.why, lock.mode, 0, 0), unit) | {"pid": None}
 
 
 def lasting(lock: dict[str, Any] | None) -> dict[str, Any] | None:
-    """What of a lock a diff shows."""
+    """The fields of a lock that a diff shows."""
     return lock and {key: lock[key] for key in ("who", "what", "why", "mode", "unit")}

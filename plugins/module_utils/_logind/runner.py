@@ -18,16 +18,16 @@ from .bus import IMPORT_ERROR, NodeBus
 
 Params = Mapping[str, Any]
 Result = dict[str, Any]
-# Where distributions have the Python that their own packages are for.
+# The Python for which distributions build their packages.
 _PYTHONS = ("/usr/bin/python3", "/usr/libexec/platform-python")
 
 
 @dataclass
 class Context:
-    """Where an operation works and how.
+    """What an operation gets: the bus of the node, and how to work.
 
     Attributes:
-        check_mode: Nothing may be changed.
+        check_mode: The operation must not change anything.
     """
 
     check_mode: bool = False
@@ -41,7 +41,7 @@ Operation = Callable[[Context, Params], Result]
 
 
 def go_where_dbus_is() -> None:
-    """Run the module again by the distribution's Python, where this one has no dbus and that one has."""
+    """Run the module again with the distribution's Python if this Python has no dbus and that one has it."""
     if IMPORT_ERROR and not has_respawned():
         found = probe_interpreters_for_module(_PYTHONS, "dbus")
         if found:
@@ -57,10 +57,10 @@ def run_operation(operation: Operation, params: Params, *, check_mode: bool) -> 
 
 
 def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
-    """Run an operation as a module: options from Ansible, the result to Ansible. Ends the process.
+    """Run an operation as a module, with options from Ansible and the result to Ansible. Ends the process.
 
     Args:
-        operation: What the module does.
+        operation: The operation that the module runs.
         spec: Keyword arguments of ``AnsibleModule``.
     """
     module = AnsibleModule(**spec)

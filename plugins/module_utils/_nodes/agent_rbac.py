@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operation that gives node agents their rights, and takes these away after the last of them."""
+"""The operation that grants node agents their rights, and removes these after the last agent is gone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FORBIDDEN = 403
 
 
 def agent_rbac(context: Context, params: Params) -> Result:
-    """Write the role and its binding, or remove them where no Node has an agent any more."""
+    """Write the role and its binding, or remove them if no Node has an agent any more."""
     cluster = context.cluster
     needed: list[str] = []
     if params["state"] == "absent":
@@ -28,7 +28,7 @@ def agent_rbac(context: Context, params: Params) -> Result:
         needed = sorted(agents - set(params["without"]))
     try:
         if params["state"] == "present":
-            # The role first: a binding to one that is not there would grant whatever somebody makes of that name.
+            # The role first: a binding to a missing role would grant the rules of any role that gets this name.
             pairs = [(wanted, *retry_conflicts(partial(_write, cluster, wanted))) for wanted in (ROLE, BINDING)]
         else:
             pairs = [(wanted, *_remove(cluster, wanted, keep=bool(needed))) for wanted in (BINDING, ROLE)]
@@ -60,7 +60,7 @@ def _write(cluster: Cluster, wanted: Object) -> tuple[Object | None, Object]:
     if not rbac_rules.must_be_made_anew(before, wanted):
         return before, cluster.replace(path, rbac_rules.changed_into(before, wanted))
     _delete(cluster, path, before)
-    # In a dry run it is still there, so the server can't be asked about the new one.
+    # In a dry run the old object still exists, so the server would refuse the new one.
     return before, wanted if cluster.dry_run else cluster.create(rbac_rules.COLLECTIONS[wanted["kind"]], wanted)
 
 

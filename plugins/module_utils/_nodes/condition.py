@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operations on one condition of a Node: read it, wait for it to come or go, remove it."""
+"""Operations on one condition of a Node: read it, wait until it is present or absent, remove it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, retry_conflicts, wait_for
 
-# Without these the control plane takes a node for broken, until its kubelet writes them again.
+# Without these the control plane considers a node broken, until its kubelet writes them again.
 _OF_THE_KUBELET = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
 def node_condition_info(context: Context, params: Params) -> Result:
-    """A condition as it is now, or as soon as it is there or gone."""
+    """Read a condition, at once or as soon as it is present or absent."""
     if params["wait_timeout"] < 0:
         raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
     deadline = Deadline(params["wait_timeout"])

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Find the Node on which this very process runs."""
+"""Find the Node on which this process runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def controller_node_info(context: Context, params: Params) -> Result:
 
 
 def own_traces(pod: str = "", namespace: str = "") -> Traces:
-    """What this process can tell of its pod; what is given goes before what is found."""
+    """What this process knows about its pod; arguments take precedence over what it finds."""
     token = own_pod_rules.claims_of_token(_read(f"{_ACCOUNT}/token"))
     uid = token.get("uid") or own_pod_rules.uid_of_mounts(_read("proc/self/mountinfo"))
     name = pod or token.get("pod") or ""
@@ -70,9 +70,10 @@ def _own_pod_of(cluster: Cluster, traces: Traces) -> tuple[Object | None, str]:
 
 
 def _candidates(cluster: Cluster, traces: Traces) -> Iterator[Object]:
-    """Pods that may be ours: those of our name and, where we would know ours for certain, those of our addresses.
+    """Pods that this process may run in: pods of its name and, if its UID is known, pods that have its addresses.
 
-    The host name is not the pod's where the pod uses the host's network, has one of its own, or a very long name.
+    The host name differs from the pod's name if the pod uses the host's network, sets its own host name, or has a very
+    long name. Then only the addresses lead to the pod, and the UID proves it.
     """
     if traces.pod:
         collection = paths.namespaced("api/v1", traces.namespace, "pods") if traces.namespace else paths.PODS
@@ -83,7 +84,7 @@ def _candidates(cluster: Cluster, traces: Traces) -> Iterator[Object]:
 
 
 def _node_of_kernel(cluster: Cluster, boot_id: str) -> str:
-    """The only Node whose kernel is the one that we run on; empty where there is none, or more than one."""
+    """The only Node with the boot ID of this process's kernel; empty if there is none, or more than one."""
     if not boot_id:
         return ""
     found = [node_rules.name(node) for node in cluster.items(paths.NODES) if node_rules.boot_id(node) == boot_id]

@@ -57,14 +57,14 @@ def _nodes(cluster: Cluster, name: str | None, selector: str | None) -> list[Obj
 
 
 def _slim(node: Object) -> Object:
-    """A Node without its images and addresses: the larger part of it, and of no use here."""
+    """A Node without its images and addresses, which are most of it and not needed here."""
     status = node.get("status") or {}
     kept = {"conditions": status.get("conditions"), "nodeInfo": status.get("nodeInfo")}
     return {"metadata": node["metadata"], "spec": node.get("spec") or {}, "status": kept}
 
 
 def _own(node: Object) -> dict[str, Any]:
-    """What the Node object alone tells."""
+    """The facts that the Node object has."""
     cordoned = node_rules.record(node, CORDON)
     taints = (node.get("spec") or {}).get("taints") or []
     return {
@@ -72,7 +72,7 @@ def _own(node: Object) -> dict[str, Any]:
         "ready": node_rules.ready(node),
         "boot_id": node_rules.boot_id(node),
         "unschedulable": node_rules.unschedulable(node),
-        # A record that someone broke still marks a cordon of this collection.
+        # A record without an owner still marks a cordon of this collection.
         "cordoned_by": str(cordoned.get("owner") or "") if cordoned else None,
         "shutdown_inhibited": (node_rules.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True",
         "inhibited_by": node_rules.inhibited_by(node),

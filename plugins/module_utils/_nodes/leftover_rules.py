@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about pods that a node's shutdown left behind, finished and in the way."""
+"""Rules about finished pods that a node's shutdown left behind."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 from .._api.objects import Object
 
 _BY_SHUTDOWN = ("Terminated", "NodeShutdown")
-# Their controllers make such pods again and forget the old ones; others count them, or read why they ended.
+# These controllers replace such pods and ignore the old ones. Others count them, or read why they ended.
 _FORGETFUL_GROUPS = ("", "apps")
 _MIRROR = "kubernetes.io/config.mirror"
 
 
 def is_leftover(pod: Object) -> bool:
-    """Whether the kubelet ended or refused this pod for a shutdown, and the object is all that is left of it.
+    """Whether the kubelet ended or refused this pod because of a shutdown, and only the object is left.
 
-    Source: pkg/kubelet/nodeshutdown in Kubernetes 1.36 (condition DisruptionTarget with reason TerminationByKubelet, of
-    pods that failed also reason Terminated; a pod refused meanwhile has reason NodeShutdown).
+    Source: pkg/kubelet/nodeshutdown in Kubernetes 1.36 (condition DisruptionTarget with reason TerminationByKubelet;
+    failed pods also have reason Terminated; a pod that is refused during the shutdown has reason NodeShutdown).
     """
     status = pod.get("status") or {}
     if status.get("phase") not in ("Succeeded", "Failed"):
         return False
-    # The kubelet itself starts it again, under the same name.
+    # The kubelet itself starts a static pod again, under the same name.
     if _MIRROR in (pod["metadata"].get("annotations") or {}):
         return False
     conditions = status.get("conditions") or []
@@ -35,7 +35,7 @@ def is_leftover(pod: Object) -> bool:
 
 
 def why_kept(pod: Object) -> str | None:
-    """Why somebody may still need the object; none where nobody does."""
+    """Why the object may still be needed; ``None`` if it is not."""
     owners = pod["metadata"].get("ownerReferences") or []
     owner = next((item for item in owners if item.get("controller")), None)
     if owner is None:

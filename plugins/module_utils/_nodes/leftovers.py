@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Pods that a node's shutdown left behind, finished and in the way."""
+"""Operations on finished pods that a node's shutdown left behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .leftover_rules import describe, is_leftover
 
 
 def leftover_pods(context: Context, params: Params) -> Result:
-    """Report and, unless only asked to look, remove what a shutdown left on a node."""
+    """Report the pods that a shutdown left on a node and, with ``state: absent``, remove those that nothing needs."""
     cluster, name = context.cluster, params["name"]
     read_node(cluster, name)
     found = leftovers(cluster, name)
@@ -45,6 +45,6 @@ def _remove(cluster: Cluster, item: dict[str, Any]) -> None:
     except NotFound:
         return
     except ApiFailure as error:
-        # The name stands for another pod by now: the leftover is gone.
+        # Another pod has this name now: the leftover pod is gone.
         if error.status != 409:
             raise

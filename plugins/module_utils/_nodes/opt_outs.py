@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tell the autoscaler, MachineHealthChecks and medik8s to leave a node alone, and put back what was before."""
+"""Tell the autoscaler, MachineHealthChecks and medik8s to leave a node alone, and restore the earlier values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _State:
 
 
 def node_opt_outs(context: Context, params: Params) -> Result:
-    """Set or put back the opt-outs of one node."""
+    """Set or restore the opt-outs of one node."""
     if params["state"] == "present":
         before, after = _tell(context, params)
         _warn_of_others(context, after)
@@ -73,11 +73,12 @@ def node_opt_outs(context: Context, params: Params) -> Result:
 
 
 def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
-    """Put back what was before: on the Machine first, then on the Node together with the record.
+    """Restore the earlier values: first on the Machine, then on the Node, where the record is removed too.
 
     Raises:
-        ClaimLost: ``run`` has no claim on the node any more.
-        NotFound: The record names a Machine, and the cluster asked has no Machines at all. The record stays.
+        ClaimLost: ``run`` no longer has a claim on the node.
+        NotFound: There is no such Node. Or the record names a Machine, and the management cluster does not serve
+            Machines; the record stays then.
     """
     first: list[_State] = []
 
@@ -107,7 +108,7 @@ def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
 
 
 def _tell(context: Context, params: Params) -> tuple[_State, _State]:
-    """Record what is there, together with the Node's own opt-out; then tell the Machine."""
+    """Record the earlier values and set the Node's opt-outs in one write; then set the Machine's."""
     name, run = params["name"], params.get("run") or ""
     first: list[_State] = []
 
@@ -148,7 +149,7 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
 
 
 def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | None, str]:
-    """The Machine on record, else that of the Node's annotations; and why there is none."""
+    """The Machine in the record, or else in the Node's annotations; and the reason if there is none."""
     if known.machine:
         return _recorded(context, node_rules.name(node), known)
     found = machine_rules.name_of(node)
@@ -164,7 +165,11 @@ def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | Non
 
 
 def _recorded(context: Context, name: str, record: OptOuts) -> tuple[Machine | None, str]:
-    """The Machine on record; gone is fine, but not that nobody can have seen it."""
+    """The Machine in the record, and the reason if it is gone.
+
+    Raises:
+        NotFound: The management cluster does not serve Machines, so it can't tell whether this one is gone.
+    """
     if record.machine is None:
         return None, ""
     versions = machines.served_versions(context.management)
@@ -181,7 +186,7 @@ def _recorded(context: Context, name: str, record: OptOuts) -> tuple[Machine | N
 
 
 def _write_machine(context: Context, machine: Machine, value: str | None) -> Object | None:
-    """Set the Machine's annotation; ``None`` where it is gone by now."""
+    """Set the Machine's annotation; ``None`` if the Machine is gone by now."""
     try:
         return _write(context.management, machine.path, machine.object, {SKIP_REMEDIATION: value})
     except NotFound:
@@ -195,7 +200,7 @@ def _write(
     marks: dict[str, str | None],
     labels: dict[str, str | None] | None = None,
 ) -> Object:
-    """Set annotations and labels by compare-and-swap; the object itself where they are so already."""
+    """Set annotations and labels by compare-and-swap; returns ``present`` itself if they have the values already."""
     changes = {
         "annotations": _changes(marks, node_rules.annotations_of(present)),
         "labels": _changes(labels or {}, node_rules.labels_of(present)),
@@ -212,7 +217,7 @@ def _changes(wanted: dict[str, str | None], present: dict[str, str]) -> dict[str
 
 
 def _warn_of_others(context: Context, after: _State) -> None:
-    """Tell of values that somebody changed while we work: they are theirs, and stay."""
+    """Warn about values that someone else has changed since they were recorded; they stay."""
     record = optout_rules.record_of(after.node)
     if record and record.node_health_check and not optout_rules.is_told(optout_rules.label_on_node(after.node)):
         context.warn(

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Opt-outs: what the autoscaler, MachineHealthChecks and medik8s are told while we work on a node. Rules only.
+"""Rules about opt-outs: values that tell the autoscaler, MachineHealthChecks and medik8s to leave a node alone.
 
-What stood there before is recorded on the Node before anything else is touched, so that whoever comes next can put it
-back. Each value is changed only from what was before to ours, and back; any other value is somebody's own.
+The earlier values are recorded on the Node before any other object changes, so that any later run can restore them.
+Each value changes only from the earlier value to the opt-out, and back. Any other value belongs to someone else and
+stays.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from .._api.names import EXCLUDE_FROM_REMEDIATION, OPT_OUTS, SCALE_DOWN_DISABLED
 from .._api.objects import Object
 
 _TRUE = "true"
-# Cluster API looks whether the annotation is there; its value means nothing.
+# Cluster API checks only whether the annotation exists and ignores its value.
 _SKIP = ""
 
 
 @dataclass(frozen=True)
 class NodeBefore:
-    """What the Node's own annotation or label was; ``None`` where it was absent."""
+    """The earlier value of the Node's annotation or label; ``None`` if it was absent."""
 
     before: str | None
 
 
 @dataclass(frozen=True)
 class MachineBefore:
-    """Which Machine it is about, and what its annotation was; ``None`` where it was absent."""
+    """The Machine, and the earlier value of its annotation; ``None`` if it was absent."""
 
     namespace: str
     name: str
@@ -44,14 +45,14 @@ class MachineBefore:
 
 @dataclass(frozen=True)
 class OptOuts:
-    """The record of what we told whom, and what was before.
+    """The record of the opt-outs that are set, and of the earlier values.
 
     Attributes:
-        run: Id of the run that told them; empty for a module used alone.
-        since: Since when.
-        autoscaler: What was before on the Node; ``None`` where the autoscaler was told nothing.
-        machine: What was before on the Machine; ``None`` where no Machine was touched.
-        node_health_check: What was before on the Node; ``None`` where medik8s was told nothing.
+        run: ID of the run that set them; empty for a module used alone.
+        since: When the record was made, in RFC 3339.
+        autoscaler: The earlier value on the Node; ``None`` if the opt-out from the autoscaler is not set.
+        machine: The earlier value on the Machine; ``None`` if no Machine has an opt-out.
+        node_health_check: The earlier value on the Node; ``None`` if the opt-out from medik8s is not set.
     """
 
     run: str
@@ -73,7 +74,7 @@ class OptOuts:
 
 
 def record_of(node: Object) -> OptOuts | None:
-    """The record on a Node; ``None`` where there is none, or somebody broke it."""
+    """The record on a Node; ``None`` if there is none, or it is not a JSON object."""
     data = node_rules.record(node, OPT_OUTS)
     if data is None:
         return None
@@ -90,42 +91,42 @@ def record_of(node: Object) -> OptOuts | None:
 
 
 def on_node(node: Object) -> str | None:
-    """What tells the cluster autoscaler to leave the node."""
+    """The value that tells the cluster autoscaler whether to leave the node alone."""
     return node_rules.annotations_of(node).get(SCALE_DOWN_DISABLED)
 
 
 def label_on_node(node: Object) -> str | None:
-    """What tells medik8s to leave the node."""
+    """The value that tells medik8s whether to leave the node alone."""
     return node_rules.labels_of(node).get(EXCLUDE_FROM_REMEDIATION)
 
 
 def on_machine(machine: Object) -> str | None:
-    """What tells MachineHealthChecks to leave the Machine."""
+    """The annotation that tells MachineHealthChecks to leave the Machine alone; ``None`` if it is absent."""
     return node_rules.annotations_of(machine).get(SKIP_REMEDIATION)
 
 
 def is_told(value: str | None) -> bool:
-    """Whether the annotation or label of a Node says what we want."""
+    """Whether this value of a Node's annotation or label is an opt-out."""
     return value == _TRUE
 
 
 def told_on_node(value: str | None, known: NodeBefore) -> str | None:
-    """What the Node's annotation or label is to be while we work."""
+    """The value for the Node's annotation or label while a run works on the node."""
     return _told(value, known.before, _TRUE)
 
 
 def put_back_on_node(value: str | None, known: NodeBefore) -> str | None:
-    """What the Node's annotation or label is to be when we are done."""
+    """The value for the Node's annotation or label after the work."""
     return _put_back(value, known.before, _TRUE)
 
 
 def told_on_machine(value: str | None, known: MachineBefore) -> str | None:
-    """What the Machine's annotation is to be while we work; one that it had before does already what we want."""
+    """The value for the Machine's annotation during the work; an earlier annotation has the same effect and stays."""
     return _told(value, known.before, _SKIP) if known.before is None else value
 
 
 def put_back_on_machine(value: str | None, known: MachineBefore) -> str | None:
-    """What the Machine's annotation is to be when we are done."""
+    """The value for the Machine's annotation after the work."""
     return _put_back(value, known.before, _SKIP) if known.before is None else value
 
 

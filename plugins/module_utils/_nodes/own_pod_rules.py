@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about the pod that a process runs in: what its system tells of it, and whether a pod of the API is that one.
+"""Rules about the pod that a process runs in: what the system tells about it, and which pod of the API it is.
 
-A name proves nothing, for another cluster may have a pod of the same name. A UID does: there is only one.
+A name proves nothing, because another cluster may have a pod of the same name. A UID is proof, because it is unique.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from .._api.objects import Object
 
-# What the kubelet mounts into every container comes from the pod's own directory on the node, which has its UID.
+# The kubelet mounts these into every container from the pod's directory on the node. Its path has the pod's UID.
 _MOUNTED_BY_KUBELET = ("/etc/hosts", "/dev/termination-log")
 _POD_DIRECTORY = re.compile(r"/pods/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/")
 _LOCAL_ADDRESS = re.compile(r"\|-- (\S+)\n\s+/32 host LOCAL")
@@ -25,14 +25,14 @@ _LOCAL_ADDRESS = re.compile(r"\|-- (\S+)\n\s+/32 host LOCAL")
 
 @dataclass(frozen=True)
 class Traces:
-    """What a process can tell of its own pod; empty where it can't.
+    """What a process knows about its own pod; unknown values are empty.
 
     Attributes:
         uid: The pod's UID.
         pod: Its name.
         namespace: Its namespace.
-        addresses: Addresses of the network namespace, without those that every machine has.
-        boot_id: Boot ID of the kernel, which is the node's, whatever containers are in between.
+        addresses: IP addresses of the network namespace, without loopback and link-local addresses.
+        boot_id: Boot ID of the kernel, which is also the node's, even in nested containers.
     """
 
     uid: str = ""
@@ -43,7 +43,7 @@ class Traces:
 
 
 def uid_of_mounts(mountinfo: str) -> str:
-    """The pod's UID by ``/proc/self/mountinfo``; empty where no kubelet mounted anything."""
+    """The pod's UID from ``/proc/self/mountinfo``; empty if no kubelet mounted anything."""
     for line in mountinfo.splitlines():
         fields = line.split()
         found = _POD_DIRECTORY.search(fields[3]) if len(fields) > 4 and fields[4] in _MOUNTED_BY_KUBELET else None
@@ -53,7 +53,7 @@ def uid_of_mounts(mountinfo: str) -> str:
 
 
 def claims_of_token(token: str) -> dict[str, str]:
-    """Namespace, pod and uid by the token of the pod's service account; without those that it does not say."""
+    """``namespace``, ``pod`` and ``uid`` from the token of the pod's service account; without claims that it lacks."""
     try:
         payload = token.strip().split(".")[1]
         said = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["kubernetes.io"]
@@ -64,7 +64,7 @@ def claims_of_token(token: str) -> dict[str, str]:
 
 
 def addresses(fib_trie: str, if_inet6: str) -> frozenset[str]:
-    """Addresses by ``/proc/net/fib_trie`` and ``/proc/net/if_inet6``, as the API writes them."""
+    """Addresses from ``/proc/net/fib_trie`` and ``/proc/net/if_inet6``, in the format of the API."""
     numbers = [line.split()[0] for line in if_inet6.splitlines() if line.strip()]
     try:
         known = [
@@ -77,9 +77,9 @@ def addresses(fib_trie: str, if_inet6: str) -> frozenset[str]:
 
 
 def evidence(pod: Object, traces: Traces) -> str:
-    """Why a pod of the API is ours: ``uid`` or ``address``; empty where it is not.
+    """What proves that the process runs in a pod of the API: ``uid`` or ``address``; empty if nothing does.
 
-    The address counts only where the UID is not known.
+    The name together with an address counts only if the UID is unknown.
     """
     if traces.uid:
         return "uid" if pod["metadata"].get("uid") == traces.uid else ""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about the rights of node agents: what stands in the API, and who still needs it."""
+"""Rules about the rights of node agents: the objects that grant them, and which Nodes still need these."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _API = "rbac.authorization.k8s.io"
 _COLLECTION = f"/apis/{_API}/v1/"
 _METADATA = {"name": NAME, "labels": {MANAGED_BY: "holdfast.kubernetes"}}
 
-# Agents have the identity of their kubelet, which may read its own Node, write its status and make Events already.
+# Agents have the identity of their kubelet, which may already read its Node, write its status and create Events.
 ROLE: Object = {
     "apiVersion": f"{_API}/v1",
     "kind": "ClusterRole",
@@ -34,21 +34,21 @@ COLLECTIONS = {"ClusterRole": f"{_COLLECTION}clusterroles", "ClusterRoleBinding"
 
 
 def path(wanted: Object) -> str:
-    """Where an object of ours stands."""
+    """The API path of one of our objects."""
     return paths.one(COLLECTIONS[wanted["kind"]], NAME)
 
 
 def content(item: Object | None) -> dict[str, Any]:
-    """What an object grants, without what the API adds; empty where there is none."""
+    """What an object grants, without the fields that the API adds; empty if there is no object."""
     if item is None:
         return {}
-    # An aggregation rule would have the API write other rules in place of ours.
+    # With an aggregation rule, the API would replace our rules.
     keys = ("rules", "aggregationRule", "roleRef", "subjects")
     return {key: item[key] for key in keys if item.get(key)}
 
 
 def must_be_made_anew(before: Object, wanted: Object) -> bool:
-    """Whether the API would refuse to change one into the other: what a binding grants can't be changed."""
+    """Whether the API would refuse the change, because the ``roleRef`` of a binding is immutable."""
     return bool(before.get("roleRef") != wanted.get("roleRef"))
 
 
@@ -59,5 +59,5 @@ def changed_into(before: Object, wanted: Object) -> Object:
 
 
 def has_agent(node: Object) -> bool:
-    """Whether an agent speaks for a Node: the condition is made with it and removed with it."""
+    """Whether a Node has an agent. The condition is created with the agent and removed with it."""
     return node_rules.condition(node, SHUTDOWN_INHIBITED) is not None

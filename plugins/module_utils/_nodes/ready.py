@@ -21,7 +21,7 @@ from .._drain.rules import Pod, read_pod
 from .ready_rules import daemon_pods_not_ready, is_back
 
 _LOOK_EVERY = 1.0
-# Where kubelets renew a Lease of their node's name, every 10 s by default.
+# In this namespace each kubelet renews a Lease of its node's name, every 10 s by default.
 _NODE_LEASES = "kube-node-lease"
 
 
@@ -47,7 +47,7 @@ def node_ready(context: Context, params: Params) -> Result:
 
 
 def _patiently_read(cluster: Cluster, name: str, deadline: Deadline) -> Object:
-    """The Node, also where the API server went away with it and has to come back first."""
+    """Read the Node; wait for the API server if it went down together with the node."""
     while True:
         try:
             return read_node(cluster, name)
@@ -61,11 +61,11 @@ def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Dea
     """Watch the Node until it is back.
 
     Raises:
-        TimedOut: It is not back; says whether it is the boot ID or Ready that is missing.
+        TimedOut: It is not back; the message says whether the new boot ID or Ready is missing.
     """
     node = wait_for(cluster, paths.NODES, name, lambda item: is_back(item, old_boot_id), deadline)
     if node is None:
-        # Gone, or never looked at because the deadline had passed before.
+        # The Node is gone, or was never read because the deadline had passed before.
         node = cluster.find(paths.node(name))
     if node is not None and is_back(node, old_boot_id):
         return node
@@ -87,10 +87,10 @@ def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Dea
 def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> None:
     """Watch until the node's kubelet renews its Lease, if it has one.
 
-    A Node that died is called Ready for another 40 s or more, until the node controller gives it up.
+    A dead node stays Ready for another 40 s or more, until the node controller sets Ready to Unknown.
 
     Raises:
-        TimedOut: It did not.
+        TimedOut: The kubelet did not renew it.
     """
     lease = cluster.find(paths.one(paths.leases(_NODE_LEASES), name))
     if lease is None:
@@ -112,7 +112,7 @@ def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> Non
     """Watch until every DaemonSet pod of the node is Ready.
 
     Raises:
-        TimedOut: Some are not; names them.
+        TimedOut: Some pods are not Ready; the message names them.
     """
     pods = {pod.uid: pod for pod in pods_on(cluster, name)}
     if not daemon_pods_not_ready(pods):

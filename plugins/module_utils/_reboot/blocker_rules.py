@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about what speaks against the reboot of a node, beside holds: pods of the node, and alerts.
+"""Rules about what blocks the reboot of a node, besides holds: pods of the node, and alerts.
 
-Plain data in, decisions out. Source of the answers: web/api/v1/api.go in Prometheus 2.42.
+Source for the format of Prometheus' answers: web/api/v1/api.go in Prometheus 2.42.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 
 
 class Nonsense(ValueError):
-    """An answer that says nothing about alerts, whatever else it says."""
+    """An answer from which alerts can't be read."""
 
 
 @dataclass(frozen=True, order=True)
 class Blocker:
-    """One thing that speaks against a reboot."""
+    """A pod or an alert that blocks a reboot."""
 
     kind: str
     namespace: str | None
@@ -59,9 +59,9 @@ class Filter:
     """Which alerts block the reboot of a node.
 
     Attributes:
-        only: Only alerts whose name has a match; all by default.
-        ignore: No alert whose name has a match.
-        firing_only: No alert that is still pending.
+        only: Only alerts whose name matches; all by default.
+        ignore: No alert whose name matches.
+        firing_only: No pending alert.
         labels: Only alerts with all of these labels.
         node_label: Only alerts with a label of this name whose value is ``node``.
         node: Name of the Node.
@@ -80,7 +80,7 @@ class Filter:
         return wanted and (self.ignore is None or self.ignore.search(name) is None)
 
     def blocks(self, alert: Alert) -> bool:
-        # What this Prometheus may call a state one day is taken for firing.
+        # A state that is not known here counts as firing.
         if alert.state == "inactive" or (alert.state == "pending" and self.firing_only):
             return False
         if any(alert.labels.get(key) != value for key, value in self.labels.items()):
@@ -91,10 +91,10 @@ class Filter:
 
 
 def read_filter(options: Mapping[str, Any], node: str) -> Filter:
-    """From the options of a task.
+    """Read the filter from the options of a task.
 
     Raises:
-        InvalidInput: Something in them can never work.
+        InvalidInput: An option has a value that can never work.
     """
     return Filter(
         only=_pattern("only", options.get("only")),
@@ -107,7 +107,7 @@ def read_filter(options: Mapping[str, Any], node: str) -> Filter:
 
 
 def _pattern(option: str, text: str | None) -> re.Pattern[str] | None:
-    # An empty one would match every name; ignore would then ignore all.
+    # An empty pattern would match every name; ignore would then ignore all alerts.
     if not text:
         return None
     if _POSIX_CLASS.search(text):
@@ -130,10 +130,10 @@ def _label(key: Any, value: Any) -> str:
 
 
 def read_alerts(answer: Any) -> list[Alert]:
-    """From an answer of ``/api/v1/alerts``.
+    """Read the alerts from an answer of ``/api/v1/alerts``.
 
     Raises:
-        Nonsense: It is none. What can't be read is never taken for an alert that is not there.
+        Nonsense: It is not such an answer. An alert that can't be read never counts as absent.
     """
     return [_alert(item) for item in _list(_data(answer), "alerts")]
 
@@ -150,10 +150,10 @@ def _alert(item: Any) -> Alert:
 def read_unevaluated(answer: Any) -> list[str]:
     """Names of the alerts whose rules were never evaluated, from an answer of ``/api/v1/rules``.
 
-    A Prometheus that has just started knows of no alert until it has evaluated its rules.
+    A Prometheus that has just started knows no alerts until it has evaluated its rules.
 
     Raises:
-        Nonsense: It is none.
+        Nonsense: It is not such an answer.
     """
     found = []
     for group in _list(_data(answer), "groups"):
@@ -170,7 +170,7 @@ def _data(answer: Any) -> Any:
         said = answer.get("error") if isinstance(answer, dict) else None
         raise Nonsense(f"it says: {_short(said)}" if said else "its answer is not that of a Prometheus")
     if answer.get("warnings"):
-        # Those that ask other servers in turn say so where they did not get everything.
+        # A server that asks other servers warns here if it did not get everything.
         raise Nonsense(f"it answers in part only: {_short(answer['warnings'])}")
     return answer.get("data")
 
@@ -183,7 +183,7 @@ def _list(data: Any, name: str) -> list[Any]:
 
 
 def of_alerts(alerts: Iterable[Alert], unevaluated: Iterable[str], chosen: Filter) -> list[Blocker]:
-    """What of the alerts blocks."""
+    """The blockers among the alerts, and among the alerts whose rules were never evaluated."""
     found = [_of_alert(alert) for alert in alerts if chosen.blocks(alert)]
     why = "its rule has not been evaluated yet; the Prometheus has just started, or the rule is new"
     return found + [Blocker(ALERT, None, name, why) for name in sorted(set(unevaluated)) if chosen.concerns(name)]
@@ -196,7 +196,7 @@ def _of_alert(alert: Alert) -> Blocker:
 
 
 def of_pod(pod: Object, selector: str) -> Blocker:
-    """A pod that blocks; it was selected, and has not ended."""
+    """A blocker for a pod that ``selector`` selects and that has not ended."""
     metadata = pod["metadata"]
     ending = metadata.get("deletionTimestamp")
     state = f"ending since {ending}" if ending else str((pod.get("status") or {}).get("phase") or "Unknown")
@@ -204,7 +204,7 @@ def of_pod(pod: Object, selector: str) -> Blocker:
 
 
 def sentence(blockers: list[Blocker]) -> str:
-    """Blockers in words, for messages."""
+    """The blockers in words, for messages."""
     shown = [str(blocker) for blocker in blockers[:10]]
     more = len(blockers) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")

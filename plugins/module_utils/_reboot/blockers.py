@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Look, and wait, whether pods or alerts speak against the reboot of a node."""
+"""Check whether pods or alerts block the reboot of a node, and wait until none does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .prometheus import Prometheus
 
 
 def node_blockers(context: Context, params: Params) -> Result:
-    """Look once, or until nothing blocks; see the module of the same name."""
+    """Check once, or until nothing blocks; see the module of the same name."""
     _check(params)
     cluster, name = context.cluster, params["name"]
     selections = _selections(params.get("pods") or [])
@@ -51,7 +51,7 @@ def _check(params: Params) -> None:
 
 @dataclass(frozen=True)
 class _Selection:
-    """Pods that block, where they are."""
+    """Pods that block: the API path to list them, and their label selector."""
 
     path: str
     selector: str
@@ -80,17 +80,17 @@ class _Look:
         self._cluster = cluster
         self._selections = selections
         self._alerts = alerts
-        # Pods that have ended are left out by the server; a watch tells of their end as of a deletion.
+        # The server leaves out pods that have ended; a watch reports their end as a deletion.
         self._unfinished = f"spec.nodeName={name},status.phase!=Succeeded,status.phase!=Failed"
 
     def now(self) -> list[Blocker]:
-        """All that blocks now; the API server and the Prometheus are both really asked."""
+        """Ask the API server and Prometheus for everything that blocks now."""
         alerts = self._alerts.blockers() if self._alerts else []
         pods = {pod["metadata"]["uid"]: of_pod(pod, where.selector) for pod, where in self._pods()}
         return sorted(pods.values()) + sorted(alerts)
 
     def again(self, before: list[Blocker]) -> list[Blocker]:
-        """The same; where the API server is away for a while, what was seen last."""
+        """Like :meth:`now`, but return ``before`` while the API server is away."""
         try:
             return self.now()
         except Unreachable:
@@ -117,7 +117,7 @@ class _Look:
     def until_pods_are_gone(self, deadline: Deadline) -> None:
         """Watch one selection after the other until it is empty.
 
-        One that fills again meanwhile is no matter: everything is looked at once more when the last one is empty.
+        A selection may fill again meanwhile. That does no harm: the caller checks everything again at the end.
         """
         for where in self._selections:
             pods: set[str] = set()

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Wait until the canaries of an operation are done and have stood the soak."""
+"""Wait until the canaries of an operation are done and stay healthy for the soak time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .._api.watch import Deadline, Follower, Listed, wait_for
 from .._budget import runs
 from .canary_rules import Canary, CanaryFailed, check, read_canary, soaked_until
 
-# On nearly every node; it lets the server pick the few out of many, which a field selector can't.
+# Nearly every node has this label. With it the server selects several nodes by name; a field selector can't.
 _HOSTNAME = "kubernetes.io/hostname"
-# The API server itself may be on a canary.
+# Seconds to wait for the API server, which may itself run on a canary.
 _PATIENCE = 300.0
-# More make a longer address than some proxies take.
+# With more names the URL is longer than some proxies accept.
 _MOST_NAMES = 50
 
 
@@ -56,7 +56,7 @@ def _checked(params: Params) -> list[str]:
 
 
 class _Watch:
-    """The canaries as last seen, and news of them."""
+    """The canaries as last seen, and a watch for changes."""
 
     def __init__(self, cluster: Cluster, operation: str, nodes: list[Object]) -> None:
         self.cluster, self.operation = cluster, operation
@@ -71,7 +71,7 @@ class _Watch:
             check(canary, self.operation)
 
     def look(self) -> None:
-        """See them as they are, even where the API server is away for a while."""
+        """Read and check all canaries, even if the API server is away for a while."""
         self._read([self._node(name) for name in self.canaries])
         self.check()
 
@@ -86,11 +86,11 @@ class _Watch:
         return node
 
     def until_news(self, deadline: Deadline) -> None:
-        """Until one of them is otherwise than known, or the deadline.
+        """Wait until one of the canaries changes, or for the deadline.
 
         Raises:
-            Refused: One will never be done.
-            CanaryFailed: One is in trouble, if only for a moment.
+            Refused: A canary will never be done.
+            CanaryFailed: A canary is in trouble, even if only for a moment.
         """
         for news in Follower(self.cluster, paths.NODES, deadline, keep=self._keep, **self._selectors):
             found = [item for item in (news.items if isinstance(news, Listed) else [news.object]) if item]
@@ -131,7 +131,7 @@ def _timed_out(watch: _Watch, deadline: Deadline) -> TimedOut:
 
 
 def _selectors(nodes: list[Object]) -> dict[str, str]:
-    """What narrows the watch to these nodes, or nearly; nothing where they can't be told by a label."""
+    """Selectors that limit the watch to these nodes, or nearly; none if a label can't select them."""
     if len(nodes) == 1:
         return {"field_selector": f"metadata.name={nodes[0]['metadata']['name']}"}
     values = [labels_of(node).get(_HOSTNAME) for node in nodes]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about canaries: nodes of an operation that go first, and on whose fate the others wait."""
+"""Rules about canaries: nodes of an operation that are rebooted first, while the others wait for the outcome."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _DONE = ("rebooted", "skipped")
 
 
 class CanaryFailed(Refused):
-    """A canary did not bear it: nothing else is to be rebooted."""
+    """A canary failed or is not healthy after its reboot: no other node may be rebooted."""
 
     kind = "canary_failed"
 
 
 @dataclass(frozen=True)
 class Canary:
-    """What matters about one of them.
+    """What the rules need to know about a canary.
 
     Attributes:
-        phase: The phase of the operation that it is in; empty where it has not begun.
-        result: How its part of the operation ended; empty while it goes on.
-        since: When that phase began or, with a result, when that was written down.
+        phase: The phase of the operation that the node is in; empty if the operation has not started on it.
+        result: How the operation ended on the node; empty while it is in progress.
+        since: When the phase began or, with a result, when the result was recorded.
         detail: More about the result.
-        booted_since: It has another boot ID than when its part of the operation ended.
-        not_ready: Why it is not Ready; empty where it is.
+        booted_since: Whether the boot ID has changed since the operation ended on the node.
+        not_ready: Why the node is not Ready; empty if it is Ready.
     """
 
     name: str
@@ -46,20 +46,20 @@ class Canary:
     since: str = ""
     detail: str = ""
     booted_since: bool = False
-    # Who tells of a node that is down keeps changing the words; the node is as far as it was.
+    # Not compared: the text about a node that is down keeps changing although the node's progress does not.
     not_ready: str = field(default="", compare=False)
     ready: bool = True
 
     @property
     def done(self) -> str:
-        """When its part of the operation ended well; empty where it has not, or where its record is broken."""
+        """When the operation ended well on the node; empty if it has not, or if the record is broken."""
         return self.since if self.result in _DONE and moment(self.since) else ""
 
     def to_data(self) -> dict[str, Any]:
         return {"name": self.name, "result": self.result, "done": self.done or None, "ready": self.ready}
 
     def words(self) -> str:
-        """What it is waited for."""
+        """What others wait for, in words."""
         if not self.phase and not self.result:
             return f"{self.name} has not begun with it"
         return f"{self.name} is in the phase {self.phase} since {self.since}"
@@ -85,11 +85,11 @@ def read_canary(node: Object, operation: str) -> Canary:
 
 
 def check(canary: Canary, operation: str) -> None:
-    """Nothing where one goes its way.
+    """Refuse a canary that can't be waited for.
 
     Raises:
-        Refused: It never will, because it is excluded.
-        CanaryFailed: It failed, or it is not well since it was done.
+        Refused: The canary is excluded, so it will never be done.
+        CanaryFailed: The canary failed, or is not healthy after it was done.
     """
     if canary.excluded:
         raise Refused(
@@ -109,7 +109,7 @@ def check(canary: Canary, operation: str) -> None:
 
 
 def soaked_until(canaries: Collection[Canary], soak: int) -> datetime | None:
-    """When they will have stood the soak, which begins when the last of them is done; ``None`` before that."""
+    """When the soak time ends; it begins when the last canary is done. ``None`` before that."""
     if not all(canary.done for canary in canaries):
         return None
     return max(from_text(canary.done) for canary in canaries) + timedelta(seconds=soak)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What becomes of a node whose reboot failed somewhere: given back, left as it is, or left to whoever works on it."""
+"""What to do with a node whose reboot failed: uncordon it, leave it as it is, or leave it to the run that has it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Failure:
 
     Attributes:
         run: Id of the run.
-        operation: Id of its operation; empty where it failed before it had one.
-        error: Kind of the error, empty where it was not one of ours.
-        done: The node was done already; one of the user's tasks after it failed.
-        untouched: The run had not begun to work on the node.
-        switched_off: The node may be off, whatever the API still says of it.
-        unseen: The API did not answer, so that nothing is known of the node: it counts as a node that is not healthy.
+        operation: Id of its operation; empty if the run failed before it had one.
+        error: Kind of the error; empty if it is not an error of this collection.
+        done: The node was done already; a task of the user failed after that.
+        untouched: The run had not started work on the node.
+        switched_off: The node may be off, no matter what the API still reports.
+        unseen: The API did not answer, so the state of the node is unknown: the node counts as unhealthy.
     """
 
     run: str
@@ -38,15 +38,15 @@ class Failure:
 
 
 def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
-    """What is to be done.
+    """Decide what to do after a failure.
 
     Args:
-        node: An entry of ``node_info`` as the failure left it; ``None`` where nothing is known of it.
+        node: An entry of ``node_info`` after the failure; ``None`` if nothing is known of the node.
         failure: What failed.
 
     Returns:
-        ``state`` (failed; stopped: nothing was begun; lost: another run has it), ``healthy``, and what follows:
-        ``give_back`` (uncordon it), ``count`` (as a failure of the operation) and ``release`` (give our slot back).
+        ``state`` (failed; stopped: no work was started; lost: another run has the node), ``healthy``, and what to do:
+        ``give_back`` (uncordon it), ``count`` (as a failure of the operation) and ``release`` (give the slot back).
     """
     state = _state(node, failure)
     healthy = _healthy(node, failure)
@@ -70,9 +70,9 @@ def _state(node: Mapping[str, Any] | None, failure: Failure) -> str:
 
 
 def _others_work(node: Mapping[str, Any] | None, run: str) -> bool:
-    """Whether the node is claimed by another run or, while nobody has claimed it, its slot is another's.
+    """Whether another run has the claim on the node or, without a claim, its slot.
 
-    Who has the claim is at work, though the slot may have passed on and be about to come back.
+    The run that has the claim works on the node, even if the slot has passed to another run and is about to return.
     """
     claim, slot = ((node or {}).get(kind) or {} for kind in ("claim", "slot"))
     return bool((claim or slot).get("run", run) != run)
@@ -84,6 +84,6 @@ def _healthy(node: Mapping[str, Any] | None, failure: Failure) -> bool:
     record = node.get("operation") or {}
     if record.get("id") != failure.operation:
         return True
-    # One that failed its check after the reboot, or never got to it, is not healthy, whatever its kubelet says.
+    # A node that failed its check after the reboot, or never reached it, is unhealthy, whatever its kubelet says.
     unchecked = record.get("phase") == "reboot" and node.get("boot_id") != record.get("boot_id_before")
     return record.get("phase") != "ready" and not unchecked and not failure.switched_off

@@ -1,27 +1,27 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A command for a node that acts at most once: in the boot it was meant for, and only soon after the last look.
+"""A command for a node that acts at most once: only in the boot it is meant for, and only soon after the last check.
 
-A command can arrive late, where the controller was paused after the look, and twice, where a connection sends it again.
+A command can arrive late, if the controller was paused after the check, and twice, if a connection sends it again.
 """
 
 from __future__ import annotations
 
 import shlex
 
-# What the node says that did nothing.
+# What a node prints if it did nothing.
 LATE = "holdfast: too late, nothing was done"
 OTHER_BOOT = "holdfast: another boot, nothing was done"
 
 
 def guarded(command: str, boot_id: str, until: int) -> str:
-    """The command for a POSIX shell.
+    """The guarded command for a POSIX shell.
 
     Args:
-        command: What to do.
-        boot_id: The boot in which to do it.
-        until: Uptime of the node, in seconds, from which on it is too late: a clock that runs while the controller is
+        command: The command to run.
+        boot_id: ID of the boot in which to run it.
+        until: Uptime of the node, in seconds, from which on it is too late. This clock runs while the controller is
             paused.
     """
     return (

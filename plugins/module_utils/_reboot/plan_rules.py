@@ -29,12 +29,12 @@ def judge(
     """One line of the plan.
 
     Args:
-        node: An entry of ``node_info``; ``None`` where there is no such Node.
-        needed: Why the reboot is needed; empty where it is not.
-        done_in: Id of the operation; a node that it has rebooted already is not done again.
-        override_holds: Holds don't stop the reboot.
-        drain: The node is drained first.
-        blockers: Entries of ``node_blocks``: pods and alerts that speak against it.
+        node: An entry of ``node_info``; ``None`` if there is no such Node.
+        needed: Why the reboot is needed; empty if it is not needed.
+        done_in: Id of the operation; a node that it has already rebooted is not rebooted again.
+        override_holds: Whether to reboot in spite of holds.
+        drain: Whether the node is drained first.
+        blockers: Entries of ``node_blocks``: pods and alerts that block the reboot.
 
     Returns:
         ``verdict`` (now, later, never or not needed), ``why``, and whether the node is ``held`` by an application or

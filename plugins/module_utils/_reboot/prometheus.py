@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A Prometheus that is asked for its alerts. One that can't be asked blocks: nobody knows what it would have said."""
+"""Ask a Prometheus for its alerts. If it does not answer, it blocks, because its alerts are unknown."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if not IMPORT_ERROR:
     from kubernetes.client.rest import RESTClientObject
     from urllib3.exceptions import HTTPError
 
-# The rules of a big cluster are some hundred kilobytes.
+# Bytes of an answer. The rules of a big cluster are some hundred kilobytes.
 _LARGEST = 32 * 1024 * 1024
 _CHUNK = 64 * 1024
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
 class Unanswered(Exception):
-    """It did not answer, or not with what was asked for."""
+    """Prometheus did not answer, or its answer is not usable."""
 
 
 class Prometheus:
@@ -43,7 +43,7 @@ class Prometheus:
         node: Name of the Node.
 
     Raises:
-        InvalidInput: Something in the options can never work; nothing was asked.
+        InvalidInput: An option has a value that can never work; no request was sent.
     """
 
     def __init__(self, options: Mapping[str, Any], node: str) -> None:
@@ -59,9 +59,9 @@ class Prometheus:
             _check_certificates(self._ca_cert)
 
     def blockers(self) -> list[Blocker]:
-        """What blocks now. A Prometheus that does not say is a blocker itself."""
+        """What blocks now. A Prometheus that does not tell its alerts is itself a blocker."""
         try:
-            # The rules first: one that was evaluated by then has its alerts in the second answer.
+            # The rules first: the second answer has the alerts of every rule that was evaluated by then.
             unevaluated = read_unevaluated(self._ask("/api/v1/rules?type=alert"))
             alerts = read_alerts(self._ask("/api/v1/alerts"))
         except (Unanswered, Nonsense) as error:
@@ -71,7 +71,7 @@ class Prometheus:
     def _ask(self, path: str) -> Any:
         deadline = Deadline(self._timeout)
         try:
-            # A pool for each question: a connection that is kept may be closed at the moment of the next.
+            # A pool for each request: the server may close a kept connection just as the next request starts.
             with self._pool() as pool:
                 answer = pool.request(
                     "GET",
@@ -93,7 +93,7 @@ class Prometheus:
         return content
 
     def _pool(self) -> Any:
-        """With the proxies of the environment, as they are followed for the API server."""
+        """A connection pool that uses the proxies of the environment, as for the API server."""
         configuration = Configuration(host=self.url)
         configuration.verify_ssl = self._verify
         configuration.ssl_ca_cert = self._ca_cert
@@ -120,7 +120,7 @@ def _authorization(options: Mapping[str, Any]) -> dict[str, str]:
     token = (options.get("token") or "").strip()
     if token:
         if not _TOKEN.fullmatch(token):
-            # Not shown: it is a secret, wherever it comes from.
+            # Do not show the token: it is a secret.
             raise InvalidInput("alerts.token has blanks or other characters in it that no token has.")
         return {"Authorization": f"Bearer {token}"}
     if options.get("username"):
@@ -137,9 +137,13 @@ def _check_certificates(path: str) -> None:
 
 
 def _read(answer: Any, deadline: Deadline) -> bytes:
-    """The whole answer, unless it is too big, or comes so slowly that the time is up."""
+    """Read the whole answer.
+
+    Raises:
+        Unanswered: The answer is too big, or not complete in time.
+    """
     body = bytearray()
-    # What has come, however little: whoever sends one byte a second is not waited for until a chunk is full.
+    # read1() returns what is there. read() would wait for a full chunk, past the deadline if the server is slow.
     while chunk := answer.read1(_CHUNK, decode_content=False):
         body += chunk
         if len(body) > _LARGEST:

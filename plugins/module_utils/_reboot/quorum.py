@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""May the etcd member of a node go away?"""
+"""Check whether etcd keeps its quorum without a node, and wait until it does."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .._api.watch import Deadline, Follower, Listed
 from .._budget import runs
 from .quorum_rules import CONTROL_PLANE, MASTER, EtcdPod, Quorum, is_control_plane, judge, read_pod
 
-# One watch at a time: what only the other kind of object tells is looked at after so long.
+# Seconds. There is one watch at a time, so changes of the other kind of object are seen only after this time.
 _LOOK_AGAIN = 20.0
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """One look at the cluster.
+    """The state of the cluster at one moment.
 
     Attributes:
         labelled: By label, the control-plane nodes and whether each is Ready.
         pods: etcd's pods.
-        quorum: What follows.
+        quorum: What this means for the quorum.
     """
 
     labelled: Mapping[str, Mapping[str, bool]]
@@ -40,7 +40,7 @@ class _Seen:
 
 
 def etcd_quorum(context: Context, params: Params) -> Result:
-    """Say whether etcd keeps its quorum without a node and, if asked to, wait until it does."""
+    """Report whether etcd keeps its quorum without a node and, with ``wait_timeout``, wait until it does."""
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["wait_timeout"])
     node = read_node(cluster, name)
@@ -86,20 +86,20 @@ def _look(cluster: Cluster, params: Params) -> _Seen:
 
 
 def _wait(cluster: Cluster, params: Params, seen: _Seen, deadline: Deadline) -> _Seen:
-    """Look again at each change until the quorum is kept; the last look."""
+    """Check again after each change until the quorum is kept. Return what was seen last."""
     while not seen.quorum.kept and not deadline.passed:
         try:
             _await_change(cluster, params, seen, Deadline(min(deadline.left, _LOOK_AGAIN)))
             seen = _look(cluster, params)
         except (Unreachable, ApiFailure) as error:
-            # An etcd that has just lost a member may leave the API without an answer for a while.
+            # When etcd has just lost a member, the API may not answer for a while.
             if isinstance(error, ApiFailure) and error.status < 500 and error.status != 429:
                 raise
     return seen
 
 
 def _await_change(cluster: Cluster, params: Params, seen: _Seen, pause: Deadline) -> None:
-    """Watch the pods or, where only Nodes are behind their pods, the control-plane nodes."""
+    """Watch the pods or, if only Nodes are still not Ready, the control-plane nodes."""
     if seen.quorum.pods_suffice:
         label = CONTROL_PLANE if seen.labelled[CONTROL_PLANE] else MASTER
         known = frozenset(seen.labelled[label].items())
@@ -111,7 +111,7 @@ def _await_change(cluster: Cluster, params: Params, seen: _Seen, pause: Deadline
 
 
 def _until_other(follower: Follower, fact: Callable[[Object], Any], known: Collection[Any]) -> None:
-    """Follow until what matters of the objects is not what is known."""
+    """Follow until the facts about the objects differ from the known ones."""
     facts: dict[str, Any] = {}
     for news in follower:
         if isinstance(news, Listed):

@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether etcd keeps its quorum without one node. Rules only: pods and Nodes as they are go in.
+"""Whether etcd keeps its quorum without one node. Rules only.
 
-What is known of etcd's members is what their pods tell: one member on each node that has such a pod.
+The pods show etcd's members: each node with an etcd pod has one member.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from .._api import node_rules
 from .._api.objects import Object
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-# Before Kubernetes 1.24; who came from there may have it still.
+# The label before Kubernetes 1.24; clusters that were upgraded may still have it.
 MASTER = "node-role.kubernetes.io/master"
 _NODE_NOT_READY = "its Node is not Ready"
 
 
 @dataclass(frozen=True)
 class EtcdPod:
-    """A member's pod.
+    """The pod of an etcd member.
 
     Attributes:
-        uid: Its uid.
-        name: Its ``namespace/name``.
-        node: Where it runs; its own name where it has no node yet, so that it counts as a member of its own.
-        ready: Whether it is Ready and not on its way out.
+        uid: UID of the pod.
+        name: ``namespace/name`` of the pod.
+        node: Node of the pod; the name of the pod if it has no node yet, so that it counts as a separate member.
+        ready: Whether the pod is Ready and is not being deleted.
     """
 
     uid: str
@@ -39,13 +39,13 @@ class EtcdPod:
 
 @dataclass(frozen=True)
 class Quorum:
-    """What is left of etcd without one node.
+    """etcd's members without one node.
 
     Attributes:
         members: Nodes that have a member.
         ready_others: Other control-plane nodes whose member and Node are Ready.
         missing: The other members that don't count, and why.
-        behind: Those of them of which only the Node is not Ready.
+        behind: Those of ``missing`` whose pod is Ready, but whose Node is not.
     """
 
     members: tuple[str, ...]
@@ -55,22 +55,22 @@ class Quorum:
 
     @property
     def needed(self) -> int:
-        """How many members make a quorum; 0 where none is known."""
+        """How many members make a quorum; 0 if no member is known."""
         return len(self.members) // 2 + 1 if self.members else 0
 
     @property
     def kept(self) -> bool | None:
-        """Whether there is a quorum without the node; ``None`` where no member is known."""
+        """Whether there is a quorum without the node; ``None`` if no member is known."""
         return len(self.ready_others) >= self.needed if self.members else None
 
     @property
     def pods_suffice(self) -> bool:
-        """Whether it would be kept as soon as Nodes are Ready, without news of any pod."""
+        """Whether the quorum would be kept as soon as Nodes are Ready, without a change of any pod."""
         return len(self.ready_others) + len(self.behind) >= self.needed
 
     @property
     def can_spare_one(self) -> bool:
-        """Whether it would be kept with every other member Ready."""
+        """Whether the quorum would be kept if every other member were Ready."""
         return len(self.ready_others) + len(self.missing) >= self.needed
 
 
@@ -91,10 +91,10 @@ def is_control_plane(node: Object) -> bool:
 
 
 def judge(name: str, pods: Collection[EtcdPod], control_plane: Mapping[str, bool]) -> Quorum:
-    """What would be left without a node.
+    """The members that stay if a node goes down.
 
     Args:
-        name: The node that is to go away.
+        name: The node that is to go down.
         pods: etcd's pods.
         control_plane: The control-plane nodes, and whether each is Ready.
     """
@@ -111,7 +111,7 @@ def judge(name: str, pods: Collection[EtcdPod], control_plane: Mapping[str, bool
 
 
 def _why_missing(pods: Collection[EtcdPod], node_ready: bool | None) -> str:
-    """Why the member of a node does not count; empty where it does. Two pods on a node are one member."""
+    """Why the member of a node does not count; empty if it counts. Two pods on a node are one member."""
     if node_ready is None:
         return "it is no control-plane node"
     if not any(pod.ready for pod in pods):

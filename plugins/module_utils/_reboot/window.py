@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ask whether a maintenance window is open, and wait for one, by the API server's clock."""
+"""Check whether a maintenance window is open, and wait for one, by the API server's clock."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .._api.watch import Deadline
 from .._budget import runs as run_leases
 from .window_rules import Outlook, look, read_windows
 
-# The server is asked again so often for its time, because clocks are set, and machines sleep.
+# Seconds between two requests for the server's time: clocks get set, and machines sleep.
 _STEP = 60.0
 _SHORTEST = 0.1
-# What some systems have among the names: the time zone of whatever machine this is.
+# Some systems list this name: the time zone of the local machine.
 _OWN = "localtime"
 
 
@@ -54,7 +54,7 @@ def read_zone(name: str) -> tzinfo:
     """A time zone by its IANA name.
 
     Raises:
-        InvalidInput: There is none of that name, or no time zones at all where this runs.
+        InvalidInput: There is no time zone of that name, or no time zone database on this machine.
     """
     if name.upper() == "UTC":
         # Needs no database.
@@ -87,10 +87,10 @@ def _seconds(params: Params, option: str) -> int:
 
 
 def _wait(cluster: Cluster, judge: Callable[[datetime], Outlook], deadline: Deadline) -> tuple[Outlook, datetime]:
-    """Sleep until one opens; not at all where that is after the deadline."""
+    """Sleep until a window opens; do not sleep if that is after the deadline."""
     while True:
         with suppress(HoldfastError):
-            # While it is away, its clock as last seen goes on.
+            # While the API server is away, cluster.now() continues from the last time that the server sent.
             cluster.get("/version")
         now = cluster.now()
         outlook = judge(now)

@@ -4,7 +4,7 @@
 """Maintenance windows: whether one is open, until when, and when the next one opens.
 
 A window is wall-clock time, and wall clocks jump. Here a time of day is the first moment at which the clock has reached
-it: one that the clock jumps over is the moment of the jump, and one that comes twice is the first of the two.
+it. If the clock jumps over a time, it is the moment of the jump. If a time occurs twice, it is the first of the two.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 
 _MIDNIGHT = 24 * 60
 _TIME = re.compile(r"([01]?[0-9]|2[0-4]):([0-5][0-9])", re.ASCII)
-# One that began the day before yesterday, where the clock went back a day since.
+# Days to look back: a window of the day before yesterday is still open if the clock has gone back a day since.
 _BEFORE = 2
-# Of two weeks, one may lose its only window, or the only break between two, to a jump of the clock.
+# Days to look ahead: of two weeks, one may lose its only window, or the only break between two, to a clock jump.
 _AHEAD = 32
 _ENDLESS = timedelta(days=15)
 _SECOND = timedelta(seconds=1)
@@ -40,7 +40,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Span:
-    """A time in which maintenance is allowed without a break."""
+    """A period in which maintenance is allowed without a break."""
 
     begin: datetime
     end: datetime
@@ -51,9 +51,9 @@ class Outlook:
     """What the windows say now.
 
     Attributes:
-        open: Whether one is open, with enough of it left.
-        opens: When the next one opens that is long enough; ``None`` when one is open, or where none ever will.
-        closes: When the one that is open, or the next one, closes; ``None`` where it never will.
+        open: Whether a window is open, with enough time left.
+        opens: When the next window opens that is long enough; ``None`` if one is open, or if none ever opens.
+        closes: When the open window, or else the next one, closes; ``None`` if it never closes.
     """
 
     open: bool
@@ -62,10 +62,10 @@ class Outlook:
 
 
 def read_windows(entries: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:
-    """Windows as the user wrote them.
+    """Read the windows from a task's options.
 
     Raises:
-        InvalidInput: One is wrong; names it and what is wrong.
+        InvalidInput: A window is wrong; the message names it and the mistake.
     """
     found = []
     for number, entry in enumerate(entries, start=1):
@@ -77,11 +77,11 @@ def read_windows(entries: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:
 
 
 def look(windows: Sequence[Window], zone: tzinfo, now: datetime, margin: timedelta = timedelta(0)) -> Outlook:
-    """What the windows say at a moment; without any, all time is open.
+    """What the windows say at a moment; without windows, maintenance is always allowed.
 
     Args:
-        now: With a time zone, whichever.
-        margin: A window of which less is left does not count.
+        now: A time with any time zone.
+        margin: A window with less time left than this does not count.
     """
     if not windows:
         return Outlook(open=True)
@@ -135,7 +135,7 @@ def _day(value: Any) -> int:
 
 
 def _spans(windows: Iterable[Window], zone: tzinfo, now: datetime) -> Iterator[Span]:
-    """The spans that end after now, in order; windows that touch are one."""
+    """The spans that end after ``now``, in order; windows that touch are merged into one span."""
     merged: Span | None = None
     for span in sorted(_occurrences(windows, zone, now), key=lambda item: item.begin):
         if merged and span.begin <= merged.end:
@@ -156,19 +156,19 @@ def _occurrences(windows: Iterable[Window], zone: tzinfo, now: datetime) -> Iter
             if day.weekday() not in window.days:
                 continue
             span = Span(_reached(day, window.start, zone), _reached(day, window.end, zone))
-            # One that lies in a jump of the clock altogether is no time at all.
+            # A window that the clock jumps over completely has no length.
             if span.begin < span.end and span.end > now:
                 yield span
 
 
 def _reached(day: date, minutes: int, zone: tzinfo) -> datetime:
-    """The first moment at which a wall clock shows so many minutes after the midnight of a day, or more."""
+    """The first moment at which a wall clock shows ``minutes`` after the midnight of a day, or more."""
     wall = datetime.combine(day, time()) + timedelta(minutes=minutes)
     found = wall.replace(tzinfo=zone, fold=0).astimezone(timezone.utc)
     if _wall(found, zone) == wall:
         return found
-    # The clock jumps over it. Read with the offset of before the jump it lies after the jump, with the one of after
-    # the jump before it.
+    # The clock jumps over this time. Read with the offset before the jump, it lies after the jump; read with the offset
+    # after the jump, it lies before the jump.
     early, late = wall.replace(tzinfo=zone, fold=1).astimezone(timezone.utc), found
     while late - early > _SECOND:
         middle = early + timedelta(seconds=(late - early) // _SECOND // 2)

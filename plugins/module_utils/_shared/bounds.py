@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Limits for what others write: how long a text may be, and which times are plausible.
+"""Limits for values that others write: how long a text may be, and which times are plausible.
 
 The API server checks neither the length of a ``holderIdentity`` nor the value of an ``acquireTime``, so both are
-checked where they enter. The node agent shares this file, see ``_shared/__init__.py``.
+checked where they are read. The node agent shares this file, see ``_shared/__init__.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 # As long as the longest name that Kubernetes allows.
 LONGEST = 253
 _DIGITS = 16
-# Kubernetes did not exist before.
+# Kubernetes did not exist before this year.
 _FIRST_YEAR = 2014
 
 
@@ -29,7 +29,7 @@ def digest(text: str) -> str:
 def cut(text: str, longest: int = LONGEST) -> str:
     """Shorten a text that is too long to its first characters and a hash, so that different texts stay different.
 
-    A text that was cut before stays the same.
+    A text that is already cut stays the same.
     """
     return text if len(text) <= longest + 1 + _DIGITS else f"{text[:longest]}~{digest(text)}"
 
@@ -42,7 +42,7 @@ def some(items: Collection[str], limit: int = 10, separator: str = ", ") -> str:
 
 
 def bounded(data: Mapping[str, Any], items: int = 100, longest: int = 1000) -> dict[str, Any]:
-    """Limit plain data before it is written: texts are cut, lists shortened, and ``left_out`` counts the rest."""
+    """Limit plain data before it is written: cut texts, shorten lists, and count the omitted items in ``left_out``."""
     left_out: dict[str, int] = {}
 
     def within(value: Any, name: str) -> Any:
@@ -61,7 +61,7 @@ def bounded(data: Mapping[str, Any], items: int = 100, longest: int = 1000) -> d
 
 
 def merged(known: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
-    """Known data, updated with new data in its limits. ``left_out`` counts what is missing from both."""
+    """Known data, updated with new data that is limited first. ``left_out`` counts the items missing from both."""
     fresh = bounded(news)
     old = {name: count for name, count in (known.get("left_out") or {}).items() if name.partition(".")[0] not in news}
     left_out = {**old, **fresh.pop("left_out", {})}
@@ -72,7 +72,7 @@ def merged(known: Mapping[str, Any], news: Mapping[str, Any]) -> dict[str, Any]:
 def moment(text: object) -> datetime | None:
     """Parse a Kubernetes Time or MicroTime; None if it is neither, or not plausible."""
     try:
-        # Python before 3.11 reads no Z.
+        # Python before 3.11 can't parse Z.
         found = datetime.fromisoformat(str(text).strip().replace("Z", "+00:00"))
         known = found if found.tzinfo else found.replace(tzinfo=timezone.utc)
         # Near the ends of the calendar a time has no equivalent in UTC.
@@ -82,11 +82,11 @@ def moment(text: object) -> datetime | None:
 
 
 def seconds_since(text: object, now: datetime) -> float:
-    """How long ago a time is; 0 for a time in the future, or one that is not plausible."""
+    """Seconds since a time; 0 for a time in the future, or one that is not plausible."""
     since = moment(text)
     return max(0.0, (now - since) / timedelta(seconds=1)) if since else 0.0
 
 
 def oldest_first(text: str) -> tuple[bool, str]:
-    """Sorts times, which Kubernetes writes so that they sort as text. One that is not plausible comes last."""
+    """Sort key for times. Kubernetes writes times that sort as text. A time that is not plausible comes last."""
     return moment(text) is None, text

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which Leases hold a node, which hold is older, and how each hold is named.
 
-A hold is a Lease that has the name of a Node and forbids to switch that node off. ``docs/holds.md`` describes holds for
-the authors of applications.
+A hold is a Lease that has the name of a Node and forbids anyone to switch that node off. ``docs/holds.md`` describes
+holds for the authors of applications.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from .bounds import cut, digest, oldest_first
 
 NAMESPACE = "holdfast"
-# The heartbeats of the kubelets, and the Leases of this collection's own runs.
+# These have the heartbeats of the kubelets, and the Leases of this collection's own runs.
 FORBIDDEN_NAMESPACES = ("kube-node-lease", NAMESPACE)
 FIELD_SELECTOR = ",".join(f"metadata.namespace!={name}" for name in FORBIDDEN_NAMESPACES)
 # The condition of a Node whose reason names the holds that the node agent enforces.
@@ -25,7 +25,7 @@ CONDITION = "ShutdownInhibited"
 
 @dataclass(frozen=True)
 class Hold:
-    """The part of a Lease that matters.
+    """The fields of a Lease that make it a hold.
 
     Attributes:
         namespace: The namespace of the Lease.
@@ -43,7 +43,7 @@ class Hold:
 
 
 def hold_of(lease: Mapping[str, Any]) -> Hold | None:
-    """The hold that a Lease is: ``holderIdentity`` and ``acquireTime`` are both set.
+    """Read a Lease as a hold. A hold has both ``holderIdentity`` and ``acquireTime``.
 
     Renewal, duration and all other fields are ignored: a hold never lapses.
 
@@ -55,12 +55,12 @@ def hold_of(lease: Mapping[str, Any]) -> Hold | None:
     holder, acquired = spec.get("holderIdentity"), spec.get("acquireTime")
     if namespace in FORBIDDEN_NAMESPACES or not (holder and acquired):
         return None
-    # A holder can be as long as the API allows an object to be, and its name is written to many places.
+    # The API limits holderIdentity only by the size of the object, and it is copied to many places.
     return Hold(namespace, cut(str(holder)), str(acquired))
 
 
 def age(hold: Hold) -> tuple[Any, ...]:
-    """Sorts holds, oldest first."""
+    """Sort key for holds, oldest first."""
     return (*oldest_first(hold.acquired), hold.namespace, hold.holder)
 
 
@@ -70,7 +70,7 @@ def entry_of(namespace: str, holder: str) -> str:
 
 
 def short_entry(entry: str) -> str:
-    """How the reason names a hold if its whole entry does not fit. It has no slash, a whole entry has one."""
+    """How the reason names a hold if its whole entry does not fit. Only whole entries have a slash."""
     return f"sha256:{digest(entry)}"
 
 

@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Graceful shutdown: what the kubelet and logind of a node say about it, and how to set both."""
+"""Graceful shutdown: how the kubelet and logind of a node are configured for it, and how to configure both."""

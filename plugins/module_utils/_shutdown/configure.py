@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Set the time of a graceful shutdown on both sides of the node that this runs on: its kubelet and its logind."""
+"""Set the time of a graceful shutdown for both the kubelet and the logind of the node that this runs on."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from .plan_rules import (
 )
 
 _LOGIND = "/etc/systemd/logind.conf.d"
-# What the kubelet itself writes where it finds too little: it is its wish of another day, and nobody else's.
+# The kubelet writes this file if the delay is too short: it holds an earlier value, which no one else asked for.
 _KUBELETS_OWN = f"{_LOGIND}/99-kubelet.conf"
 _MEMORY = "/var/lib/holdfast/graceful_shutdown.json"
-# What the last change found: gone with the boot, and of no use after it.
+# What the last change found. It is lost at the next boot, and useless after it.
 _PREVIOUS = "/run/holdfast-graceful-shutdown.json"
 _PATIENCE = 15.0
 _LOOK_EVERY = 0.05
@@ -49,7 +49,7 @@ _LOOK_EVERY = 0.05
 
 @dataclass(frozen=True)
 class _Node:
-    """What is found before anything is changed."""
+    """What was found before any change."""
 
     bus: NodeBus
     version: int
@@ -104,7 +104,7 @@ def _refuse_in_shutdown(bus: NodeBus) -> None:
         )
 
 
-# -- what there is
+# -- what exists
 
 
 def _look(bus: NodeBus, params: Params) -> _Node:
@@ -131,7 +131,7 @@ def _look(bus: NodeBus, params: Params) -> _Node:
 
 
 def _texts(node: _Node, more: Any) -> dict[str, str | None]:
-    """What is wanted and remembered, and whatever else may be ours."""
+    """Return the files that are wanted or remembered, and others that may be ours."""
     paths = {*more, *node.memory.before, *node.memory.made}
     for folder in (_LOGIND, node.kubelet.config_dir):
         for name in os.listdir(folder) if folder and os.path.isdir(folder) else ():
@@ -168,7 +168,7 @@ def _kubelet_drop_in(folder: str) -> str:
 
 
 def _others(node: _Node) -> float:
-    """Seconds that logind would give without us and without the kubelet."""
+    """Return the seconds that logind would give without us and without the kubelet."""
     found = [
         item.seconds for item in node.logind.candidates if item.file != _KUBELETS_OWN and not _made_by_us(item.file)
     ]
@@ -187,11 +187,11 @@ def _effective(bus: NodeBus) -> float:
     return logind_rules.effective(bus.inhibit_delay_max())
 
 
-# -- what is to be
+# -- what to do
 
 
 def _previous(node: _Node) -> Outcome:
-    """What the last change found."""
+    """Return what the last change found."""
     text = whole_file.read(_PREVIOUS)
     if text is None:
         return Outcome({}, node.memory, {})
@@ -213,7 +213,7 @@ def _reload_needed(node: _Node, outcome: Outcome, state: str) -> bool:
 
 
 def _stale(node: _Node, divided: Groups) -> bool:
-    """Whether the running kubelet began before its files were as they are, or gave up its lock at its start."""
+    """Return whether the kubelet's files changed after its start, or it gave up its lock at its start."""
     if not node.kubelet.active:
         return False
     changed = node.kubelet.started is not None and node.settings.changed > node.kubelet.started
@@ -222,12 +222,12 @@ def _stale(node: _Node, divided: Groups) -> bool:
 
 
 def _same(one: float, other: float) -> bool:
-    """logind counts in microseconds."""
+    """Compare seconds; logind counts in microseconds."""
     return one == other or abs(one - other) < 0.000001
 
 
 def _expected(node: _Node, outcome: Outcome) -> float:
-    """What logind will give, told before it is done."""
+    """Return what logind will give, before the change is made."""
     candidates = [item for item in node.logind.candidates if item.file not in outcome.after]
     for path, text in outcome.after.items():
         seconds = logind_rules.delay(text) if _logind(path) and text else None
@@ -236,11 +236,11 @@ def _expected(node: _Node, outcome: Outcome) -> float:
     return candidates[-1].seconds if candidates else logind_rules.DEFAULT
 
 
-# -- what is done
+# -- the change
 
 
 def _carry_out(node: _Node, outcome: Outcome, before: Mapping[str, str | None], state: str, *, reload: bool) -> None:
-    """logind first: a kubelet must not begin to need more than it gives. Where logind does not, all is as it was."""
+    """Change logind first: the kubelet must not need more than it gives. If logind fails, set everything back."""
     if outcome.after and state != "previous":
         _remember(node, outcome, before)
     drop_ins = {path: text for path, text in outcome.after.items() if _logind(path)}
@@ -252,7 +252,7 @@ def _carry_out(node: _Node, outcome: Outcome, before: Mapping[str, str | None], 
         _put({path: before[path] for path in drop_ins})
         node.bus.reload_logind()
         raise
-    # Before the kubelet's files: what they were must not be forgotten, whenever this is killed.
+    # Write this before the kubelet's files: their original state must survive a kill at any time.
     if outcome.memory:
         whole_file.write(_MEMORY, json.dumps(outcome.memory.to_data(), indent=1), 0o600)
     _put({path: text for path, text in outcome.after.items() if path not in drop_ins})
@@ -273,7 +273,7 @@ def _remember(node: _Node, outcome: Outcome, before: Mapping[str, str | None]) -
 
 
 def _put(texts: Mapping[str, str | None]) -> None:
-    # New names before old ones go, so that at no time logind finds none.
+    # Write new files before removing old ones, so that logind finds one at any time.
     for path, text in sorted(texts.items(), key=lambda item: item[1] is None):
         if text is None:
             whole_file.remove(path)
@@ -282,7 +282,7 @@ def _put(texts: Mapping[str, str | None]) -> None:
 
 
 def _reload(node: _Node, outcome: Outcome) -> None:
-    """Have logind read its files, and see that it did, and that every lock is still there."""
+    """Have logind read its files, and check that it did, and that every lock is still there."""
     bus = node.bus
     locks = bus.logind().inhibitors
     bus.reload_logind()
@@ -319,7 +319,7 @@ def _lives(item: Inhibitor) -> bool:
     return os.path.exists(f"/proc/{item.pid}")
 
 
-# -- what is told
+# -- results
 
 
 def _change(path: str, before: str | None, after: str | None) -> dict[str, str]:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which pods a shutdown would cut short, before anything is configured."""
+"""Which pods a shutdown would cut short, before it is configured."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .grace_rules import Groups, Pod, Share
 
 
 def graceful_shutdown_fit(context: Context, params: Params) -> Result:
-    """For each node the pods that would get less time than they want."""
+    """Return, for each node, the pods that would get less time than they want."""
     groups = grace.wanted(params.get("total"), params.get("critical"), params.get("by_priority"))
     names = _names(context.cluster, params.get("name"), params.get("selector"))
     pods = _pods(context.cluster, names)
@@ -63,7 +63,7 @@ def _node_result(name: str, groups: Groups, pods: Iterable[Pod]) -> dict[str, An
 
 
 def _longest(groups: Groups, shares: Iterable[Share]) -> list[dict[str, int]]:
-    """For each group the most that one of its pods wants: its pods end side by side."""
+    """Return, for each group, the most that one of its pods wants: its pods end in parallel."""
     most = {group.priority: 0 for group in groups}
     for item in shares:
         group = grace.group_of(groups, item.priority)

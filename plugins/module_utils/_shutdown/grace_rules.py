@@ -21,9 +21,9 @@ from .._api.errors import InvalidInput
 TOTAL, CRITICAL = "shutdownGracePeriod", "shutdownGracePeriodCriticalPods"
 BY_PRIORITY = "shutdownGracePeriodByPodPriority"
 KEYS = (TOTAL, CRITICAL, BY_PRIORITY)
-# Where system-cluster-critical begins; system-node-critical is above it.
+# system-cluster-critical begins here; system-node-critical is above it.
 CRITICAL_PRIORITY = 2_000_000_000
-# What the API server writes into a pod that says nothing.
+# The API server's default for a pod that sets none.
 _DEFAULT_GRACE = 30
 _INT32, _INT64 = range(-(2**31), 2**31), range(-(2**63), 2**63)
 _NUMBERS = {"priority": _INT32, "shutdownGracePeriodSeconds": _INT64}
@@ -45,7 +45,7 @@ _DURATION = re.compile(rf"[+-]?(?:0|(?:{_PART.pattern})+)")
 
 @dataclass(frozen=True, order=True)
 class Group:
-    """Pods of this priority and more, up to the next group, and the seconds that they share."""
+    """Pods of this priority and above, up to the next group, and the seconds that they share."""
 
     priority: int
     seconds: int
@@ -60,11 +60,11 @@ Seconds = Union[int, Fraction]
 
 @dataclass(frozen=True)
 class Pod:
-    """What the division needs to know of a pod.
+    """The facts about a pod that the division needs.
 
     Attributes:
         wants: Seconds of its grace period.
-        counts: The kubelet ends it at a shutdown; not so one that is finished already.
+        counts: Whether the kubelet ends it at a shutdown; false for a pod that is finished already.
     """
 
     namespace: str
@@ -76,7 +76,7 @@ class Pod:
 
 @dataclass(frozen=True)
 class Share:
-    """What a pod wants of a shutdown's time, and what it gets."""
+    """The share of a shutdown's time that a pod wants, and what it gets."""
 
     namespace: str
     name: str
@@ -94,10 +94,10 @@ class Share:
 
 @dataclass(frozen=True)
 class Configured:
-    """What a kubelet's configuration amounts to.
+    """The effect of a kubelet's configuration.
 
     Attributes:
-        groups: From the lowest priority up; empty where the feature is off.
+        groups: From the lowest priority up; empty if the feature is off.
         refusals: Why the kubelet would not start with it.
     """
 
@@ -106,9 +106,9 @@ class Configured:
 
 
 def groups(total: Seconds = 0, critical: Seconds = 0, by_priority: Iterable[Group] = ()) -> Groups:
-    """The groups that a kubelet makes of either form, from the lowest priority up; none where the feature is off.
+    """Return the groups that a kubelet makes of either form, from the lowest priority up; none if the feature is off.
 
-    As the kubelet does, fractions of a second are dropped from each group.
+    Like the kubelet, drop fractions of a second from each group.
     """
     given = tuple(sorted(by_priority, key=lambda group: group.priority))
     if given:
@@ -119,23 +119,23 @@ def groups(total: Seconds = 0, critical: Seconds = 0, by_priority: Iterable[Grou
 
 
 def needed(divided: Iterable[Group]) -> int:
-    """Seconds that a shutdown may take: the groups follow each other, so it is their sum."""
+    """Return the seconds that a shutdown may take: the sum of the groups, because they follow each other."""
     return sum(group.seconds for group in divided)
 
 
 def wanted(
     total: int | None = None, critical: int | None = None, by_priority: Sequence[Mapping[str, Any]] | None = None
 ) -> Groups:
-    """The groups that a user asks for; none where nothing is given, which means that the feature is off.
+    """Return the groups that a user asks for; none if nothing is given, which means that the feature is off.
 
     Args:
         total: Seconds for all pods together.
-        critical: Seconds of them that are kept for critical pods.
+        critical: Those of the seconds that are reserved for critical pods.
         by_priority: Groups, each with ``priority`` and ``seconds``; instead of the other two.
 
     Raises:
-        InvalidInput: The values can't work. Nothing that the kubelet refuses passes, and nothing that it takes and
-            that leaves pods without what the user meant.
+        InvalidInput: The values cannot work. This covers all values that the kubelet refuses, and those that it accepts
+            although they leave pods without what the user meant.
     """
     if by_priority and (total is not None or critical is not None):
         raise InvalidInput(
@@ -159,7 +159,7 @@ def _by_priority(given: Sequence[Mapping[str, Any]]) -> Groups:
     found: dict[int, Group] = {}
     for item in given:
         priority, seconds = item.get("priority"), item.get("seconds")
-        # Ansible's whole numbers are of a class of their own, for which a range would be searched number by number.
+        # Ansible's integers have a class of their own, for which ``in`` would search a range number by number.
         if isinstance(priority, bool) or not isinstance(priority, int) or int(priority) not in _INT32:
             raise InvalidInput(
                 f'A priority in by_priority must be a whole number of 32 bits, it is "{priority}".',
@@ -190,10 +190,10 @@ def _whole(value: Any, option: str, where: str = "") -> int:
 
 
 def parse_duration(text: str) -> Fraction:
-    """Seconds of a duration as Go writes it: ``1m30s``, ``500ms``, ``0``.
+    """Return the seconds of a duration as Go writes it: ``1m30s``, ``500ms``, ``0``.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is no duration.
     """
     if not _DURATION.fullmatch(text):
         raise ValueError(f'"{text}" is no duration of the form 1m30s')
@@ -202,7 +202,7 @@ def parse_duration(text: str) -> Fraction:
 
 
 def duration(seconds: int) -> str:
-    """Whole seconds as Go writes them: ``1m30s``."""
+    """Return whole seconds as Go writes them: ``1m30s``."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -211,10 +211,10 @@ def duration(seconds: int) -> str:
 
 
 def configured(values: Mapping[str, Any]) -> Configured:
-    """What the three settings of a kubelet's configuration amount to, and whether it would start with them.
+    """Return the effect of the three settings of a kubelet's configuration, and whether it would start with them.
 
     Args:
-        values: The settings as they stand in the file or files, absent ones left out.
+        values: The settings as the file or files have them, without absent ones.
     """
     refusals: list[str] = []
     total, critical = (_setting(values, key, refusals) for key in (TOTAL, CRITICAL))
@@ -232,7 +232,7 @@ def _setting(values: Mapping[str, Any], key: str, refusals: list[str]) -> Fracti
         return Fraction(0)
     value = values[key]
     try:
-        # What stands there without a unit is a number to YAML, and the kubelet takes only strings.
+        # A value without a unit is a number in YAML, and the kubelet accepts only strings.
         amount = parse_duration(value if isinstance(value, str) else f"{value} (no string)")
     except ValueError as error:
         refusals.append(f"{key}: {error}")
@@ -243,7 +243,7 @@ def _setting(values: Mapping[str, Any], key: str, refusals: list[str]) -> Fracti
 
 
 def _list(values: Mapping[str, Any], refusals: list[str]) -> list[Group]:
-    """The groups of the list; what an entry leaves out is 0, as in every Kubernetes object."""
+    """Return the groups of the list; omitted fields of an entry are 0, as in every Kubernetes object."""
     said = values.get(BY_PRIORITY)
     items = [] if said is None else said
     found = []
@@ -258,7 +258,7 @@ def _list(values: Mapping[str, Any], refusals: list[str]) -> list[Group]:
 
 
 def _number(fields: Any, key: str, bounds: range) -> int | None:
-    """A whole number of an entry, ``None`` where it is none; 1.0 is one."""
+    """Return a whole number of an entry, ``None`` if it is none; 1.0 is one."""
     value = fields.get(key) if isinstance(fields, dict) else ""
     if value is None:
         return 0
@@ -270,8 +270,8 @@ def _number(fields: Any, key: str, bounds: range) -> int | None:
 def read_pod(item: Mapping[str, Any]) -> Pod:
     """Read a pod of the API.
 
-    A mirror pod stands for a static one, which the kubelet ends like any other. One that is being deleted has what
-    its deletion leaves it.
+    A mirror pod represents a static one, which the kubelet ends like any other. A pod that is being deleted has only
+    the time that its deletion leaves it.
     """
     metadata, spec = item["metadata"], item.get("spec") or {}
     grace = spec.get("terminationGracePeriodSeconds")
@@ -287,7 +287,7 @@ def read_pod(item: Mapping[str, Any]) -> Pod:
 
 
 def fit(divided: Groups, pods: Iterable[Pod]) -> list[Share]:
-    """What each pod that is not finished gets; nothing where there are no groups."""
+    """Return what each unfinished pod gets; nothing if there are no groups."""
     found = []
     for pod in pods:
         if pod.counts:
@@ -298,7 +298,7 @@ def fit(divided: Groups, pods: Iterable[Pod]) -> list[Share]:
 
 
 def group_of(divided: Groups, priority: int) -> Group | None:
-    """The group with the largest priority that is not above the pod's; the lowest one where all are."""
+    """Return the group with the largest priority that is not above the pod's; the lowest if all are above it."""
     if not divided:
         return None
     place = bisect_left([group.priority for group in divided], priority)

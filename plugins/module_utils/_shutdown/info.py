@@ -17,14 +17,14 @@ from .kubelet_files import find_kubelet, read_settings
 from .proof_rules import UNTOLD, LastShutdown, Picture, Problem, in_effect, problems, read_state
 
 _STATE = "graceful_node_shutdown_state"
-# A kubelet takes its lock once it has spoken to the container runtime. So long after its start one without is not late
-# any more. logind tells nobody that a lock was taken, so it is asked.
+# A kubelet takes its lock after it has reached the container runtime. If it has none after this time, it is no longer
+# just late. logind sends no signal for a new lock, so this polls it.
 _LOCK_SECONDS = 30.0
 _LOOK_EVERY = 0.5
 
 
 def graceful_shutdown_info(context: Context, params: Params) -> Result:
-    """Whether the next shutdown of this node will be graceful, and whether the last one was."""
+    """Return whether the next shutdown of this node will be graceful, and whether the last one was."""
     bus = context.bus
     unit = params["kubelet_unit"]
     given = {name: params.get(f"kubelet_{name}") for name in ("config", "config_dir", "root_dir")}
@@ -68,7 +68,7 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
 
 
 def _with_lock(bus: NodeBus, picture: Picture) -> Picture:
-    """The picture with the lock of a kubelet that has just started, if it takes one."""
+    """Return the picture with the lock of a kubelet that has just started, if it takes one."""
     started = picture.kubelet.started
     while picture.lock_missing and started is not None and -_LOOK_EVERY <= time.time() - started < _LOCK_SECONDS:
         time.sleep(_LOOK_EVERY)
@@ -82,7 +82,7 @@ def _lock(picture: Picture) -> dict[str, Any] | None:
 
 
 def _last(bus: NodeBus, path: Path) -> tuple[LastShutdown | None, list[Problem]]:
-    """The last shutdown that the kubelet noticed; none where it never noticed one."""
+    """Return the last shutdown that the kubelet noticed; none if it never noticed one."""
     booted = time.time() - (time.monotonic() - bus.booted())
     try:
         return read_state(path.read_text(encoding="utf-8"), booted), []

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Change single settings in the text of a kubelet's configuration, and leave every other byte as it is.
+"""Change single settings in the text of a kubelet's configuration, and leave every other byte unchanged.
 
-The text is never written anew from what was read: only the places of keys and values are taken from the parser. Each
-edit is read back, and refused where it says anything else than what was asked for.
+The text is never generated from the parsed content: the parser gives only the positions of keys and values. Each edit
+is read back, and refused if the result differs from what was asked for.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SEPARATOR = re.compile(r"\s*,\s*")
 
 @dataclass(frozen=True)
 class Setting:
-    """A value, and how the file has it.
+    """A value, and its text in the file.
 
     Attributes:
-        text: What follows the key, from the colon to the end of the value; empty where it is to be written anew.
+        text: The text after the key, from the colon to the end of the value; empty if it must be written.
     """
 
     value: Any
@@ -46,12 +46,12 @@ class Setting:
 
 @dataclass(frozen=True)
 class _Entry:
-    """One key of the top level, and where it and its value are.
+    """One key of the top level, and the positions of the key and its value.
 
     Attributes:
-        text_block: Its value ends in a block scalar, which has the blank lines after it, too.
-        anchors: What its value names for use elsewhere.
-        aliases: What its value uses.
+        text_block: Whether its value ends in a block scalar, which includes the blank lines after it.
+        anchors: The names that its value defines for use elsewhere.
+        aliases: The names that its value uses.
     """
 
     key: str | None
@@ -73,11 +73,11 @@ class _Layout:
 
 
 class _Uneditable(Exception):
-    """The text has a form that is not edited; why, as a part of a sentence."""
+    """The form of the text does not allow an edit; the message says why, as a part of a sentence."""
 
 
 def settings(path: str, text: str, keys: tuple[str, ...]) -> dict[str, Setting]:
-    """Those of the keys that are set at the top level.
+    """Return those of the keys that are set at the top level.
 
     Args:
         path: The file, for errors.
@@ -98,13 +98,13 @@ def settings(path: str, text: str, keys: tuple[str, ...]) -> dict[str, Setting]:
 
 
 def edit(path: str, text: str, changes: Mapping[str, Setting | None]) -> str:
-    """The text with these settings, and no other change; None removes one.
+    """Return the text with these settings, and no other change; None removes one.
 
     Args:
         path: The file, for errors.
 
     Raises:
-        Refused: The text has a form in which that can't be done safely.
+        Refused: The form of the text does not allow a safe edit.
     """
     try:
         for key, setting in changes.items():
@@ -149,7 +149,7 @@ def _change(text: str, key: str, setting: Setting | None) -> str:
 
 
 def _layout(text: str) -> _Layout:
-    """Where the keys of the first document are, and their values."""
+    """Return the positions of the keys of the first document, and of their values."""
     entries: list[_Entry] = []
     keys: list[Any] = []
     value: list[Any] = []
@@ -178,13 +178,13 @@ def _layout(text: str) -> _Layout:
 
 
 def _complete(events: list[Any]) -> bool:
-    """Whether these events are a whole node."""
+    """Return whether these events are a whole node."""
     starts = sum(isinstance(event, yaml.CollectionStartEvent) for event in events)
     return bool(events) and starts == sum(isinstance(event, yaml.CollectionEndEvent) for event in events)
 
 
 def _entry(keys: list[Any], value: list[Any]) -> _Entry:
-    # The end of a block collection is told only by what comes after it, comments included.
+    # Only the next event, which may follow comments, marks the end of a block collection.
     ends = [event for event in value if isinstance(event, yaml.NodeEvent) or event.end_mark != event.start_mark]
     last = max(ends, key=lambda event: event.end_mark.index)
     scalar = keys[0] if len(keys) == 1 and isinstance(keys[0], yaml.ScalarEvent) else None
@@ -229,7 +229,7 @@ def _events(text: str) -> Any:
             "python3-pyyaml (RHEL and its kin), or set ansible_python_interpreter to the distribution's own Python.",
             YAML_ERROR,
         )
-    # JSON may be indented with tabs, and have characters in its texts, that this YAML doesn't take. Places stay.
+    # JSON may have tabs, and characters in its texts, that this YAML parser refuses. Positions stay the same.
     plain = text if _json(text) is None else _STRANGE.sub("x", text.replace("\t", " "))
     try:
         yield from yaml.parse(plain, Loader=yaml.SafeLoader)
@@ -252,7 +252,7 @@ def _documents(text: str) -> list[Any]:
 
 
 def _written(value: Any, layout: _Layout, text: str) -> str:
-    """A value as it would stand in the text, with the colon before it."""
+    """Return a value as the text would have it, with the colon before it."""
     if layout.flow:
         return f": {json.dumps(value)}"
     if isinstance(value, list) and value and all(isinstance(item, dict) and item for item in value):
@@ -270,7 +270,7 @@ def _written(value: Any, layout: _Layout, text: str) -> str:
 def _with(text: str, layout: _Layout, entry: _Entry | None, key: str, written: str) -> str:
     if entry:
         return text[: entry.key_end] + written + text[entry.end :]
-    # Beside its kin, or last.
+    # Next to related settings, or last.
     kin = [item for item in layout.entries if item.key and item.key.startswith("shutdownGracePeriod")]
     beside = (kin or layout.entries)[-1]
     if layout.flow:
@@ -314,7 +314,7 @@ def _newline(text: str) -> str:
 
 
 def _start(text: str, layout: _Layout) -> int:
-    """Where the first key begins, with the question mark that may stand before it."""
+    """Return where the first key begins, with the question mark that may precede it."""
     first = layout.entries[0].start
     mark = _QUESTION.search(text[:first])
     return mark.start() if mark else first
@@ -333,6 +333,6 @@ def _end_of_line(text: str, place: int) -> int:
 
 
 def _end_of_line_before(text: str, place: int) -> int | None:
-    """Where the line before that of this place ends, without its break."""
+    """Return where the line before this position ends, without its line break."""
     breaks = list(_BREAK.finditer(text, 0, place))
     return breaks[-1].start() if breaks else None

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where a node's kubelet has its configuration, and what stands there about a shutdown. Runs on the node.
+"""Where a node's kubelet has its configuration, and what it says about a shutdown. Runs on the node.
 
 Source: cmd/kubelet/app in Kubernetes 1.36: drop-ins are merged over the main file as JSON merge patches, in the order
-of filepath.WalkDir, which goes into subdirectories and follows no link to one.
+of filepath.WalkDir, which enters subdirectories and follows no link to one.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ except ImportError:
 
 _KIND = ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration")
 _PROC = Path("/proc")
-# Of /proc/PID/stat, counted after the name.
+# Index in /proc/PID/stat, counted after the name.
 _START_TIME = 19
 
 
 def find_kubelet(bus: NodeBus, unit: str, given: Mapping[str, str | None]) -> Kubelet:
-    """The kubelet of a unit, from the command line that it runs with; else from the one that it would start with.
+    """Return the kubelet of a unit, from the command line that it runs with; else from the one that would start it.
 
     Args:
         bus: The node's system bus.
         unit: Name of its unit.
-        given: What the user says instead: ``config``, ``config_dir``, ``root_dir``.
+        given: Paths that the user gives instead: ``config``, ``config_dir``, ``root_dir``.
     """
     service = bus.service(unit)
     pid = _kubelet_below(service.pid) or service.pid
-    command = _command_line(pid) or expand(service.command, service.environment)
+    command = _command_of(pid, service)
     said = {name: value for name, value in given.items() if value}
     found = {**places(command, _directory(pid)), **said}
     known = is_kubelet(command) or bool(said.keys() & {"config", "config_dir"})
@@ -56,7 +56,7 @@ def read_settings(config: str, config_dir: str) -> Settings:
     """Read the main file and the drop-ins as a kubelet does.
 
     Raises:
-        MissingLibrary: PyYAML is not there.
+        MissingLibrary: PyYAML is not installed.
     """
     if IMPORT_ERROR:
         raise MissingLibrary(
@@ -115,19 +115,19 @@ def _content(path: str, troubles: list[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _changed(config: str, config_dir: str, drop_ins: Sequence[str]) -> tuple[float, str]:
-    """The last change. That of a directory tells of files that are gone."""
+    """Return time and path of the last change. The time of a directory shows that files were removed."""
     folders = {os.path.dirname(path) for path in drop_ins} | ({config_dir} if config_dir else set())
     found = [(0.0, "")]
     for path in [config, *sorted(folders), *drop_ins]:
         if path and os.path.exists(path):
             state = os.stat(path)
-            # A file that was moved here keeps the time at which it was written.
+            # A file that was moved here keeps its modification time.
             found.append((max(state.st_mtime, state.st_ctime), path))
     return max(found)
 
 
 def _kubelet_below(pid: int) -> int:
-    """The kubelet that a unit's main process, which is none, has started; 0 where there is none."""
+    """Return the kubelet that a unit's main process, if it is no kubelet, has started; 0 if there is none."""
     if not pid or is_kubelet(_command_line(pid)):
         return 0
     children = [int(child) for path in (_PROC / str(pid)).glob("task/*/children") for child in _words(path)]
@@ -135,7 +135,7 @@ def _kubelet_below(pid: int) -> int:
 
 
 def _started(pid: int, service: Service) -> float | None:
-    """By the clock as it is now: the one at its start may have been set since."""
+    """Return the start time by the present clock: the clock may have been set since."""
     if not pid:
         return None
     if pid == service.pid:
@@ -148,11 +148,22 @@ def _started(pid: int, service: Service) -> float | None:
 
 
 def _words(path: Path) -> list[str]:
-    """Those of a file of a process, which may be gone; its name, in which there may be spaces, is none of them."""
+    """Return the fields of a process's file, without the name, which may have spaces; none if the process is gone."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def _command_of(pid: int, service: Service) -> list[str]:
+    """Return the command line of the process; that of the unit if none runs, or if systemd has not executed it yet.
+
+    Until then the process has the name ``(kubelet)``, or since systemd 254 the command line of systemd-executor. A
+    kubelet that refuses its configuration is started again and again, and is often seen like that.
+    """
+    running, declared = _command_line(pid), expand(service.command, service.environment)
+    executed = is_kubelet(running) and not running[0].startswith("(")
+    return declared if not running or (is_kubelet(declared) and not executed) else running
 
 
 def _command_line(pid: int) -> list[str]:

@@ -18,16 +18,16 @@ _VARIABLE, _BRACED = re.compile(r"\$[A-Za-z_]\w*"), re.compile(r"\$\{([A-Za-z_]\
 
 @dataclass(frozen=True)
 class Kubelet:
-    """A kubelet and where its files are.
+    """A kubelet, and where its files are.
 
     Attributes:
-        unit: Its unit.
-        pid: Its process; 0 where it does not run.
-        started: When, by the node's clock as it is now; ``None`` where it does not run.
-        config: Its main file; empty where it has none.
-        config_dir: Its directory of drop-ins; empty where it has none.
+        unit: Name of its unit.
+        pid: Its process id; 0 if it does not run.
+        started: Its start, by the node's present clock; ``None`` if it does not run.
+        config: Its main file; empty if it has none.
+        config_dir: Its directory of drop-ins; empty if it has none.
         root_dir: Its directory of state.
-        known: Its command line was found. Another program's, which has the kubelet within, says nothing of its files.
+        known: Whether its command line was found. That of another program that contains the kubelet does not count.
     """
 
     unit: str
@@ -45,15 +45,15 @@ class Kubelet:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the files say.
+    """The content of the files.
 
     Attributes:
-        values: The settings of a shutdown that are in force, as they stand there.
-        set_by: For each of them the file that sets it.
+        values: The settings of a shutdown that are in effect, as the files have them.
+        set_by: For each of them, the file that sets it.
         drop_ins: The drop-ins, in the order in which they are merged.
-        troubles: File and reason, for each that the kubelet can't use.
-        changed: When one of the files or directories was changed last; 0 where there is none.
-        changed_file: Which.
+        troubles: File and reason, for each file that the kubelet cannot use.
+        changed: When one of the files or directories was last changed; 0 if there is none.
+        changed_file: The path of that file or directory.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -65,25 +65,25 @@ class Settings:
 
 
 def is_kubelet(command: Sequence[str]) -> bool:
-    """Whether a command line is that of a kubelet, under whatever path or wrapper."""
+    """Return whether a command line is that of a kubelet, under any path or wrapper."""
     return any("kubelet" in posixpath.basename(word) for word in command[:2])
 
 
 def places(command: Sequence[str], directory: str = "/") -> dict[str, str]:
-    """The paths that a command line names: ``--config X`` or ``--config=X``, the last one counts."""
+    """Return the paths that a command line names: ``--config X`` or ``--config=X``; the last one counts."""
     found = {}
-    # The flags of another program may have the same names.
+    # Flags of another program may have the same names.
     for index, word in enumerate(command if is_kubelet(command) else ()):
         flag, equals, value = word.partition("=")
         if flag in _FLAGS:
             path = value if equals else next(iter(command[index + 1 : index + 2]), "")
-            # A slash at the end makes a link to a directory one.
+            # With a slash at its end, a link to a directory counts as a directory.
             found[_FLAGS[flag]] = posixpath.join(directory, path) if path else ""
     return found
 
 
 def expand(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """The words of an ExecStart with their variables: ``$X`` alone becomes several words, ``${X}`` stays in its own."""
+    """Expand variables in the words of an ExecStart: ``$X`` alone becomes several words, ``${X}`` stays in its own."""
     words: list[str] = []
     for word in command:
         if _VARIABLE.fullmatch(word):

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which files systemd-logind reads, and which of them says how long delay locks may delay.
+"""Which files systemd-logind reads, and which of them sets how long delay locks may delay.
 
 Sources: logind.conf(5), systemd.syntax(7), systemd.time(7), and the answers of systemd 252 and 257. An empty or
-wrong value changes nothing: the one before it stays.
+invalid value changes nothing: the previous one stays.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 from .._api.errors import Refused
 from .logind_rules import Candidate, LogindFiles, delay
 
-# From the first to the last that is looked into.
+# In the order in which they are searched.
 DIRECTORIES = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd")
 OUR_NAME = "zz-holdfast.conf"
 _MAIN, _DROP_INS, _SUFFIX = "logind.conf", "logind.conf.d", ".conf"
-# Since then the main file is looked for in all of the directories.
+# From this version on, the main file is searched for in all of the directories.
 _MAIN_ANYWHERE = 256
 _LONGEST_NAME = 255
 # Sorts after the dot of the suffix, so that "NAME_x.conf" comes after "NAME.conf".
@@ -28,18 +28,18 @@ _OUR_END = "_holdfast.conf"
 
 
 def read(version: int, root: str | Path = "/") -> LogindFiles:
-    """What the files say that a logind of this version of systemd reads.
+    """Return what the files say to a logind of this version of systemd.
 
     Args:
-        version: The major number of systemd's version.
-        root: Directory that stands for the root of the file system.
+        version: The major version of systemd.
+        root: Directory that replaces the root of the file system.
     """
     base = Path(root)
     found = _drop_ins(base)
     candidates = []
     for path in [*_main(version, base), *found]:
         if path.is_dir():
-            # logind gives up on it, and what comes after is not read.
+            # logind stops at this file and reads none of those after it.
             break
         value = delay(_text(path))
         if value is not None:
@@ -54,7 +54,7 @@ def _main(version: int, base: Path) -> list[Path]:
 
 
 def _drop_ins(base: Path) -> list[Path]:
-    """The drop-ins in the order of their names. A name that an earlier directory has hides it in the later ones."""
+    """Return the drop-ins in the order of their names. A name in an earlier directory hides it in later ones."""
     found: dict[str, Path] = {}
     for place in DIRECTORIES:
         folder = base / place.lstrip("/") / _DROP_INS
@@ -65,7 +65,7 @@ def _drop_ins(base: Path) -> list[Path]:
 
 
 def _text(path: Path) -> str:
-    """A link that leads nowhere is like an empty file: it hides others and says nothing."""
+    """Return the text of a file. A dangling link is like an empty file: it hides others and sets nothing."""
     try:
         return path.read_text(encoding="utf-8-sig", errors="replace")
     except FileNotFoundError:
@@ -73,18 +73,18 @@ def _text(path: Path) -> str:
 
 
 def is_ours(name: str) -> bool:
-    """Whether a drop-in has a name that :func:`winning_name` gives."""
+    """Return whether a drop-in has a name from :func:`winning_name`."""
     return name == OUR_NAME or name.endswith(_OUR_END)
 
 
 def winning_name(names: Iterable[str]) -> str:
-    """A name for a drop-in of ours that is read after all others.
+    """Return a name for our drop-in that sorts after all others.
 
     Args:
-        names: Names of the drop-ins that are there; ours among them don't count.
+        names: Names of the existing drop-ins; ours do not count.
 
     Raises:
-        Refused: The last name is so long that none comes after it.
+        Refused: The last name is so long that no name sorts after it.
     """
     last = max((name for name in names if not is_ours(name)), key=os.fsencode, default="")
     if os.fsencode(last) < os.fsencode(OUR_NAME):

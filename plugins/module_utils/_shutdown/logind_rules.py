@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about what logind's files say: the text of a file, and how long delay locks may delay."""
+"""Rules about logind's files: the text of a file, and how long delay locks may delay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from math import inf
 
 DEFAULT = 5.0
 _SECTION, _KEY = "Login", "InhibitDelayMaxSec"
-# D-Bus has a number for what has no end, the largest of 64 bits, in microseconds.
+# D-Bus encodes infinity as the largest number of 64 bits, in microseconds.
 _ENDLESS = 2**63 / 1_000_000
 _UNITS = {
     Fraction(1): ("seconds", "second", "sec", "s", ""),
@@ -44,7 +44,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class LogindFiles:
-    """What logind's files say.
+    """The content of logind's files.
 
     Attributes:
         candidates: Those that set the delay, in the order in which they are read: the last wins.
@@ -64,17 +64,17 @@ class LogindFiles:
 
 
 def finite(seconds: float) -> float | None:
-    """Seconds as a result can hold them: JSON knows no infinity, which becomes null."""
+    """Return seconds as a result can hold them: JSON has no infinity, so it becomes null."""
     return None if seconds == inf else seconds
 
 
 def effective(seconds: float) -> float:
-    """The seconds that D-Bus tells (InhibitDelayMaxUSec), with infinity for what has no end."""
+    """Return the seconds that D-Bus gives (InhibitDelayMaxUSec), with infinity for no limit."""
     return inf if seconds > _ENDLESS else seconds
 
 
 def delay(text: str) -> float | None:
-    """The seconds that the text of a file sets, ``None`` where it sets none."""
+    """Return the seconds that the text of a file sets, ``None`` if it sets none."""
     section, found = "", None
     for line in _lines(text):
         if line.startswith("["):
@@ -87,7 +87,7 @@ def delay(text: str) -> float | None:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Lines that say something; one that ends in a backslash goes on in the next that is no comment."""
+    """Return lines with content; one that ends in a backslash continues in the next line that is no comment."""
     begun = ""
     for line in text.split("\n"):
         if line.strip()[:1] in ("#", ";"):
@@ -103,7 +103,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def parse_span(text: str) -> float | None:
-    """Seconds of a time span of systemd: ``90``, ``1min 30s``, ``infinity``; ``None`` where it is none."""
+    """Return the seconds of a systemd time span: ``90``, ``1min 30s``, ``infinity``; ``None`` if it is none."""
     text = text.strip()
     if text == "infinity":
         return inf

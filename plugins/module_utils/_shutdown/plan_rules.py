@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node's files have to say for a graceful shutdown, and how they were before.
+"""What a node's files must say for a graceful shutdown, and what they said before.
 
-Plain texts in, plain texts out. What others wrote is changed setting by setting, and remembered; what is ours alone is
-written as a whole.
+Texts in, texts out. Files of others are changed setting by setting, and their former settings remembered; files that
+are only ours are written as a whole.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from .._api.errors import Refused
 from .grace_rules import BY_PRIORITY, CRITICAL, KEYS, TOTAL, Groups, duration, needed, parse_duration
 from .kubelet_edit_rules import Setting, edit, settings
 
-# By which a file is known to be ours, whatever its name.
+# This line identifies a file as ours, whatever its name.
 MARK = "# Written by holdfast.kubernetes.graceful_shutdown, which removes it again."
-# Seconds that logind waits longer than the kubelet takes: else the last group would be cut short by what lies between
-# its groups, and a shutdown that used all of its time could not be told from one that did not finish.
+# Seconds that logind waits longer than the kubelet takes. Otherwise the pauses between groups would cut the last group
+# short, and a shutdown that used all of its time would look like one that did not finish.
 MARGIN = 5
 
 Texts = Mapping[str, Optional[str]]
-# What a file says to each of the keys; None where it is not there.
+# The setting of each key in a file; None if it is absent.
 Kept = Mapping[str, Optional[Setting]]
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What has to be known to set everything back.
+    """What is needed to set everything back.
 
     Attributes:
-        before: For each file of others, what was there before us.
-        ours: What we set there. What says something else by now was changed by others since, and counts as before.
-        made: Files that are ours alone.
+        before: For each file of others, its settings before our change.
+        ours: Our settings there. A setting that differs by now was changed by others, and counts as ``before``.
+        made: Files that are only ours.
     """
 
     before: Mapping[str, Kept] = field(default_factory=dict)
@@ -64,12 +64,12 @@ class Memory:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be there.
+    """The wanted state.
 
     Attributes:
-        main: File of others in which the values are to be set; empty where there is none.
+        main: File of others in which to set the values; empty if there is none.
         values: The kubelet's settings.
-        files: Files that are to be ours alone, and their texts.
+        files: Files that are to be only ours, and their texts.
     """
 
     main: str = ""
@@ -79,12 +79,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the files say then.
+    """The resulting files.
 
     Attributes:
-        after: Those that are to be changed; None for one that is to be removed.
-        memory: What is to be remembered.
-        was: For each file of others that is changed, what it says now.
+        after: Those to change; None for one to remove.
+        memory: What to remember.
+        was: For each changed file of others, its present settings.
     """
 
     after: Mapping[str, str | None]
@@ -93,7 +93,7 @@ class Outcome:
 
 
 def values(divided: Groups, by_priority: bool) -> dict[str, Any]:
-    """The kubelet's settings for groups. Those of the other form are set to nothing, so that the two never meet."""
+    """Return the kubelet's settings for groups. Those of the other form are emptied, so that the two never coexist."""
     if by_priority:
         groups = [{"priority": group.priority, "shutdownGracePeriodSeconds": group.seconds} for group in divided]
         return {TOTAL: "0s", CRITICAL: "0s", BY_PRIORITY: groups}
@@ -102,7 +102,7 @@ def values(divided: Groups, by_priority: bool) -> dict[str, Any]:
 
 
 def kubelet_drop_in(wanted: Mapping[str, Any]) -> str:
-    """A drop-in for the kubelet that says all of it, whatever other files say."""
+    """Return a drop-in for the kubelet that sets everything, whatever other files say."""
     groups = wanted[BY_PRIORITY]
     lines = [MARK, "apiVersion: kubelet.config.k8s.io/v1beta1", "kind: KubeletConfiguration"]
     lines += [f"{key}: {wanted[key]}" for key in (TOTAL, CRITICAL)]
@@ -114,7 +114,7 @@ def kubelet_drop_in(wanted: Mapping[str, Any]) -> str:
 
 
 def delay(divided: Groups, others: float) -> float:
-    """Seconds that logind has to give: what the kubelet needs, and never less than it would give without us."""
+    """Return the seconds that logind must give: what the kubelet needs, and at least what it would give without us."""
     return max(needed(divided) + MARGIN, others)
 
 
@@ -128,14 +128,14 @@ def is_ours(text: str | None) -> bool:
 
 
 def plan(memory: Memory, texts: Texts, wanted: Wanted) -> Outcome:
-    """What is to be changed, so that what is wanted is there and nothing else of ours is.
+    """Return what to change so that the files have what is wanted, and none of our other settings.
 
     Args:
         memory: What earlier runs left.
-        texts: The files that are there: those that are wanted and remembered, and others that may be ours.
+        texts: The existing files: those that are wanted and remembered, and others that may be ours.
 
     Raises:
-        Refused: A file can't be changed safely, or one of the name of ours is somebody else's.
+        Refused: A file cannot be changed safely, or someone else's file has the name of ours.
     """
     after: dict[str, str | None] = {}
     before: dict[str, Kept] = {}
@@ -159,13 +159,13 @@ def plan(memory: Memory, texts: Texts, wanted: Wanted) -> Outcome:
 
 
 def kept(path: str, text: str) -> Kept:
-    """What a file says to each of the keys."""
+    """Return the setting of each key in a file."""
     found = settings(path, text, KEYS)
     return {key: found.get(key) for key in KEYS}
 
 
 def with_settings(path: str, text: str, aims: Kept) -> str:
-    """A file's text with these settings, and without those that are None."""
+    """Return a file's text with these settings, and without those that are None."""
     now = kept(path, text)
     return edit(path, text, {key: aim for key, aim in aims.items() if aim != now[key]})
 
@@ -178,7 +178,7 @@ def _before(memory: Memory, path: str, now: Kept) -> Kept:
 
 
 def _aims(now: Kept, before: Kept, wanted: Mapping[str, Any]) -> Kept:
-    """What is right stays as it is written; what was right before us comes back as it was; only the rest is written."""
+    """Keep the text of correct settings; restore former ones that were correct; write only the others."""
     aims: dict[str, Setting | None] = {}
     for key in KEYS:
         if _same(key, _value(now[key]), wanted[key]):
@@ -206,7 +206,7 @@ def _value(setting: Setting | None) -> Any:
 
 
 def _same(key: str, one: Any, other: Any) -> bool:
-    """Whether two values amount to the same for the kubelet, to which an absent one is nothing."""
+    """Return whether two values are the same for the kubelet, which treats an absent one as empty."""
     return bool(_amount(key, one) == _amount(key, other))
 
 
@@ -230,9 +230,9 @@ def kept_from_data(data: Mapping[str, Any]) -> Kept:
 
 
 def names_to_beat(names: Iterable[tuple[str, bool]]) -> list[str]:
-    """Entries of the kubelet's directory as a name has to sort after them.
+    """Return entries of the kubelet's directory in the form that a name must sort after.
 
     Args:
-        names: Name, and whether it is a directory: the kubelet reads what is in it, in the place of its name.
+        names: Name, and whether it is a directory: the kubelet reads its content in the place of its name.
     """
     return [f"{name}.conf" if folder else name for name, folder in names if folder or name.endswith(".conf")]

@@ -23,7 +23,7 @@ NEEDS_MORE, NOT_RELOADED = "kubelet_needs_more", "logind_not_reloaded"
 LOCK_MISSING, NOT_RUNNING, UNKNOWN = "delay_lock_missing", "kubelet_not_running", "kubelet_unknown"
 RESTART_NEEDED, REFUSED, UNREADABLE = "restart_needed", "configuration_refused", "configuration_unreadable"
 UNFINISHED, UNTOLD = "last_shutdown_unfinished", "last_shutdown_unreadable"
-# They tell of the past or of later; the next shutdown is graceful all the same.
+# These concern the past or the future; the next shutdown is graceful all the same.
 _HARMLESS = (NOT_RELOADED, UNFINISHED, UNTOLD)
 # Go writes more digits than Python reads.
 _FRACTION = re.compile(r"(\.\d{1,6})\d*")
@@ -33,7 +33,7 @@ _SAME = 0.000001
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong: a code for machines, a message for people, and the file that it stands in, if any."""
+    """A problem: a code for programs, a message for people, and the file that has it, if any."""
 
     problem: str
     message: str
@@ -45,9 +45,9 @@ class LastShutdown:
     """The last shutdown that the kubelet noticed.
 
     Attributes:
-        started: When it noticed.
-        ended: When it had ended the pods; ``None`` where it never got so far.
-        this_boot: The node has not booted since: it was cancelled, or is in progress.
+        started: When the kubelet noticed it.
+        ended: When it had ended the pods; ``None`` if it never did.
+        this_boot: Whether the node has not booted since: the shutdown was cancelled, or is in progress.
     """
 
     started: datetime
@@ -69,11 +69,11 @@ class Picture:
 
     Attributes:
         kubelet: The kubelet.
-        settings: What its files say.
-        effective: Seconds that logind gives to delay locks now.
-        files: What logind's files say.
+        settings: The settings in its files.
+        effective: Seconds that logind now gives to delay locks.
+        files: The content of logind's files.
         logind: Its locks.
-        last: The last shutdown; ``None`` where none is recorded.
+        last: The last shutdown; ``None`` if none is recorded.
     """
 
     kubelet: Kubelet
@@ -105,12 +105,12 @@ class Picture:
 
     @property
     def delay_lock(self) -> Inhibitor | None:
-        """The lock of the kubelet that runs now; that of an earlier process would be none."""
+        """The lock of the running kubelet; the lock of an earlier process does not count."""
         return next((lock for lock in self.logind.inhibitors if self._is_its(lock)), None)
 
     @property
     def lock_missing(self) -> bool:
-        """In a shutdown the kubelet lets its lock go when it is done."""
+        """Whether the lock is missing. In a shutdown, the kubelet releases it when it is done."""
         wanted = self.enabled and self.kubelet.active and not self.logind.preparing_for_shutdown
         return wanted and not self.delay_lock
 
@@ -120,14 +120,14 @@ class Picture:
 
 
 def read_state(text: str, booted: float) -> LastShutdown | None:
-    """Read the kubelet's ``graceful_node_shutdown_state``; ``None`` where it tells of no shutdown.
+    """Read the kubelet's ``graceful_node_shutdown_state``; ``None`` if it records no shutdown.
 
     Args:
-        text: The file.
+        text: The content of the file.
         booted: When the node booted, by its clock.
 
     Raises:
-        ValueError: It is no such file.
+        ValueError: The text has another format.
     """
     data = json.loads(text)
     if not isinstance(data, dict):
@@ -137,18 +137,18 @@ def read_state(text: str, booted: float) -> LastShutdown | None:
 
 
 def _time(value: Any) -> datetime | None:
-    """Go's zero time stands for none."""
+    """Return a time; ``None`` for Go's zero time."""
     found = from_text(_FRACTION.sub(r"\1", value)) if isinstance(value, str) else None
     return found if found and found.year > 1 else None
 
 
 def in_effect(picture: Picture, problems: Iterable[Problem]) -> bool:
-    """Whether a shutdown that begins now gives the pods their time."""
+    """Return whether a shutdown that begins now gives the pods their time."""
     return picture.enabled and all(item.problem in _HARMLESS for item in problems)
 
 
 def problems(picture: Picture) -> list[Problem]:
-    """All that is wrong."""
+    """Return all problems."""
     return [*_of_files(picture), *_of_kubelet(picture), *_of_logind(picture), *_of_last(picture)]
 
 

@@ -13,10 +13,10 @@ from .._api.errors import HoldfastError, Refused
 
 
 def read(path: str) -> str | None:
-    """The text of a file, every byte of it; None where there is none.
+    """Return the text of a file, unchanged; None if there is none.
 
     Raises:
-        Refused: It is not text in UTF-8.
+        Refused: It is not UTF-8 text.
     """
     try:
         with open(path, "rb") as file:
@@ -30,20 +30,20 @@ def read(path: str) -> str | None:
 
 
 def write(path: str, text: str, mode: int = 0o644) -> None:
-    """Put a text in the place of another; who reads it meanwhile sees the old one or the new one.
+    """Replace a text; a concurrent reader sees the old one or the new one.
 
-    Owner, mode and labels stay as they were, and a link goes on to point where it did.
+    Owner, mode and labels stay the same, and a link still points to the same place.
 
     Args:
         path: The file.
-        text: What it is to say.
-        mode: Mode of a file that was not there.
+        text: The new content.
+        mode: Mode of a new file.
     """
     target = os.path.realpath(path)
     folder = os.path.dirname(target)
     try:
         os.makedirs(folder, mode=0o755, exist_ok=True)
-        # Neither the kubelet nor logind takes a file of this name for one of theirs.
+        # Neither the kubelet nor logind reads a file with this name.
         descriptor, draft = tempfile.mkstemp(prefix=".holdfast-", dir=folder)
     except OSError as error:
         raise _failed(path, error) from error
@@ -71,7 +71,7 @@ def remove(path: str) -> None:
 
 
 def remove_folder(path: str) -> None:
-    """Where it is empty."""
+    """Remove a directory if it is empty."""
     with suppress(OSError):
         os.rmdir(path)
 
@@ -84,7 +84,7 @@ def _look_like(path: str, descriptor: int, mode: int) -> None:
         return
     os.fchown(descriptor, old.st_uid, old.st_gid)
     os.fchmod(descriptor, old.st_mode & 0o7777)
-    # Labels of SELinux, and access lists.
+    # SELinux labels and access control lists.
     with suppress(OSError):
         for name in os.listxattr(path):
             os.setxattr(descriptor, name, os.getxattr(path, name))

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The node agent on a real node, put there as the role does, and what can be seen of it."""
+"""The node agent on a real node, installed as the role does, and what can be seen of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ UNITS = {name for target in TARGETS for name in (f"{target}.target", f"systemd-{
 
 
 class Agent:
-    """One node's agent."""
+    """The agent of one node."""
 
     def __init__(self, lab: Lab, cluster: Cluster, name: str) -> None:
         self.lab, self.cluster, self.name = lab, cluster, name
@@ -71,7 +71,7 @@ class Agent:
     # -- the service
 
     def install(self, **config: Any) -> None:
-        """As the role does: the program, the unit, the configuration."""
+        """Install it as the role does: the program, the unit, the configuration."""
         self.program("0.1.0")
         loader = jinja2.Environment(trim_blocks=True, keep_trailing_newline=True, autoescape=False)
         loader.filters["dirname"] = lambda path: str(Path(path).parent)
@@ -85,7 +85,7 @@ class Agent:
         )
 
     def program(self, version: str) -> None:
-        """Put the program there, in a version that says this of itself."""
+        """Install the program with this version string."""
         content = io.BytesIO()
         with tarfile.open(fileobj=content, mode="w") as tar:
             for path in sorted((ROLE / "files/holdfast_agent").glob("*.py")):
@@ -109,7 +109,7 @@ class Agent:
         return self.ssh(f"/usr/bin/python3 -I -B {PROGRAM}/holdfast_agent --release")
 
     def remove(self) -> None:
-        """Everything, as the role does with state absent."""
+        """Remove everything, as the role does with state absent."""
         self.ssh("systemctl disable --quiet --now holdfast-agent || true")
         with contextlib.suppress(LabError):
             self.release()
@@ -124,7 +124,7 @@ class Agent:
 
     @property
     def memory(self) -> float:
-        """Resident, in MB."""
+        """Resident memory, in MB."""
         found = self.ssh("grep VmRSS /proc/$(systemctl show -P MainPID holdfast-agent)/status")
         return int(found.split()[1]) * 1024 / 1e6
 
@@ -151,7 +151,7 @@ class Agent:
         return next((item for item in node["status"]["conditions"] if item["type"] == "ShutdownInhibited"), {})
 
     def until(self, reason: str, status: str | None = None) -> dict[str, Any]:
-        """Until the condition says this."""
+        """Wait until the condition has this status."""
 
         def says() -> dict[str, Any] | None:
             found = self.condition()
@@ -161,13 +161,13 @@ class Agent:
         return until(says, self.condition)
 
     def until_free(self) -> dict[str, Any]:
-        """Until nobody holds, and all is let go."""
+        """Wait until no one holds the node, and everything is released."""
         found = self.until("KubeletShutdownAllowed", "False")
         until(lambda: not self.locks() and not self.masked(), lambda: (self.locks(), self.masked()))
         return found
 
     def locks(self) -> list[str]:
-        """Why each of the agent's locks is held."""
+        """The reasons of the agent's locks."""
         call = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager ListInhibitors"
         data = json.loads(self.ssh(f"busctl --json=short call {call}"))["data"][0]
         return sorted(
@@ -175,7 +175,7 @@ class Agent:
         )
 
     def masked(self) -> set[str]:
-        """Units that have a runtime mask."""
+        """The units that have a runtime mask."""
         found = self.ssh("find /run/systemd/system -maxdepth 1 -lname /dev/null -printf '%f\n'")
         return set(found.split())
 
@@ -198,7 +198,7 @@ class Agent:
 
     @contextlib.contextmanager
     def cut_off(self) -> Iterator[None]:
-        """Nothing comes from this node to the API server any more, or back; the node itself goes on."""
+        """Cut all traffic between this node and the API server; the node itself runs on."""
         rules = (
             "INPUT --protocol tcp --sport 6443 --jump DROP",
             "OUTPUT --protocol tcp --dport 6443 --jump REJECT --reject-with tcp-reset",
@@ -211,7 +211,7 @@ class Agent:
 
 
 def until(look: Callable[[], Any], told: Callable[[], Any] = lambda: "", seconds: float = PATIENCE) -> Any:
-    """Look until there is something."""
+    """Look until there is a value."""
     end = time.monotonic() + seconds
     while True:
         found = look()
@@ -224,7 +224,7 @@ def until(look: Callable[[], Any], told: Callable[[], Any] = lambda: "", seconds
 
 @contextlib.contextmanager
 def agents_on(lab: Lab, cluster: Cluster, names: tuple[str, ...]) -> Iterator[dict[str, Agent]]:
-    """The agent on these nodes, for a while."""
+    """Run the agent on these nodes for a while."""
     found = {name: Agent(lab, cluster, name) for name in names}
     # Where the role is tested, the rights of all agents come and go.
     with turn(lab, "agents", shared=True):
@@ -241,7 +241,7 @@ def agents_on(lab: Lab, cluster: Cluster, names: tuple[str, ...]) -> Iterator[di
 
 @contextlib.contextmanager
 def free(agent: Agent) -> Iterator[Agent]:
-    """An agent on a node that nobody holds, before and after."""
+    """An agent on a node that no one holds, before and after."""
     agent.until_free()
     try:
         yield agent
@@ -253,5 +253,10 @@ def free(agent: Agent) -> Iterator[Agent]:
 
 
 def apply_rbac(lab: Lab) -> None:
-    """The right to read Leases; it stays, for other agents may be at work."""
-    run([str(lab.bin / "kubectl"), f"--kubeconfig={lab.kubeconfig}", "apply", "--filename", str(RBAC)])
+    """
+    Apply the right to read Leases; it stays, because other agents may run.
+
+    Several processes do this at once. On the client's side, ``kubectl apply`` reads and then creates, and the second
+    process finds that the object exists. On the server's side it is one request.
+    """
+    lab.kubectl("apply", "--server-side", "--force-conflicts", "--filename", str(RBAC))

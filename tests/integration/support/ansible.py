@@ -36,7 +36,7 @@ class Ansible:
             "ANSIBLE_LOCALHOST_WARNING": "False",
             "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
             "ANSIBLE_RETRY_FILES_ENABLED": "False",
-            # For a connection; a busy node may not let one in at once.
+            # For a connection; a busy node may not accept one at once.
             "ANSIBLE_TIMEOUT": "60",
             "ANSIBLE_HOME": str(self.folder / "home"),
             **more,
@@ -57,7 +57,7 @@ class Ansible:
     def tasks(
         self, tasks: list[dict[str, Any]], *arguments: str, hosts: str = "localhost", **environment: str
     ) -> tuple[list[dict[str, Any]], str]:
-        """Run tasks on one host; the result of each, and all that was printed. Failures are results, too."""
+        """Run tasks on one host; return the result of each and the whole output. Failures are results, too."""
         registered = [f"result_{number}" for number in range(len(tasks))]
         results = self.folder / "results.json"
         steps = [

@@ -34,7 +34,7 @@ from lab.ports import free_port
 
 @contextlib.contextmanager
 def redfish(world: Any, lab: Lab, folder: Path, *nodes: str) -> Iterator[Bmcs]:
-    """One service for these nodes; real ones are on again afterwards."""
+    """Run one service for these nodes; switch real ones on again afterwards."""
     found = Bmcs(world, lab, folder, nodes)
     found.start()
     try:
@@ -49,7 +49,7 @@ def redfish(world: Any, lab: Lab, folder: Path, *nodes: str) -> Iterator[Bmcs]:
 
 @contextlib.contextmanager
 def gateway(lab: Lab, folder: Path, services: dict[str, Bmcs]) -> Iterator[str]:
-    """One origin in front of several services, each behind a path prefix; the prefix is unknown to them."""
+    """Put one origin in front of several services, each behind a path prefix that the service does not see."""
     Authority(lab.paths.pki).server("gateway", [], ["127.0.0.1"]).write(folder, "gateway")
 
     class Handler(BaseHTTPRequestHandler):
@@ -114,7 +114,7 @@ class Bmcs:
         digest = bcrypt.hashpw(self.PASSWORD.encode(), bcrypt.gensalt(rounds=4)).decode()
         (self._folder / "users").write_text(f"{self.USER}:{digest}\n")
         self._process: subprocess.Popen[bytes] | None = None
-        # The machine's proxy, if it has one, can't reach it.
+        # A proxy of the machine can't reach it.
         self._opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}),
             urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(self.ca))),
@@ -123,7 +123,7 @@ class Bmcs:
         self._headers = {"Authorization": f"Basic {token}", "Content-Type": "application/json"}
 
     def faults(self, node: str, **faults: Any) -> None:
-        """Let things go wrong from now on, or not any more: see ``lab.metal3.settings.Faults``."""
+        """Set what goes wrong from now on; without faults, all works again: see ``lab.metal3.settings.Faults``."""
         self._settings[node] = self._settings[node].but(**faults)
         self._settings[node].save(self._folder / f"{node}.json")
 
@@ -132,7 +132,7 @@ class Bmcs:
         return system_id(node)
 
     def options(self, node: str, url: str = "") -> dict[str, Any]:
-        """How modules reach a node's system; behind another URL where that is given."""
+        """The options with which modules reach a node's system; behind another URL where that is given."""
         # No firmware gave the node its UUID.
         return {
             "uri": f"{url or self.url}/redfish/v1/Systems/{self.system(node)}",
@@ -143,11 +143,11 @@ class Bmcs:
         }
 
     def machine(self, node: str) -> Switch:
-        """What its power really is."""
+        """The machine's real power."""
         return self._machines[node]
 
     def commands(self, node: str) -> list[str]:
-        """The kinds of reset that were accepted so far."""
+        """The kinds of reset that the service accepted so far."""
         with contextlib.suppress(FileNotFoundError):
             return (self._folder / f"{node}.commands").read_text().splitlines()
         return []
@@ -177,7 +177,7 @@ class Bmcs:
             time.sleep(0.1)
 
     def stop(self) -> None:
-        """The BMCs are away: connections are refused."""
+        """Stop the BMCs: connections are refused."""
         if self._process:
             self._process.kill()
             self._process.wait()

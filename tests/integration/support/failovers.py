@@ -31,7 +31,7 @@ _LEASES = paths.leases("kube-node-lease")
 
 
 class Victim:
-    """A simulated node whose kubelet hangs while its power is on; once it was off it works again."""
+    """A simulated node whose kubelet hangs while its power is on; it works again after it was off."""
 
     def __init__(self, world: Any, name: str) -> None:
         self.world, self.name = world, name
@@ -60,7 +60,7 @@ class Victim:
 
     @property
     def marks(self) -> dict[str, Any]:
-        """Our annotations."""
+        """The annotations of this collection."""
         annotations = self.node["metadata"].get("annotations") or {}
         return {key: json.loads(value) for key, value in annotations.items() if key.startswith(OURS)}
 
@@ -74,20 +74,20 @@ class Victim:
 
     @property
     def untouched(self) -> bool:
-        """Apart from the record of a rolling reboot, which stays on a real node when that is done."""
+        """Apart from the record of a rolling reboot, which stays on a real node when the reboot is done."""
         ours = self.marks.keys() - {f"{OURS}operation"}
         return not ours and self.taint is None and not self.world.cordoned(self.name)
 
     def hang(self) -> None:
-        """Its kubelet is heard of no more; the test says so at once, where the node controller would after a while."""
+        """Silence the kubelet; set the condition at once, which the node controller would do after a while."""
         self._mark(kwok.HUNG)
         with contextlib.suppress(NotFound):
-            # It would have to be silent for a while.
+            # Otherwise it would have to be silent for a while.
             self.world.cluster.delete(paths.one(_LEASES, self.name))
         self.world.set_condition(self.name, "Ready", "Unknown", "NodeStatusUnknown")
 
     def wake(self, boot_id: str | None = None) -> None:
-        """It was not dead at all, or has booted by itself."""
+        """The node was not dead, or has booted by itself."""
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
         def attempt() -> None:
@@ -102,11 +102,11 @@ class Victim:
             self.world.cluster.merge(f"{paths.node(self.name)}/status", body)
 
         retry_conflicts(attempt)
-        # Only then: kwok gives a node that is not Ready a boot of its own.
+        # Not earlier: kwok gives a node that is not Ready a new boot ID.
         self._mark(None)
 
     def say(self, ready: str, message: str) -> None:
-        """As the last that its kubelet has reported."""
+        """Set the last report of its kubelet."""
 
         def attempt() -> None:
             node = self.node
@@ -129,9 +129,9 @@ def report(status: str, reason: str, now: str) -> dict[str, Any]:
 
 
 class Failovers:
-    """Starts runs over nodes of a world, and looks at what they leave.
+    """Start runs over nodes of a world, and look at what they leave.
 
-    With the way ``command`` a fence command and a verify command of the test's own switch the node's power.
+    With the way ``command``, the test's own fence command and verify command switch the node's power.
     """
 
     def __init__(self, world: Any, ansible: Any) -> None:
@@ -147,7 +147,7 @@ class Failovers:
         for run in self._runs:
             run.close()
 
-    # -- commands of the user's
+    # -- the user's commands
 
     @property
     def log(self) -> Path:
@@ -159,7 +159,7 @@ class Failovers:
         return self.log.read_text().splitlines() if self.log.exists() else []
 
     def command(self, name: str, script: str) -> str:
-        """A command of the user's; $HOLDFAST_NODE is the node."""
+        """A command of the user; $HOLDFAST_NODE is the node."""
         path = Path(self._ansible.folder) / name
         kubectl = f"{self._ansible.lab.bin / 'kubectl'} --kubeconfig={self._ansible.lab.kubeconfig}"
         path.write_text(f"#!/bin/sh\nset -e\nkubectl='{kubectl}'\nlog={self.log}\n{script}\n")
@@ -167,7 +167,7 @@ class Failovers:
         return str(path)
 
     def by_command(self, *, fence: str = "", verify: str = "") -> dict[str, str]:
-        """Variables; scripts in front of what the commands do by themselves."""
+        """Return variables. The given scripts run before what the commands do themselves."""
         off = f"echo off >> $log; $kubectl label --overwrite node $HOLDFAST_NODE {kwok.POWER}={kwok.OFF} >/dev/null"
         # As a kubelet reports: without a new time the node controller would not believe it.
         patch = json.dumps(report("True", "KubeletReady", "NOW") | {"nodeInfo": {"bootID": "BOOT"}})
@@ -218,14 +218,14 @@ class Failovers:
         return run
 
     def run(self, *nodes: str, **more: Any) -> Done:
-        """From start to end."""
+        """Run from start to end."""
         return self.start(*nodes, **more).done(PATIENCE)
 
     def recover(self, *nodes: str, **more: Any) -> Done:
         return self.run(*nodes, playbook=RECOVER, **{"ready_timeout": PATIENCE, **more})
 
     def until_ready(self, app: str, replicas: int) -> None:
-        """All pods of a StatefulSet."""
+        """Wait until all pods of a StatefulSet are ready."""
 
         def full(item: Object | None) -> bool:
             return item is not None and item["status"].get("readyReplicas", 0) == replicas
@@ -233,6 +233,6 @@ class Failovers:
         self.world.until(self.world.path("statefulsets"), app, full)
 
     def audit(self) -> dict[str, Any]:
-        """What is kept of failovers, by operation."""
+        """The audit records of failovers, by operation."""
         found = self.world.cluster.find(AUDIT)
         return {key: json.loads(text) for key, text in (found["data"] if found else {}).items()}

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A proxy in front of the API server that answers some requests as an overloaded or dying API server does.
 
-It speaks HTTP to its clients, and to the API server as the kubeconfig that it was made from. What it does to a request
-follows from a seed, the request and how often it came, so that a failure can be repeated. It is kept in ``log``.
+It speaks HTTP to its clients, and reaches the API server with the kubeconfig that it was made from. The seed, the
+request and how often it came decide what happens, so that a failure can be repeated. ``log`` has every fault.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ class Planned:
 
 @dataclass
 class Faults:
-    """What happens to requests; each part can be changed while the proxy runs.
+    """What happens to requests; a test may change each part while the proxy runs.
 
     Attributes:
-        seed: Of all decisions.
-        share: Of the writes, how many are answered badly.
-        kinds: In which ways.
+        seed: Seed of all decisions.
+        share: The share of the writes that fail.
+        kinds: How they fail.
         delay: Seconds by which every request is late.
         watches_end: Watches end as soon as they begin.
         names: Parts of paths that differ from run to run.
@@ -77,11 +77,11 @@ class Faults:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def next(self, kind: str, method: str = "", path: str = "", times: int = 1) -> None:
-        """Have this happen to the next writes with this method, if one is given, and this text in their path."""
+        """Plan a fault for the next writes that have this method, if one is given, and this text in their path."""
         self.planned.append(Planned(kind, method, path, times))
 
     def decide(self, method: str, path: str) -> str:
-        """What happens to a request; empty for nothing."""
+        """Return what happens to a request; empty for nothing."""
         if method not in _WRITES:
             return ""
         with self._lock:
@@ -111,7 +111,7 @@ class Proxy:
     """The proxy, from its start to its end.
 
     Args:
-        kubeconfig: How it reaches the API server.
+        kubeconfig: The kubeconfig with which it reaches the API server.
         folder: Where its own kubeconfig is written.
     """
 
@@ -144,7 +144,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def away(self) -> Iterator[None]:
-        """Connections are cut and refused, as where the API server was stopped."""
+        """Cut and refuse connections, like an API server that was stopped."""
         self._shut()
         try:
             yield
@@ -153,7 +153,7 @@ class Proxy:
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Connections are taken and requests are not answered, as where the API server is paused."""
+        """Accept connections and answer no requests, like an API server that is paused."""
         self._running.clear()
         try:
             yield
@@ -173,7 +173,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Connections break here all the time: that is what this is for."""
+        """Ignore broken connections: the proxy breaks them on purpose."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -250,13 +250,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _reset(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    # Whatever still has the socket open, the other side hears of it now.
+    # Whichever thread still has the socket open, the other side sees the end now.
     connection.shutdown(socket.SHUT_RDWR)
     connection.close()
 
 
 def _upstream(kubeconfig: Path, folder: Path) -> Callable[[], http.client.HTTPConnection]:
-    """Makes connections to the API server of a kubeconfig with a client certificate."""
+    """Make connections to the API server of a kubeconfig with a client certificate."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     address = urlsplit(cluster["server"])

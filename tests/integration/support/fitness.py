@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Real nodes as a test wants to find them: on, Ready, and without what a test left that was killed."""
+"""Make real nodes fit for a test: on, Ready, and free of what a killed test left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 
 
 def make_fit(lab: Lab, names: Sequence[str]) -> None:
-    """For who has the turns of these nodes: whatever is found on them, nobody works with it any more."""
+    """The caller must have the turns of these nodes: then no other test uses what is found on them."""
     there = sorted({*names} & {*lab.nodes})
     for name in there:
         lab.power_on(name)
@@ -33,7 +33,7 @@ def make_fit(lab: Lab, names: Sequence[str]) -> None:
 
 
 def _clear(cluster: Cluster, name: str) -> None:
-    # First the holds, or an agent would keep the node.
+    # Holds go first: with one left, an agent keeps the node.
     for item in list(cluster.items(paths.LEASES, field_selector=f"metadata.name={name}")):
         namespace = item["metadata"]["namespace"]
         if namespace.startswith("test-"):
@@ -44,7 +44,7 @@ def _clear(cluster: Cluster, name: str) -> None:
 
 
 def _clean(cluster: Cluster, name: str) -> None:
-    """Marks and labels, our cordon, and the taint."""
+    """Remove our marks and labels, our cordon, and the taint."""
     node = cluster.get(paths.node(name))
     metadata, spec = node["metadata"], node["spec"]
     marks = {key: None for key in metadata.get("annotations") or {} if key.startswith(_OURS)}

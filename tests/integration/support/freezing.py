@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Processes that are stopped for a while, as where a laptop is closed or a container is paused."""
+"""Stop processes for a while, as when a laptop is closed or a container is paused."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 
 @contextlib.contextmanager
 def frozen(pid: int) -> Iterator[list[int]]:
-    """Stop a process and everything that it started; gives their ids. They go on afterwards."""
+    """Stop a process and everything that it started; yield their ids. They continue afterwards."""
     stopped: list[int] = []
     try:
-        # What is stopped starts nothing, so this ends.
+        # A stopped process starts nothing, so this loop ends.
         while news := [found for found in (pid, *descendants(pid)) if found not in stopped]:
             for found in news:
                 with contextlib.suppress(ProcessLookupError):
@@ -31,7 +31,7 @@ def frozen(pid: int) -> Iterator[list[int]]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Children of a process and theirs."""
+    """The children of a process, and their children."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, ValueError, IndexError):

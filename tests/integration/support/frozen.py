@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A module's operation in a process of its own, which SIGSTOP stops between its last look at a node and its act.
+"""Run a module's operation in its own process, which SIGSTOP stops between its last look at a node and its act.
 
 Started as a program, it is that process.
 """
@@ -22,7 +22,7 @@ from typing import Any
 from lab.paths import CHECKOUT
 
 PATIENCE = 60
-# Seconds for which a look counts there. A pause that is longer has the same effect as a longer one.
+# The seconds for which a look stays valid there. Every pause that is longer has the same effect.
 GOOD_FOR = 1.0
 
 
@@ -33,7 +33,7 @@ class Frozen:
         self._process = process
 
     def thaw(self) -> dict[str, Any]:
-        """Let it go on, after the look has become too old; its result."""
+        """Continue the process after its look has become too old; return its result."""
         time.sleep(GOOD_FOR * 2)
         self._process.send_signal(signal.SIGCONT)
         output, _none = self._process.communicate(timeout=PATIENCE)
@@ -53,7 +53,7 @@ def frozen(world: Any, module: str, **options: Any) -> Iterator[Frozen]:
         env={**os.environ, "PYTHONPATH": f"{CHECKOUT / 'tests'}:{CHECKOUT / 'build/collections'}"},
     )
     try:
-        # Returns at once where it ended without having come that far.
+        # Returns at once if the process ends before that.
         seen = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         assert seen, process.args
         assert seen.si_code == os.CLD_STOPPED, process.communicate()

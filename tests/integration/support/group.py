@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A group of simulated nodes of one's own, and tasks on it that run in this process."""
+"""A group of simulated nodes for one test, and tasks on it that run in this process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MODULES = "ansible_collections.holdfast.kubernetes.plugins.modules"
 
 
 def perform(lab: Lab, module: str, *, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-    """What a task returns, with its options validated and its operation run as an action plugin does it."""
+    """Return what a task returns: validate its options and run its operation as an action plugin does."""
     found = importlib.import_module(f"{_MODULES}.{module}")
     given = {"kubeconfig": str(lab.kubeconfig), **options}
     checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(given)
@@ -35,7 +35,7 @@ def perform(lab: Lab, module: str, *, check_mode: bool = False, **options: Any) 
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:
-    """What a condition gives as soon as it is true."""
+    """Wait until a condition is true; return its value."""
     deadline = time.monotonic() + PATIENCE
     while not (found := condition()):
         assert time.monotonic() < deadline, f"after {PATIENCE} s: {what}"
@@ -45,7 +45,7 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 @dataclass
 class Group:
-    """Simulated nodes with a label of their own, and the ledger of a group of the same name."""
+    """Simulated nodes with their own label, and the ledger of a group of the same name."""
 
     lab: Lab
     name: str
@@ -54,13 +54,13 @@ class Group:
     reported: set[str] = field(default_factory=set)
 
     def slot(self, node: str, *, check_mode: bool = False, **options: Any) -> dict[str, Any]:
-        """The result of a task with the module reboot_slot; it waits for nothing unless told so."""
+        """The result of a task with the module reboot_slot; by default it does not wait."""
         known = {"group": self.name, "selector": self.selector, "operation": "kernel", "wait_timeout": 0}
         known |= {"unhealthy_grace": 0}
         return perform(self.lab, "reboot_slot", check_mode=check_mode, name=node, **{**known, **options})
 
     def taken(self, node: str, **options: Any) -> dict[str, Any]:
-        """A slot that must be granted."""
+        """Take a slot that must be granted."""
         result = self.slot(node, **options)
         assert not result.get("failed"), result["msg"]
         return result
@@ -80,7 +80,7 @@ class Group:
         return found
 
     def report(self, node: str, *, ready: bool, boot_id: str = "") -> None:
-        """What a kubelet would write into the status."""
+        """Write into the status what a kubelet would."""
         self.reported.add(node)
         status: dict[str, Any] = {
             "conditions": [{"type": "Ready", "status": str(ready), "reason": "Told", "message": "by a test"}]
@@ -101,7 +101,7 @@ class Group:
 
 @contextlib.contextmanager
 def group_of(lab: Lab, count: int, prefix: str, **labels: str) -> Iterator[Group]:
-    """A group that goes away with everything that it left."""
+    """Make a group; remove it afterwards with everything that it left."""
     name = f"{prefix}-{uuid.uuid4().hex[:6]}"
     nodes = [f"{name}-{number}" for number in range(1, count + 1)]
     lab.simulate(nodes, {"group": name, **labels})

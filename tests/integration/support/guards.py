@@ -25,7 +25,7 @@ RECORD = "holdfast.dev/machine-guard"
 
 
 class Guarding:
-    """Starts runs over the Machines of a fleet, and looks at what they leave.
+    """Start runs over the Machines of a fleet, and look at what they leave.
 
     Args:
         fleet: The Machines.
@@ -46,7 +46,7 @@ class Guarding:
 
     @property
     def folder(self) -> Path:
-        """Where files of tasks are."""
+        """The folder with the files of tasks."""
         return Path(self._ansible.folder)
 
     @property
@@ -56,12 +56,12 @@ class Guarding:
         return path.read_text().splitlines() if path.exists() else []
 
     def tasks(self, name: str, *before: Mapping[str, Any] | str, after: str = "true") -> str:
-        """A file of the user's tasks. It writes a line once what comes before is done.
+        """Write a file of the user's tasks. It logs a line when the tasks before that line are done.
 
         Args:
-            name: Of the file, and in the line.
-            before: Tasks, or commands of the shell.
-            after: A command of the shell after the line is written.
+            name: The name of the file, and in the line.
+            before: Tasks, or shell commands.
+            after: A shell command that runs after the line is written.
         """
         line = f"{name} {{{{ machine_guard_point }}}} {{{{ machine_guard_machine_name }}}}"
         log = Path(self._ansible.folder) / "log"
@@ -77,7 +77,7 @@ class Guarding:
         return str(path)
 
     def together(self, count: int) -> str:
-        """A command of the shell that ends when it is at work so often at the same time."""
+        """A shell command that ends when it runs this many times at once."""
         folder = Path(self._ansible.folder) / "together"
         folder.mkdir()
         wait = f"for _ in $(seq 3000); do [ $(ls {folder} | wc -l) -lt {count} ] || exit 0; sleep 0.1; done; exit 1"
@@ -98,9 +98,9 @@ class Guarding:
         Args:
             machines: Their names.
             arguments: More arguments of ansible-playbook.
-            environment: More of it.
-            variables: Those of other roles.
-            settings: Variables of the role, without its name in front.
+            environment: More environment variables.
+            variables: Variables of other roles.
+            settings: Variables of the role, without the role's prefix.
         """
         folder = Path(self._ansible.folder) / f"run-{len(self._runs)}"
         folder.mkdir()
@@ -127,13 +127,13 @@ class Guarding:
         return run
 
     def run(self, *machines: str, **more: Any) -> Done:
-        """From start to end."""
+        """Run from start to end."""
         return self.start(*machines, **more).done(PATIENCE)
 
     # -- looking
 
     def hooked(self, name: str, *points: str) -> None:
-        """Returns when a Machine has our hooks."""
+        """Return when a Machine has our hooks."""
         wanted = {f"{point}.delete.hook.machine.cluster.x-k8s.io/{HOOK}" for point in points or _POINTS}
 
         def there(item: Object | None) -> bool:
@@ -142,7 +142,7 @@ class Guarding:
         self.fleet.until(name, there)
 
     def record(self, name: str) -> dict[str, Any]:
-        """What stands on a Machine."""
+        """The record on a Machine."""
         text = (self.fleet.get(name)["metadata"].get("annotations") or {}).get(RECORD)
         return dict(json.loads(text)[HOOK]) if text else {}
 
@@ -153,7 +153,7 @@ class Guarding:
         return [item for item in items if item["reason"].startswith("MachineGuard")]
 
     def leases(self) -> list[str]:
-        """Signs of life of runs of ours that are left."""
+        """The Leases of our runs that are left."""
         runs = self.fleet.cluster.items(paths.leases("holdfast"))
         mine = [item["metadata"]["annotations"].get("holdfast.dev/run", "") for item in runs]
         return [name for name in mine if self.fleet.namespace in name]
@@ -163,5 +163,5 @@ _POINTS = ("pre-drain", "pre-terminate")
 
 
 def points(done: Done) -> dict[tuple[str, str], str]:
-    """Result by Machine and point."""
+    """The results by Machine and point."""
     return {(item["name"], item["point"]): item["result"] for item in done.report["machines"]}

@@ -7,9 +7,9 @@
         ...
     assert history.most_slots <= 3, history.worst_slots
 
-Nothing here reads our logs or uses our code: a watch from a resource version taken before delivers all that was
-stored since, none left out, and resource versions order Nodes and ConfigMaps among each other. Where the server has
-forgotten a part (410), the history has a gap and is no proof: it raises.
+Nothing here reads the collection's logs or uses its code. A watch from an earlier resource version delivers every
+change stored since, and resource versions order changes of Nodes and ConfigMaps. Where the server has forgotten a part
+(410), the history has a gap and is no proof: it raises.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lab.patience import PATIENCE
 
 NODES = "/api/v1/nodes"
 CONFIG_MAPS = "/api/v1/namespaces/holdfast/configmaps"
-# How long one watch lasts. Before it ends, the server sends a bookmark.
+# How long one watch lasts, in seconds. Before it ends, the server sends a bookmark.
 _WATCH = 240
 _CATCH_UP = PATIENCE
 
@@ -55,7 +55,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Moment:
-    """The state of the group from one change to the next."""
+    """The state of the group between two changes."""
 
     version: int
     slots: frozenset[str]
@@ -112,7 +112,7 @@ class _Stream:
         try:
             while not self._stopped:
                 self._watch(_WATCH)
-        except Exception as error:  # noqa: BLE001 - told by end(), in the thread that asks
+        except Exception as error:  # noqa: BLE001 - raised by end(), in its caller's thread
             self.error = error
 
     def _watch(self, seconds: int) -> None:
@@ -126,7 +126,7 @@ class _Stream:
         try:
             self._answer = self._request(query, timeout=seconds + 30, preload=False)
         except urllib3.exceptions.HTTPError:
-            # The server is away for a while; what it stored before and after is still in its history.
+            # The server is away for a while; the changes before and after are still in its history.
             time.sleep(0.2)
             return
         try:
@@ -135,7 +135,7 @@ class _Stream:
                 if self._stopped:
                     return
         except (urllib3.exceptions.HTTPError, OSError, ValueError):
-            # The connection broke: the next watch goes on from the last version seen.
+            # The connection broke: the next watch continues from the last version seen.
             return
         finally:
             self._answer.close()
@@ -149,19 +149,19 @@ class _Stream:
             self.events.append(Event(int(self.version), change["type"], item))
 
     def end(self) -> None:
-        """Stop as soon as everything up to this moment has come."""
+        """Stop as soon as everything up to this moment has arrived."""
         until = int(self._get({**self.query, "limit": "1"})["metadata"]["resourceVersion"])
         self._stopped = True
         deadline = time.monotonic() + _CATCH_UP
         while self._thread.is_alive():
-            # The thread may be between two watches, so its read is ended until it is gone.
+            # The thread may be between two watches, so close its connection until the thread has ended.
             with contextlib.suppress(AttributeError, OSError, RuntimeError, ValueError):
                 self._answer.shutdown()
             self._thread.join(0.2)
             if time.monotonic() > deadline:
                 raise Gap(f"{self.path}: the watch does not end")
         self._stopped = False
-        # Short watches that begin where the long one ended: a bookmark at their end tells that nothing is left.
+        # Short watches that begin where the long one ended: a bookmark at their end shows that nothing is left.
         while self.error is None and int(self.version) < until:
             if time.monotonic() > deadline:
                 raise Gap(f"{self.path}: the server did not send everything up to {until}, only up to {self.version}")
@@ -178,10 +178,10 @@ def _lines(answer: Any) -> Iterator[bytes]:
 
 
 class History:
-    """Watches a group from entering to leaving a ``with`` block.
+    """Watches a group while a ``with`` block runs.
 
     Args:
-        kubeconfig: Of the cluster.
+        kubeconfig: The cluster's kubeconfig.
         group: The group whose ledger is read; the ConfigMap is ``group.GROUP``.
         selector: Label selector of its Nodes.
     """
@@ -220,7 +220,7 @@ class History:
 
     @property
     def worst(self) -> Moment:
-        """Where most nodes had a slot, were not Ready or were cordoned."""
+        """The moment when most nodes had a slot, were not Ready or were cordoned."""
         return max(self.moments, key=lambda moment: len(moment.busy))
 
     @property

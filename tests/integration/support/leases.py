@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Signs of life of the runs of one world, as the API server sees them."""
+"""The Leases of the runs of one world, as the API server sees them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Leases:
     """Watches the Leases of runs.
 
     Args:
-        world: Whose API.
-        holder: As whom the runs are started; a Lease made again by a run of theirs may have another.
+        world: The world whose API is watched.
+        holder: The holder of the Leases that the runs start with; a run may make its Lease again with another one.
     """
 
     def __init__(self, world: Any, holder: str) -> None:
@@ -33,18 +33,18 @@ class Leases:
         return list(dict.fromkeys(item["metadata"]["name"] for item in told if self._is_ours(item)))
 
     def left(self) -> list[str]:
-        """Those that still are."""
+        """The Leases that still exist."""
         return [name for name in self.names if self._cluster.find(paths.one(_PATH, name))]
 
     def renewed(self, name: str) -> str:
-        """When a run gave its last sign of life; empty where its Lease is gone."""
+        """When a run last renewed its Lease; empty where the Lease is gone."""
         try:
             return str(self._cluster.get(paths.one(_PATH, name))["spec"]["renewTime"])
         except NotFound:
             return ""
 
     def last_sign(self, name: str) -> str:
-        """The last sign of life of a run that there was, also where its Lease is gone."""
+        """The last renewal of a run that there was, also where its Lease is gone."""
         told = (change.object for change in list(self._recorder.changes))
         return max(item["spec"]["renewTime"] for item in told if item["metadata"]["name"] == name)
 

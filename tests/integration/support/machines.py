@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cluster API's Machines without Cluster API: the kind alone, which nobody acts upon."""
+"""Cluster API's Machines without Cluster API: only the kind, on which no controller acts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME = f"machines.{_GROUP}"
 
 @contextlib.contextmanager
 def installed(cluster: Cluster) -> Iterator[None]:
-    """The kind Machine; removed after, unless it was there before."""
+    """Install the kind Machine; remove it afterwards, unless it was there before."""
     if cluster.find(paths.one(_CRDS, _NAME)) is not None:
         yield
         return
@@ -36,7 +36,7 @@ def installed(cluster: Cluster) -> Iterator[None]:
 
 
 class Machine:
-    """The Machine that a Node is."""
+    """The Machine of a Node."""
 
     def __init__(self, cluster: Cluster, namespace: str, node: str, **annotations: str) -> None:
         self.cluster = cluster

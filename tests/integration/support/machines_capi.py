@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Cluster API with its own controller: Machines that are nodes of the lab, and go for real."""
+"""Cluster API with its own controller: its Machines are nodes of the lab, and their deletion is real."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _GROUPS = {
 
 @contextlib.contextmanager
 def controlled(lab: Lab) -> Iterator[ClusterApi]:
-    """Cluster API at work; ended after, unless it was before. Nobody else has Machines meanwhile."""
+    """Run Cluster API's controller; end it afterwards unless it ran before. No other test has Machines meanwhile."""
     with turn(lab, "machines"):
         api = ClusterApi(lab)
         before = api.is_up
@@ -52,7 +52,7 @@ def controlled(lab: Lab) -> Iterator[ClusterApi]:
 
 
 class Fleet:
-    """A Cluster of Cluster API in the namespace of a world, whose workload cluster is the lab itself."""
+    """A Cluster of Cluster API in the namespace of a world; its workload cluster is the lab itself."""
 
     def __init__(self, world: Any) -> None:
         self.world = world
@@ -61,15 +61,15 @@ class Fleet:
         self._create("clusters", machines.cluster(NAME))
         with open(world.kubeconfig, encoding="utf-8") as file:  # noqa: PTH123 - as the world has it
             self._create("secrets", machines.access(NAME, file.read()))
-        # Without one, Cluster API drains nothing: it takes the cluster for one that goes as a whole.
+        # Without one, Cluster API drains nothing: it assumes that the whole cluster is being deleted.
         self._create("labmachines", machines.lab_machine("control-plane", "none"))
         self._create("machines", machines.machine("control-plane", NAME, control_plane=True))
         self._infrastructure = Infrastructure(self)
 
     def close(self) -> None:
-        """Let everything go that a test may have left waiting; the rest goes with the namespace."""
+        """Release everything that a test may have left waiting; the rest goes with the namespace."""
         self._infrastructure.stop()
-        # First what would make Machines anew, or put the hooks of its template on them again.
+        # First what would make Machines again, or put the hooks of its template on them again.
         for resource in ("machinedeployments", "machinesets", "machines"):
             self.cluster.delete(self.path(resource))
         for item in list(self.cluster.items(self.path("machines"))):
@@ -87,7 +87,7 @@ class Fleet:
         return self.cluster.create(self.path(resource), body)
 
     def machine(self, node: str, *, annotations: Mapping[str, str] | None = None, **spec: Any) -> str:
-        """The Machine that a node of the lab is; returns its name when it is Running."""
+        """Make the Machine of a node of the lab; return its name when it is Running."""
         name = f"m-{node}"
         self.world.cluster.merge(paths.node(node), {"spec": {"providerID": machines.provider_id(node)}})
         self.unbound(name, node, annotations=annotations, **spec)
@@ -95,19 +95,19 @@ class Fleet:
         return name
 
     def unbound(self, name: str, node: str = "no-such-node", **more: Any) -> str:
-        """A Machine whose Node is not there (yet)."""
+        """Make a Machine whose Node does not exist (yet)."""
         self._create("labmachines", machines.lab_machine(name, node))
         self._create("machines", machines.machine(name, NAME, **more))
         return name
 
     def workers(self, name: str, replicas: int, kind: str = "MachineDeployment") -> None:
-        """Machines made of a template, each on a new simulated node; returns when all are Running."""
+        """Make Machines from a template, each on a new simulated node; return when all are Running."""
         self._create("labmachinetemplates", machines.template(name))
         self._create(f"{kind.lower()}s", machines.workers(kind, name, NAME, replicas))
         self.until_running(name, replicas)
 
     def until_running(self, pool: str, count: int) -> list[str]:
-        """The names of the Machines of a pool, as soon as so many are there and all of them are Running."""
+        """The names of the Machines of a pool, as soon as this many exist and all of them are Running."""
         known: dict[str, Object] = {}
         for news in Follower(self.cluster, self.path("machines"), Deadline(PATIENCE), label_selector=f"pool={pool}"):
             if isinstance(news, Changed):
@@ -133,7 +133,7 @@ class Fleet:
         return found
 
     def until_reason(self, name: str, reason: str) -> Object:
-        """The Machine, as soon as its deletion is there."""
+        """The Machine, as soon as its deletion has this reason."""
         found = self.until(name, lambda item: item is not None and deleting(item) == reason)
         assert found
         return found
@@ -147,7 +147,7 @@ class Fleet:
             self.cluster.merge(path, {"metadata": {"annotations": dict(annotations)}})
 
     def hooks(self, name: str) -> dict[str, str]:
-        """All hooks of a Machine, as they stand there."""
+        """All hooks of a Machine, with their values."""
         found = self.get(name)["metadata"].get("annotations") or {}
         return {key: value for key, value in found.items() if key.startswith((PRE_DRAIN, PRE_TERMINATE))}
 
@@ -155,7 +155,7 @@ class Fleet:
         self.cluster.delete(paths.one(self.path("machines"), name))
 
     def control_plane(self, **metadata: Any) -> str:
-        """Have the Cluster's control plane made by an object, which nobody acts upon; its path."""
+        """Give the Cluster a control plane object, on which no controller acts; return its path."""
         body = machines.control_plane(NAME)
         body["metadata"] |= metadata
         self._create("kubeadmcontrolplanes", body)
@@ -169,7 +169,7 @@ class Fleet:
 
 
 class Infrastructure:
-    """Plays the provider: tells that machines are provisioned, and makes simulated nodes for those without one."""
+    """Plays the provider: reports machines as provisioned, and makes simulated nodes for those without one."""
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
@@ -185,7 +185,7 @@ class Infrastructure:
         for news in self._follower:
             for item in [news.object] if isinstance(news, Changed) else news.items:
                 if not (item.get("status") or (isinstance(news, Changed) and news.deleted)):
-                    # A test that is over takes its objects away meanwhile.
+                    # A test that is over removes its objects meanwhile.
                     with contextlib.suppress(NotFound, ApiFailure):
                         self._provision(item)
 
@@ -202,12 +202,12 @@ class Infrastructure:
 
 
 def running(item: Object | None) -> bool:
-    """Running, with its Node."""
+    """Whether a Machine is Running, with its Node."""
     status = (item or {}).get("status") or {}
     return status.get("phase") == "Running" and bool((status.get("nodeRef") or {}).get("name"))
 
 
 def deleting(item: Object) -> str:
-    """Cluster API's own word for how far the deletion is."""
+    """Cluster API's own reason for how far the deletion is."""
     conditions = (item.get("status") or {}).get("conditions") or []
     return next((found["reason"] for found in conditions if found["type"] == "Deleting"), "")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""BareMetalHosts that switch the lab's nodes: the kinds, the objects, and the lab's metal3 that acts upon them."""
+"""BareMetalHosts that switch the lab's nodes: the kinds, the objects, and the lab's metal3 that acts on them."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from lab.paths import CHECKOUT
 from lab.patience import PATIENCE
 
 BASE = "reboot.metal3.io"
-# A busy machine takes its time to end, and is not switched off hard for that.
+# A busy machine takes long to shut down, and must not be switched off hard for that.
 PATIENT = replace(Times.quick(), soft_timeout=float(PATIENCE))
 _KINDS = CHECKOUT / "tests/lab/metal3/crds"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def install(cluster: Cluster, *kinds: str) -> None:
-    """Make kinds that are missing, by the names of their files. They stay: nothing minds that they are there."""
+    """Install missing kinds, by the names of their files. They stay: they disturb nothing."""
     for kind in kinds or ("baremetalhosts", "metal3machines"):
         definition = yaml.safe_load((_KINDS / f"{kind}.yaml").read_text())
         try:
@@ -55,7 +55,7 @@ def install(cluster: Cluster, *kinds: str) -> None:
 
 @contextlib.contextmanager
 def machines(lab: Lab, cluster: Cluster) -> Iterator[None]:
-    """The kind Machine, for one test at a time; removed after, because others are about clusters without it."""
+    """Install the kind Machine for one test at a time; remove it afterwards: other tests need clusters without it."""
     with turn(lab, "machines"):
         install(cluster, "machines")
         try:
@@ -68,9 +68,9 @@ def machines(lab: Lab, cluster: Cluster) -> Iterator[None]:
 
 @contextlib.contextmanager
 def management(lab: Lab, world: Any) -> Iterator[tuple[Cluster, Path]]:
-    """A cluster of its own for hosts and Machines, for one test at a time; it has the namespace of the world.
+    """A separate cluster for hosts and Machines, for one test at a time; it has the namespace of the world.
 
-    Nobody collects anything there, so what is made in it stays until the lab goes.
+    It has no garbage collection, so objects stay until the lab goes.
     """
     with turn(lab, "management"):
         plane = Management(lab)
@@ -98,7 +98,7 @@ def webhook(hosts: Hosts, folder: Path) -> Iterator[None]:
 
 
 class Host:
-    """One BareMetalHost, and the machine that it stands for."""
+    """One BareMetalHost, and its machine."""
 
     def __init__(self, cluster: Cluster, path: str, *, settings: Settings, file: Path, machine: Switch) -> None:
         self.cluster = cluster
@@ -114,7 +114,7 @@ class Host:
         return self._settings.node
 
     def faults(self, **faults: Any) -> None:
-        """Let things go wrong from now on, or not any more: see ``lab.metal3.settings.Faults``."""
+        """Set what goes wrong from now on; without faults, all works again: see ``lab.metal3.settings.Faults``."""
         self._settings = self._settings.but(**faults)
         self._settings.save(self._file)
 
@@ -132,19 +132,19 @@ class Host:
 
     @property
     def powered(self) -> bool:
-        """What the machine's power really is."""
+        """The machine's real power."""
         return self._machine.powered()
 
     @property
     def commands(self) -> list[str]:
-        """What its management controller was told so far."""
+        """The commands that its management controller got so far."""
         with contextlib.suppress(FileNotFoundError):
             return self._file.with_suffix(".commands").read_text().splitlines()
         return []
 
     @property
     def events(self) -> list[tuple[str, str]]:
-        """Reason and message of each event, by time; several in one second in no order."""
+        """Reason and message of each event, by time; the order within one second is arbitrary."""
         found = self.cluster.items(
             paths.namespaced("api/v1", self.namespace, "events"), field_selector=f"involvedObject.name={self.name}"
         )
@@ -159,7 +159,7 @@ class Host:
         self.cluster.merge(self.path, {"spec": spec})
 
     def tell(self, **status: Any) -> None:
-        """Change the status, as if metal3 had; with the fault ``stale`` it stays so."""
+        """Change the status in place of metal3; with the fault ``stale`` it stays so."""
 
         def attempt() -> None:
             host = self.get()
@@ -169,7 +169,7 @@ class Host:
         retry_conflicts(attempt)
 
     def until(self, condition: Callable[[Object], bool]) -> Object:
-        """Wait for the object to be so."""
+        """Wait until the object fulfils a condition."""
         found = wait_for(
             self.cluster,
             self.collection,
@@ -186,7 +186,7 @@ class Host:
         return self.until(lambda host: host["status"]["poweredOn"] is on)
 
     def cut(self) -> None:
-        """Pull the plug: neither metal3 nor the machine hears of it."""
+        """Cut the power: neither metal3 nor the machine notices."""
         self._machine.off()
 
     def switch_on(self) -> None:
@@ -204,12 +204,12 @@ def bound(world: Any, lab: Lab, folder: Path, management: tuple[Cluster, Path] |
 
 
 class Hosts:
-    """The hosts of one namespace, with a metal3 of their own that can be away.
+    """The hosts of one namespace, with their own metal3 that can be away.
 
     Args:
         world: Its namespace holds the hosts, its cluster the nodes.
         folder: For settings and the log of metal3; a test's ``tmp_path``.
-        management: The cluster that holds the hosts, where it is another one, and its kubeconfig. It has the namespace.
+        management: The cluster of the hosts, where it is another one, and its kubeconfig. It has the namespace.
     """
 
     def __init__(self, world: Any, lab: Lab, folder: Path, management: tuple[Cluster, Path] | None = None) -> None:
@@ -224,7 +224,7 @@ class Hosts:
         install(self.cluster)
 
     def close(self) -> None:
-        """Real machines are on again afterwards, simulated ones go with their test."""
+        """Switch real machines on again; simulated ones are removed with their test."""
         self.stop()
         for host in self.hosts:
             with contextlib.suppress(NotFound):
@@ -244,11 +244,11 @@ class Hosts:
         status: Object | None = None,
         **spec: Any,
     ) -> Host:
-        """Make the host that a node is, as metal3 would have left it; faults come later, by ``Host.faults``.
+        """Make the host of a node, as metal3 would have left it; faults come later, by ``Host.faults``.
 
         Args:
-            times: How long metal3 takes; by default little, but a machine has all the time to end by itself.
-            status: Instead of what the state and the machine's power say.
+            times: How long metal3 takes; short by default, but a machine has all the time it needs to shut down.
+            status: Replaces the status that follows from the state and the machine's power.
             spec: ``online``, ``disablePowerOff`` and so on.
         """
         name = name or f"host-{node}"
@@ -284,11 +284,11 @@ class Hosts:
         return host
 
     def chain(self, host: Host, *, namespace: str | None = None, cluster: str = "lab", another_of: str = "") -> None:
-        """What leads from the Node to the host: a Machine (see ``machines``) and its Metal3Machine.
+        """Make the link from the Node to the host: a Machine (see ``machines``) and its Metal3Machine.
 
         Args:
-            another_of: The name of a Node of this cluster. The Machine is then that of another Cluster's Node of the
-                same name, and the Node here knows nothing of it.
+            another_of: The name of a Node of this cluster. The Machine then belongs to the Node of the same name in
+                another Cluster, and the Node here has no reference to it.
         """
         namespace = namespace or self.namespace
         node = another_of or host.node
@@ -333,7 +333,7 @@ class Hosts:
         words = ["--namespace", self.namespace, "--settings", self._folder, "--kubeconfig", self.kubeconfig]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                # Nothing of it is left where the tests are killed.
+                # It ends when the tests are killed.
                 ["setpriv", "--pdeathsig=KILL", sys.executable, "-m", "lab", "metal3", *map(str, words)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -342,7 +342,7 @@ class Hosts:
             )
 
     def stop(self) -> None:
-        """metal3 is away, and Ironic with it."""
+        """Stop metal3 and its Ironic."""
         if self._process:
             self._process.kill()
             self._process.wait()
@@ -354,7 +354,7 @@ class Hosts:
 
 
 def environment(lab: Lab) -> dict[str, str]:
-    """For programs of the lab that use the collection's own client."""
+    """The environment for programs of the lab that use the collection's own client."""
     return {
         **os.environ,
         "HOLDFAST_LAB": str(lab.paths.root),
@@ -364,7 +364,7 @@ def environment(lab: Lab) -> dict[str, str]:
 
 
 def wait(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> None:
-    """For what no API tells: the power of a machine."""
+    """Wait for what no API reports: the power of a machine."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited in vain: {what}"

@@ -28,13 +28,13 @@ PLAYBOOK = "holdfast.kubernetes.rolling_reboot"
 _LEDGERS = "/api/v1/namespaces/holdfast/configmaps"
 OURS = "holdfast.dev/"
 OPERATION, CORDON, CLAIM = f"{OURS}operation", f"{OURS}cordon", f"{OURS}claim"
-# In the environment of everything that a run starts, because Ansible's workers are in sessions of their own.
+# It is in the environment of everything that a run starts, because Ansible's workers are in their own sessions.
 _MARK = "HOLDFAST_TEST_RUN"
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a run came to."""
+    """The result of a run."""
 
     code: int
     output: str
@@ -42,11 +42,11 @@ class Done:
 
     @property
     def results(self) -> dict[str, str]:
-        """Node by node: rebooted, skipped, failed, stopped or planned."""
+        """The result of each node: rebooted, skipped, failed, stopped or planned."""
         return {node["name"]: node["result"] for node in self.report["nodes"]}
 
     def entry(self, node: str) -> dict[str, Any]:
-        """What the report says of a node."""
+        """The entry of a node in the report."""
         return next(item for item in self.report["nodes"] if item["name"] == node)
 
     def detail(self, node: str) -> str:
@@ -60,7 +60,7 @@ class Done:
 
     @property
     def failed_hosts(self) -> set[str]:
-        """Hosts that failed in Ansible's own eyes."""
+        """The hosts that Ansible itself counts as failed."""
         recap = self.output.rpartition("PLAY RECAP")[2]
         return {line.split()[0] for line in recap.splitlines() if "failed=" in line and "failed=0" not in line}
 
@@ -77,7 +77,7 @@ class Run:
         self.log = folder / "output"
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(
-                # Tests that are killed themselves leave no runs behind.
+                # When the tests themselves are killed, their runs end too.
                 ["setpriv", "--pdeathsig=KILL", *command],
                 cwd=folder,
                 env={**environment, _MARK: str(folder)},
@@ -92,7 +92,7 @@ class Run:
         return self.log.read_text(errors="replace")
 
     def until(self, condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-        """What a condition gives as soon as it is true, while the process runs."""
+        """Wait while the process runs until a condition is true; return its value."""
         deadline = time.monotonic() + patience
         while not (found := condition()):
             assert self._process.poll() is None, f"it ended before {what}:\n{self.output}"
@@ -118,11 +118,11 @@ class Run:
         return self._process.poll() is None
 
     def send(self, number: int) -> None:
-        """To ansible-playbook and its process group; its workers are in groups of their own."""
+        """Send a signal to ansible-playbook and its process group; its workers are in their own groups."""
         os.killpg(self._process.pid, number)
 
     def send_to_all(self, number: int) -> None:
-        """To everything that this run started and that still is, as where a whole container is stopped."""
+        """Send a signal to every process of this run that still exists, as when a container is stopped."""
         for pid in self._processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -136,7 +136,7 @@ class Run:
         return found
 
     def kill(self) -> None:
-        """As a controller dies: of what it started, the user's tasks go on."""
+        """Kill it as a controller dies: the user's tasks that it started continue."""
         if self.running:
             self.send(signal.SIGKILL)
             self._process.wait()
@@ -147,10 +147,10 @@ class Run:
 
 
 class Rolling:
-    """Starts runs over the nodes of a world, which are a group of that name, and looks at what they leave.
+    """Start runs over the nodes of a world, which are a group of that name, and look at what they leave.
 
     Args:
-        world: Namespace, nodes and API.
+        world: The namespace, the nodes and the API.
         ansible: Environment of ansible-playbook.
     """
 
@@ -165,7 +165,7 @@ class Rolling:
         ready = {**dead, "status": "True", "reason": "KubeletReady", "message": "a new boot"}
         boot = self.report_task(conditions=[ready], nodeInfo={"bootID": "NEW"})
         new = "'$(cat /proc/sys/kernel/random/uuid)'"
-        # As the lab's own does it, in one task: where there are dozens of nodes, that is what takes the time.
+        # It does the same as the lab's own, in one task: with dozens of nodes, tasks take the time.
         self.off_and_on = (self.report_task(conditions=[dead]), boot.replace("NEW", new))
         self._reboot = self.tasks("reboot", " && ".join(self.off_and_on))
         world.made.objects.append(paths.one(_LEDGERS, f"group.{self.group}"))
@@ -181,15 +181,15 @@ class Rolling:
         """Start a run; ``max_failed=1`` stands for ``rolling_reboot_max_failed: 1``.
 
         Args:
-            hosts: Nodes, or nodes with variables of their own.
+            hosts: Nodes, or nodes with their own variables.
             arguments: More arguments of ansible-playbook.
-            playbook: Another one.
-            environment: In place of ``K8S_AUTH_KUBECONFIG``.
-            variables: Of the role, without its name in front.
+            playbook: Another playbook.
+            environment: Replaces ``K8S_AUTH_KUBECONFIG``.
+            variables: Variables of the role, without the role's prefix.
         """
         folder = self._ansible.folder / f"run-{len(self._runs)}"
         folder.mkdir()
-        # A main process that looks for news a thousand times a second takes a core from those that work.
+        # By default the main process polls for results a thousand times a second and takes a core from the workers.
         (folder / "ansible.cfg").write_text("[defaults]\ninternal_poll_interval = 0.01\n")
         (folder / "inventory.yml").write_text(yaml.safe_dump(self._inventory(hosts, folder, variables)))
         command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", *arguments, playbook]
@@ -200,7 +200,7 @@ class Rolling:
         return run
 
     def run(self, hosts: Iterable[str] | Mapping[str, dict[str, Any]], *arguments: str, **more: Any) -> Done:
-        """A run from start to end."""
+        """Run from start to end."""
         return self.start(hosts, *arguments, **more).done()
 
     def _inventory(self, hosts: Any, folder: Path, variables: dict[str, Any]) -> dict[str, Any]:
@@ -211,7 +211,7 @@ class Rolling:
             "when": "always",
             "method": "command",
             "command_tasks": self._reboot,
-            # What fills the budget is known here, and does not pass.
+            # The test knows what fills the budget, and that it does not pass.
             "unhealthy_grace": 0,
             "report": str(folder / "report.json"),
             **variables,
@@ -233,7 +233,7 @@ class Rolling:
         }
 
     def tasks(self, name: str, *tasks: Mapping[str, Any] | str) -> str:
-        """A file of the user's tasks; a text is a command of the shell, in which ``{{ kubectl }}`` is one."""
+        """A file of the user's tasks; a string is a shell command, in which ``{{ kubectl }}`` is kubectl."""
         steps = [
             {"name": "User's task", "ansible.builtin.raw": task, "changed_when": True}
             if isinstance(task, str)
@@ -245,13 +245,13 @@ class Rolling:
         return str(path)
 
     def hold(self, node: str, holder: str = "app") -> None:
-        """What an application does that must not be interrupted."""
+        """Take a hold, as an application does that must not be interrupted."""
         self.world.create(
             "leases", node, {"spec": {"holderIdentity": holder, "acquireTime": "2026-01-02T03:04:05.000000Z"}}
         )
 
     def hold_task(self) -> str:
-        """A command of the shell with which the application takes its hold."""
+        """A shell command with which the application takes its hold."""
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -261,7 +261,7 @@ class Rolling:
         return f"echo '{json.dumps(lease)}' | {{{{ kubectl }}}} create -f -"
 
     def report_task(self, **status: Any) -> str:
-        """A command of the shell that writes into the node's status, in its kubelet's place."""
+        """A shell command that writes the node's status in place of its kubelet."""
         what = "--subresource=status --type=strategic"
         patch = json.dumps({"status": status})
         return f"{{{{ kubectl }}}} patch node {{{{ rolling_reboot_node_name }}}} {what} --patch='{patch}'"
@@ -283,7 +283,7 @@ class Rolling:
         }
 
     def record(self, node: str) -> dict[str, Any]:
-        """What the node went through."""
+        """The record of what the node went through."""
         return dict(self.ours(node).get(OPERATION) or {})
 
     def ledger(self) -> dict[str, Any]:
@@ -294,16 +294,16 @@ class Rolling:
         return dict(self.ledger().get("slots") or {})
 
     def failures(self, operation: str) -> dict[str, str]:
-        """Failed nodes of an operation, as counted."""
+        """The failed nodes of an operation, as counted."""
         entries = self.ledger().get("operations") or []
         return next((dict(item["failures"]) for item in entries if item["id"] == operation), {})
 
     def versions(self, nodes: Iterable[str]) -> dict[str, str]:
-        """Resource versions: what stays the same was not written."""
+        """Resource versions: an object with the same version was not written."""
         return {name: self.world.node(name)["metadata"]["resourceVersion"] for name in nodes}
 
     def assert_nothing_left(self, nodes: Iterable[str]) -> None:
-        """Nothing of ours but the record of the operation; cordons of ours undone."""
+        """Assert that only the record of the operation is left, and that our cordons are undone."""
         assert self.slots() == {}
         for name in nodes:
             assert set(self.ours(name)) <= {OPERATION}, name

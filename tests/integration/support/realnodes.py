@@ -21,8 +21,8 @@ from lab.inventory import PACKAGE
 
 @contextlib.contextmanager
 def member(world: Any, lab: Lab, name: str) -> Iterator[dict[str, Any]]:
-    """Puts a real node into the group of a world; its variables for the inventory."""
-    # Others may have rebooted it just now.
+    """Put a real node into the group of a world; yield its variables for the inventory."""
+    # Another test may have rebooted it just now.
     lab.wait_ready([name])
     world.until(paths.NODES, name, lambda item: item is not None and not item["spec"].get("taints"))
     world.cluster.merge(paths.node(name), {"metadata": {"labels": world.pool}})
@@ -40,12 +40,12 @@ def member(world: Any, lab: Lab, name: str) -> Iterator[dict[str, Any]]:
 
 
 def boot_id(lab: Lab, name: str) -> str:
-    """The node's own."""
+    """The node's own boot ID."""
     return lab.ssh(name, "cat /proc/sys/kernel/random/boot_id").strip()
 
 
 def power_commands(lab: Lab, folder: Path) -> dict[str, str]:
-    """What ipmitool would be for a machine with a BMC: variables of a failover by command."""
+    """Variables of a failover by command, whose commands do what ipmitool does for a machine with a BMC."""
     known = {
         "HOLDFAST_LAB": lab.paths.root,
         "HOLDFAST_LAB_CACHE": lab.paths.cache,
@@ -70,16 +70,16 @@ def power_commands(lab: Lab, folder: Path) -> dict[str, str]:
     return {"fence": "command", **{name: str(folder / name) for name in scripts}}
 
 
-# Found before systemctl itself.
+# PATH has this before systemctl itself.
 _FIRST = "/usr/sbin/systemctl"
-# What happens to a reboot that was noted: done as soon as somebody says so, or never.
+# What happens to a recorded reboot: it is done as soon as the test says so, or never.
 WAITS = 'while [ ! -e /run/reboot-goes-on ]; do sleep 0.1; done; exec /usr/bin/systemctl "$@"'
 NEVER = "exit 0"
 
 
 @contextlib.contextmanager
 def noted_reboot(lab: Lab, name: str, then: str) -> Iterator[Callable[[], bool]]:
-    """The next call of systemctl on a node is noted, and then this happens to it; gives whether there was one."""
+    """Record the next call of systemctl on a node, then let this happen to it; yield a check whether there was one."""
     script = f"#!/bin/sh\nrm -f {_FIRST}\ntouch /run/reboot-noted\n{then}\n"
     lab.ssh(name, f"rm -f /run/reboot-*; cat > {_FIRST} <<'END' && chmod 755 {_FIRST}\n{script}END")
     try:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A ServiceAccount with exactly the rights that docs/rbac.yml names, under names of a test's own."""
+"""A ServiceAccount with exactly the rights in docs/rbac.yml, under names of a test's own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RBAC = "apis/rbac.authorization.k8s.io/v1"
 
 
 def of_machines(rule: dict[str, Any]) -> bool:
-    """Whether a rule is about what may live in a management cluster."""
+    """Whether a rule is about objects that may be in a management cluster."""
     return any(group.rpartition(".")[0] for group in rule["apiGroups"] if group.endswith(("metal3.io", "x-k8s.io")))
 
 
@@ -29,8 +29,8 @@ class Account:
     """The documented objects in one cluster.
 
     Args:
-        name: Instead of the documented ones, so that several tests can have them.
-        wanted: Which rules of the ClusterRole.
+        name: Replaces the documented name, so that several tests can have the objects.
+        wanted: Selects rules of the ClusterRole.
     """
 
     def __init__(self, cluster: Cluster, name: str, wanted: Callable[[dict[str, Any]], bool]) -> None:
@@ -46,10 +46,10 @@ class Account:
         self.objects.append(self._account)
 
     def kubeconfig(self, admin: Path, folder: Path) -> Path:
-        """One that has nothing but the account's token.
+        """A kubeconfig with only the account's token.
 
         Args:
-            admin: The cluster's own, for the way to it.
+            admin: The cluster's own kubeconfig, for the server's address.
         """
         request = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -72,7 +72,7 @@ class Account:
         try:
             self._cluster.create(collection, item)
         except ApiFailure as error:
-            # The namespace is everybody's.
+            # All tests share the namespace.
             if error.status != 409 or item["kind"] != "Namespace":
                 raise
         return paths.one(collection, item["metadata"]["name"])

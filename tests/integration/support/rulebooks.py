@@ -24,13 +24,13 @@ from lab.paths import CHECKOUT
 from lab.patience import PATIENCE
 
 EDA = CHECKOUT / "extensions/eda"
-# Beside the one that runs the tests, wherever the tree lies that is tested.
+# Beside the environment that runs the tests, wherever the tested tree is.
 VENV = Path(sys.prefix).parent / "venv-eda"
 _WAITS = "Waiting for events, ruleset"
 
 
 def install() -> Path:
-    """The programs of ansible-rulebook's virtual environment, which is made where it is not there."""
+    """Return the programs of ansible-rulebook's virtual environment; make it where it is missing."""
     done = subprocess.run(
         [CHECKOUT / "tools/eda.sh", VENV], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
@@ -39,7 +39,7 @@ def install() -> Path:
 
 
 class Listening:
-    """An event source as ansible-rulebook calls it, and what it has told."""
+    """An event source as ansible-rulebook calls it, and the events that it sent."""
 
     def __init__(self, source: str, **args: Any) -> None:
         self._main = runpy.run_path(str(EDA / f"plugins/event_source/{source}.py"))["main"]
@@ -60,7 +60,7 @@ class Listening:
             await self._task
         except asyncio.CancelledError:
             pass
-        except Exception as error:  # noqa: BLE001 - told by failure(), in the thread that asks
+        except Exception as error:  # noqa: BLE001 - reported by failure(), in its caller's thread
             self._failure = error
         with self._news:
             self._news.notify_all()
@@ -72,11 +72,11 @@ class Listening:
             self._news.notify_all()
 
     def told(self, **wanted: Any) -> list[dict[str, Any]]:
-        """Events so far; ``node="a"`` for those in which something has that name or is it."""
+        """The events so far; ``node="a"`` selects events in which something has that name or is it."""
         return [event for event in list(self._events) if all(_has(event, *item) for item in wanted.items())]
 
     def until(self, count: int = 1, **wanted: Any) -> list[dict[str, Any]]:
-        """The first so many events."""
+        """Wait for this many events; return them."""
         with self._news:
             enough = self._news.wait_for(
                 lambda: self._failure or len(self.told(**wanted)) >= count or not self._thread.is_alive(), PATIENCE
@@ -125,13 +125,13 @@ class Rulebooks:
         files: Mapping[str, Any] | None = None,
         **variables: Any,
     ) -> Run:
-        """Start a rulebook of the collection; returns when it waits for events.
+        """Start a rulebook of the collection; return when it waits for events.
 
         Args:
-            playbook: Variables of the playbook, which are in the inventory.
-            change: What a user would write otherwise in a rulebook of their own; gets the ruleset.
-            files: More files where it runs, by name.
-            variables: Of the rulebook.
+            playbook: Variables of the playbook; they go into the inventory.
+            change: Gets the ruleset and changes it, as a user does in their own rulebook.
+            files: More files in its working directory, by name.
+            variables: Variables of the rulebook.
         """
         folder = Path(self._ansible.folder) / f"rulebook-{len(self._runs)}"
         folder.mkdir()
@@ -145,7 +145,7 @@ class Rulebooks:
             (folder / path).write_text(yaml.safe_dump(content))
         host = {"ansible_connection": "local", "ansible_python_interpreter": str(self._bin / "python")}
         inventory = {"all": {"hosts": {"localhost": host}, "vars": dict(playbook or {})}}
-        # A main process that looks for news a thousand times a second takes a core from those that work.
+        # By default the main process polls for results a thousand times a second and takes a core from the workers.
         (folder / "ansible.cfg").write_text("[defaults]\ninternal_poll_interval = 0.01\n")
         (folder / "inventory.yml").write_text(yaml.safe_dump(inventory))
         files = ["--rulebook", name, "--vars", "variables.yml", "--inventory", "inventory.yml"]
@@ -158,7 +158,7 @@ class Rulebooks:
     def _environment(self, folder: Path) -> dict[str, str]:
         found: dict[str, str] = self._ansible.environment(
             K8S_AUTH_KUBECONFIG=self._kubeconfig,
-            # What it runs is found there, too.
+            # ansible-rulebook also finds the programs that it runs there.
             PATH=f"{self._bin}{os.pathsep}{os.environ['PATH']}",
             ANSIBLE_CONFIG=str(folder / "ansible.cfg"),
             ANSIBLE_NOCOLOR="True",
@@ -173,14 +173,14 @@ class Rulebooks:
 
 
 def runs(run: Run) -> int:
-    """How many playbooks it has ended."""
+    """The number of playbooks that have ended."""
     return run.output.count("PLAY RECAP")
 
 
 def events(run: Run, text: str) -> int:
-    """How many events it got that say so."""
+    """The number of events that contain this."""
     parts = re.split(r"^\*\* .* \[received event\]", run.output, flags=re.MULTILINE)[1:]
-    # Each is between lines of stars, in front of whatever came of it.
+    # Each event is between lines of stars, before what follows from it.
     return len([part for part in parts if text in re.split(r"^\*{20,}$", part, flags=re.MULTILINE)[0]])
 
 
@@ -190,5 +190,5 @@ def until(run: Run, condition: Callable[[], Any], what: str) -> None:
 
 
 def until_runs(run: Run, count: int) -> None:
-    """Wait until so many playbooks have ended."""
+    """Wait until this many playbooks have ended."""
     until(run, lambda: runs(run) >= count, f"{count} playbooks have ended")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which tests stay together where several processes share them."""
+"""Which tests stay together when several processes share them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import re
 from xdist.scheduler import LoadScopeScheduling
 
 REAL_NODES = ("node-1", "node-2", "node-3")
-# Tests of real nodes, by the beginning of their ids: they install an agent, take locks, reboot. Those of one file build
+# Tests of real nodes, by the beginning of their ids: they install an agent, take locks, reboot. Tests of one file build
 # on each other. A test has the nodes that its parameters name, else the node below, else all nodes.
 _REAL = {
     "test_agent_gap": "",
@@ -32,8 +32,8 @@ _REAL = {
     "test_rolling_reboot_graceful": "node-1",
 }
 
-# They share Cluster API's controller, or its kinds alone, of which there is one: it is there once for all tests of a
-# file, and whoever waited for it would keep a process from the rest.
+# They share Cluster API's controller, or only its kinds, which exist once: one fixture serves all tests of a file. A
+# test that waits for it would keep a process from the rest.
 _MACHINES = (
     "test_deletion_hook",
     "test_doctor",
@@ -51,7 +51,7 @@ def nodes_of(nodeid: str) -> tuple[str, ...]:
 
 
 class Sharing(LoadScopeScheduling):
-    """One process has all tests of a real node, in their order, one those of Machines; others go to whoever is free."""
+    """One process runs a real node's tests, in order; one runs those of Machines; any free one runs the others."""
 
     def _split_scope(self, nodeid: str) -> str:
         if _name(nodeid).startswith(_MACHINES):
@@ -63,7 +63,7 @@ class Sharing(LoadScopeScheduling):
 
 
 def _own_nodes(nodeid: str) -> tuple[str, ...] | None:
-    """The nodes of a test; empty where it has all of them, ``None`` where it is no test of real nodes alone."""
+    """The nodes of a test; empty where it has all of them, ``None`` where it is not a test of real nodes only."""
     for start, node in _REAL.items():
         if _name(nodeid).startswith(start):
             named = re.findall(r"\bnode-\d\b", nodeid.partition("[")[2])

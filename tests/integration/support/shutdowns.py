@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Shutdowns of real nodes, as their pods wrote them down themselves, with the real kubelet."""
+"""Shutdowns of real nodes with the real kubelet, as their pods recorded them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from lab import Lab
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 STATE = "/var/lib/kubelet/graceful_node_shutdown_state"
-# Outlives the pods, and the boot.
+# Survives the pods and the boot.
 RECORDS = "/var/log/holdfast-test"
 _MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
 
-# Times are those of the machine since it was started, which all nodes of the lab share.
+# Times are seconds since the machine started; all nodes of the lab share that clock.
 _LIFE = """
 now() { read -r up _rest < /proc/uptime; }
 say() { now; echo "$up $1" >> "/record/$NAME"; }
@@ -43,15 +43,15 @@ while :; do sleep 3600 & wait; done
 
 @dataclass(frozen=True)
 class Record:
-    """What a pod wrote down; in seconds, and none where it did not come to that.
+    """What a pod recorded; times in seconds, and none where it did not happen.
 
     Attributes:
-        started: It runs.
-        hooked: Its hook before the end began.
-        unhooked: The hook is through.
-        told: It was told to end: SIGTERM.
-        ended: It did, by itself.
-        last: Its last sign of life, every tenth of a second.
+        started: The pod runs.
+        hooked: Its preStop hook began.
+        unhooked: The hook ended.
+        told: It got SIGTERM.
+        ended: It ended by itself.
+        last: Its last sign of life; it gives one every tenth of a second.
     """
 
     started: float | None
@@ -64,14 +64,14 @@ class Record:
     @classmethod
     def read(cls, text: str) -> Record:
         lines = [line.split() for line in text.splitlines()]
-        # The first time counts: systemd itself tells whoever is left once more.
+        # The first time counts: systemd itself sends SIGTERM again to the processes that are left.
         words = {word: float(when) for when, word in reversed(lines)}
         names = ("started", "hooked", "unhooked", "told", "ended")
         return cls(*(words.get(name) for name in names), last=float(lines[-1][0]))
 
     @property
     def begun(self) -> float:
-        """When it was the turn of its group."""
+        """When the turn of its group began."""
         found = self.told if self.hooked is None else self.hooked
         assert found is not None, self
         return found
@@ -84,7 +84,7 @@ class Record:
 
 
 class RealNode:
-    """One real node, its kubelet, and what pods write on it."""
+    """One real node, its kubelet, and what pods record on it."""
 
     def __init__(self, lab: Lab, ansible: Any, name: str, namespace: str) -> None:
         self.lab, self.ansible, self.name = lab, ansible, name
@@ -101,7 +101,7 @@ class RealNode:
 
     @contextlib.contextmanager
     def periods(self, **wanted: Any) -> Iterator[None]:
-        """A node with these grace periods, set by our module; afterwards everything is as it was."""
+        """Set these grace periods on the node with our module; afterwards restore everything."""
         self.lab.wait_ready([self.name])
         before = self.ssh(f"cat {CONFIG}")
         try:
@@ -114,7 +114,7 @@ class RealNode:
         assert self.ssh(f"cat {CONFIG}") == before
 
     def _set(self, **wanted: Any) -> None:
-        """Both sides, and no task more than that: what else the role does is tested with the role."""
+        """Set both sides, and run no other task: other tests are about the rest of the role."""
         results, output = self.ansible.tasks(
             [{"holdfast.kubernetes.graceful_shutdown": wanted}], "-i", str(self.lab.inventory), hosts=self.name
         )
@@ -125,7 +125,7 @@ class RealNode:
         self.lab.wait_ready([self.name])
 
     def delays(self) -> bool:
-        """Whether the kubelet that runs has its lock."""
+        """Whether the running kubelet has its lock."""
         pid = int(self.ssh("systemctl show --property=MainPID --value kubelet"))
         return any(
             (item[0], item[1], item[3], item[5]) == ("shutdown", "kubelet", "delay", pid)
@@ -133,18 +133,18 @@ class RealNode:
         )
 
     def preparing(self) -> bool:
-        """Whether logind is about to switch it off."""
+        """Whether logind is about to shut the node down."""
         return bool(self._busctl(f"get-property {_MANAGER} PreparingForShutdown"))
 
     def _busctl(self, command: str) -> Any:
         return json.loads(self.ssh(f"busctl --json=short {command}"))["data"]
 
     def last_shutdown(self) -> str:
-        """What the kubelet remembers of it."""
+        """What the kubelet remembers of the last shutdown."""
         return self.ssh(f"cat {STATE} 2>/dev/null || true")
 
     def heard(self, boot: int = 0) -> bool:
-        """Whether the kubelet says in its journal that the node shuts down; in this boot, or an earlier one (-1)."""
+        """Whether the kubelet's journal has the shutdown; in this boot, or an earlier one (-1)."""
         return "node is shutting down" in self.ssh(f"journalctl --boot={boot} --no-pager --unit=kubelet")
 
     def was_cut_short(self) -> bool:
@@ -163,7 +163,7 @@ class RealNode:
     # -- pods on it
 
     def pod(self, name: str, seconds: int, *, hook: int = 0, status: int = 0, **more: Any) -> dict[str, Any]:
-        """The spec of a pod that takes so many seconds to end, after a hook that takes its own."""
+        """The spec of a pod that takes this many seconds to end, after a hook that takes its own time."""
         environment = {"NAME": name, "SECONDS_TO_END": str(seconds), "STATUS": str(status)}
         container: dict[str, Any] = {
             "name": "app",
@@ -184,7 +184,7 @@ class RealNode:
         }
 
     def written(self) -> dict[str, Record]:
-        """What each pod wrote down, by its name."""
+        """What each pod recorded, by its name."""
         text = self.ssh(f'cd {shlex.quote(self.records)} && for name in *; do echo "= $name"; cat $name; done')
         parts = [part.partition("\n") for part in re.split(r"^= ", text, flags=re.MULTILINE)[1:]]
         return {name: Record.read(content) for name, _line, content in parts}

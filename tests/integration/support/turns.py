@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Turns at what there is but once in the lab, for tests that several processes share."""
+"""Turns at things that the lab has only once, for tests that several processes share."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _mine = threading.local()
 
 @contextlib.contextmanager
 def turn(lab: Lab, thing: str, *, shared: bool = False) -> Iterator[bool]:
-    """Nobody else has the thing meanwhile; with ``shared`` only those who share it, too.
+    """Lock the thing; with ``shared``, others may share it.
 
-    A thread that has it already keeps it: a fixture of a module may have it for all tests of that module. Gives whether
-    it is new.
+    A thread that has it already keeps it: a fixture of a module may have it for all tests of that module. Yields
+    whether the turn is new.
     """
     held: set[str] = vars(_mine).setdefault("held", set())
     path = lab.kubeconfig.parent / f"{thing}.lock"
@@ -40,12 +40,12 @@ def turn(lab: Lab, thing: str, *, shared: bool = False) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def node_turns(lab: Lab, names: Sequence[str]) -> Iterator[None]:
-    """Nobody else has these real nodes meanwhile, and they are fit for use: a test that was killed may have had them.
+    """Lock these real nodes, and make them fit for use: a killed test may have left something on them.
 
-    Who has one node for long takes no other one meanwhile, or two of them may wait for each other.
+    A test that has one node for long takes no other one meanwhile, or two tests may wait for each other.
     """
     with contextlib.ExitStack() as turns:
-        # All in one order, so that nobody waits for one who waits for them.
+        # All tests take them in the same order, so no two wait for each other.
         new = [name for name in sorted(names) if turns.enter_context(turn(lab, name))]
         make_fit(lab, new)
         yield

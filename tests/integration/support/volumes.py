@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Volumes of a driver of a test's own, looked after by the real attach-detach controller."""
+"""Volumes of a test's own driver, which the real attach-detach controller manages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DRIVERS = "/apis/storage.k8s.io/v1/csinodes"
 
 @contextlib.contextmanager
 def driver(world: Any, lab: Lab, folder: Path, *real: str) -> Iterator[Volumes]:
-    """A driver with an attacher that runs; what it attached is gone afterwards. Real nodes mount only if named."""
+    """Run a driver with an attacher; afterwards remove its attachments. Real nodes mount only if they are named."""
     found = Volumes(world, lab, folder)
     mounter = Mounter(lab, found.driver)
     if real:
@@ -41,7 +41,7 @@ def driver(world: Any, lab: Lab, folder: Path, *real: str) -> Iterator[Volumes]:
         yield found
     finally:
         if real:
-            # Their kubelets need the driver to let go of what the pods had mounted.
+            # Their kubelets need the driver to unmount what the pods had mounted.
             found.empty()
         found.close()
         mounter.remove(real)
@@ -60,7 +60,7 @@ class Volumes:
         self.delays()
 
     def delays(self, attach: float | None = 0.0, detach: float | None = 0.0) -> None:
-        """From now on it takes so many seconds to attach and to detach; None is never."""
+        """Set the seconds that attaching and detaching take from now on; None is never."""
         Delays(attach, detach).save(self._delays)
 
     def start(self) -> None:
@@ -77,7 +77,7 @@ class Volumes:
             )
 
     def stop(self) -> None:
-        """The driver is away: nothing is attached or detached."""
+        """Stop the driver: nothing is attached or detached."""
         if self._process:
             self._process.kill()
             self._process.wait()
@@ -90,7 +90,7 @@ class Volumes:
         self.until(lambda found: not found)
 
     def close(self) -> None:
-        """The pods go at once, so that the controller wants nothing attached any more."""
+        """Delete the pods at once, so that the controller wants nothing attached any more."""
         for resource in ("statefulsets", "pods"):
             with contextlib.suppress(ApiFailure, NotFound):
                 self.world.cluster.delete(self.world.path(resource), {"gracePeriodSeconds": 0})
@@ -102,10 +102,10 @@ class Volumes:
                 self.world.cluster.delete(path)
 
     def statefulset(self, app: str, replicas: int, **template: Any) -> None:
-        """A StatefulSet, each pod with a volume of its own, on this world's nodes; waits until they are attached.
+        """Make a StatefulSet on this world's nodes, one volume for each pod; wait until the volumes are attached.
 
         Args:
-            template: More of the pods' specification, such as ``tolerations``.
+            template: Further fields of the pods' specification, such as ``tolerations``.
         """
         self.adopt()
         for number in range(replicas):
@@ -143,7 +143,7 @@ class Volumes:
         )
 
     def adopt(self) -> None:
-        """Mark this world's nodes as a kubelet does: without it the controller leaves the volumes of a node alone."""
+        """Mark this world's nodes as a kubelet does: without the mark the controller ignores the volumes of a node."""
         managed = {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}
         pool = ",".join(f"{key}={value}" for key, value in self.world.pool.items())
         for node in self.world.cluster.items(paths.NODES, label_selector=pool):
@@ -173,7 +173,7 @@ class Volumes:
         return [item for item in found if self._belongs(item, node)]
 
     def until(self, condition: Callable[[list[Object]], bool], node: str | None = None) -> list[Object]:
-        """Wait until the VolumeAttachments of this driver, on all nodes or on one, are so."""
+        """Wait until the VolumeAttachments of this driver, on all nodes or on one, fulfil a condition."""
         known: dict[str, Object] = {}
         for news in Follower(self.world.cluster, paths.VOLUME_ATTACHMENTS, Deadline(PATIENCE)):
             if isinstance(news, Listed):
@@ -192,7 +192,7 @@ class Volumes:
 
 
 def drivers(item: Object) -> set[str]:
-    """Those that a kubelet knows, by its CSINode."""
+    """The drivers that a kubelet knows, by its CSINode."""
     return {found["name"] for found in item["spec"].get("drivers") or []}
 
 
@@ -201,7 +201,7 @@ def attached(item: Object) -> bool:
 
 
 def attach(world, node):
-    """A volume that hangs on the node, as the attach-detach controller would say it."""
+    """Attach a volume to the node as the attach-detach controller would."""
     attachment = {
         "metadata": {"name": f"va-{node}"},
         "spec": {"attacher": "lab", "nodeName": node, "source": {"persistentVolumeName": f"pv-{node}"}},

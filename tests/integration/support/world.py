@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One test's own part of the cluster: a namespace, simulated nodes, workloads, and modules run in this process."""
+"""One test's own part of the cluster: a namespace, simulated nodes, workloads, and modules that run in this process."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _CONTROLLERS_TAINTS = {f"node.kubernetes.io/{what}" for what in ("unschedulable"
 
 
 class Made:
-    """What a test made in the cluster, to be removed together: one by one it would take long."""
+    """The objects that a test made in the cluster, to remove them together: one by one it would take long."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -48,7 +48,7 @@ class Made:
         self.objects: list[str] = []
 
     def remove(self) -> None:
-        """Workloads, then pods, then the rest: in this order nothing is made again, and nothing waits."""
+        """Remove workloads, then pods, then the rest: in this order no object is made again, and nothing waits."""
         with ThreadPoolExecutor(max_workers=16) as pool:
             list(pool.map(self._empty, self.namespaces))
             list(pool.map(self._delete, self.objects))
@@ -74,7 +74,7 @@ def make_namespace(cluster: Cluster, made: Made) -> str:
 
 
 class Recorder:
-    """Everything that a watch told, in the order of the API server."""
+    """Everything that a watch delivered, in the order of the API server."""
 
     def __init__(self, cluster: Cluster, path: str, **selectors: str) -> None:
         self.changes: list[Changed] = []
@@ -96,7 +96,7 @@ class Recorder:
                 self._news.notify_all()
 
     def until(self, condition: Callable[[list[Changed]], Any]) -> Any:
-        """Wait until what was told so far fulfils a condition; what it returned."""
+        """Wait until the events so far fulfil a condition; return its value."""
         with self._news:
             assert self._news.wait_for(lambda: condition(self.changes), PATIENCE), "waited in vain"
             return condition(self.changes)
@@ -132,7 +132,7 @@ class World:
     # -- nodes
 
     def nodes(self, count: int = 1, *, closed: bool = False) -> list[str]:
-        """Make simulated nodes, Ready; with ``closed`` they take no pods until they are opened."""
+        """Make simulated nodes, wait until they are Ready; with ``closed`` they take no pods until they are opened."""
         names = [f"{self.namespace}-{self._count + number}" for number in range(1, count + 1)]
         self._count += count
         for name in names:
@@ -142,13 +142,13 @@ class World:
             self.cluster.create(paths.NODES, node)
             self.made.objects.append(paths.node(name))
         for name in names:
-            # What the controller manager puts on a new node, and takes off again, comes a little later.
+            # The taints that the controller manager puts on a new node and removes again come a little later.
             self.until(paths.NODES, name, lambda item: item is not None and settled(item, closed=closed))
         return names
 
     def open(self, name: str) -> None:
         self.cluster.merge(paths.node(name), {"spec": {"unschedulable": None}})
-        # The scheduler goes by the taint, which the controller manager takes off.
+        # The scheduler follows the taint, which the controller manager removes.
         self.until(paths.NODES, name, lambda item: item is not None and untainted(item))
 
     def node(self, name: str) -> Object:
@@ -158,7 +158,7 @@ class World:
         return bool(self.node(name)["spec"].get("unschedulable"))
 
     def set_condition(self, name: str, kind: str, status: str, reason: str, **more: str) -> None:
-        """As the kubelet or an agent would."""
+        """Set a condition as the kubelet or an agent would."""
 
         def attempt() -> None:
             node = self.node(name)
@@ -202,13 +202,13 @@ class World:
         return found
 
     def template(self, app: str, *, slow: dict[str, str] | None = None, **spec: Any) -> Object:
-        """A pod; ``slow`` says how long the simulated one takes to be ready and to end."""
+        """A pod; ``slow`` says how long the simulated pod takes to be ready and to end."""
         delays = {f"pod-{what}.stage.kwok.x-k8s.io/delay": delay for what, delay in (slow or {}).items()}
         container = {
             "name": "app",
             "image": IMAGE,
             "imagePullPolicy": "Never",
-            # Ends as soon as it is told to.
+            # It ends as soon as it is told to.
             "command": ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"],
         }
         return {
@@ -217,7 +217,7 @@ class World:
         }
 
     def workload(self, kind: str, app: str, replicas: int, *, ready_: int | None = None, **more: Any) -> None:
-        """A Deployment or StatefulSet on this world's nodes; waits until its pods are ready."""
+        """Make a Deployment or StatefulSet on this world's nodes; wait until its pods are ready."""
         spec = {
             "replicas": replicas,
             "selector": {"matchLabels": {"app": app}},
@@ -234,7 +234,7 @@ class World:
         )
 
     def pod(self, name: str, node: str, app: str | None = None, **more: Any) -> Object:
-        """A pod without a controller, ready."""
+        """Make a pod without a controller; wait until it is ready."""
         metadata = more.pop("metadata", {})
         wait = more.pop("wait", True)
         template = self.template(app or name, **{"nodeName": node, **more})
@@ -245,7 +245,7 @@ class World:
         return made
 
     def owned(self, name: str, node: str, app: str | None = None, **more: Any) -> Object:
-        """A pod whose controller looks after it but never makes it again: it does not exist any more for the API."""
+        """Make a pod whose ownerReference names a controller that never makes it again."""
         holder = self.create("configmaps", f"owner-{name}", {})
         reference = {"apiVersion": "v1", "kind": "ConfigMap", "controller": True, "name": f"owner-{name}"}
         metadata = {"ownerReferences": [{**reference, "uid": holder["metadata"]["uid"]}], **more.pop("metadata", {})}
@@ -261,7 +261,7 @@ class World:
         )
 
     def budget(self, name: str, app: str, until: Callable[[Object], bool] = lambda status: True, **spec: Any) -> None:
-        """A PodDisruptionBudget; waits until its controller has counted, and as told."""
+        """Make a PodDisruptionBudget; wait until its controller has counted, and as told."""
         self.create("poddisruptionbudgets", name, {"spec": {"selector": {"matchLabels": {"app": app}}, **spec}})
         self.until_budget(name, until)
 
@@ -300,11 +300,11 @@ class World:
         return {**result, "warnings": warnings}
 
     def start(self, module: ModuleType, **options: Any) -> Future[dict[str, Any]]:
-        """The same, in the background."""
+        """As run(), in the background."""
         return self._threads.submit(self.run, module, **options)
 
     def snapshot(self, *names: str) -> dict[str, Any]:
-        """Everything of this world with its resourceVersion, and what is kept of these nodes."""
+        """Everything of this world with its resourceVersion, and the records of these nodes."""
         found: dict[str, Any] = {}
         for resource in ("pods", "poddisruptionbudgets", "leases"):
             for item in self.cluster.items(self.path(resource)):

@@ -1,11 +1,11 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A stand-in for a CSI driver: its external-attacher, and the kubelets of simulated nodes as far as they mount.
+"""A stand-in for a CSI driver: its external-attacher, and the mounts of simulated nodes' kubelets.
 
-Started as ``python -m lab attacher``. The real attach-detach controller makes and deletes VolumeAttachments; this one
-says when they are attached, lets them go, and keeps ``status.volumesInUse`` of the Nodes. A pod does not wait for its
-volume: kwok runs it at once. On real nodes the rest is the kubelet's, with the driver of ``lab.csi``.
+Started as ``python -m lab attacher``. The real attach-detach controller makes and deletes VolumeAttachments. This
+program reports when they are attached, detaches them, and maintains ``status.volumesInUse`` of the Nodes. A pod does
+not wait for its volume: kwok runs it at once. On real nodes the kubelet does the rest, with the driver of ``lab.csi``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TICK = 0.1
 
 @dataclass(frozen=True)
 class Delays:
-    """Seconds; None is never."""
+    """In seconds; None is never."""
 
     attach: float | None = 0.0
     detach: float | None = 0.0
@@ -52,7 +52,7 @@ class Delays:
 
 
 def finalizer(driver: str) -> str:
-    """As the real one calls it."""
+    """The finalizer's name, as the real external-attacher forms it."""
     return f"external-attacher/{driver.replace('.', '-')}"
 
 
@@ -62,7 +62,7 @@ def volume_name(driver: str, handle: str) -> str:
 
 
 class Attacher:
-    """Of one driver, whose claims are all in one namespace."""
+    """The attacher of one driver, whose claims are all in one namespace."""
 
     def __init__(self, cluster: Cluster, driver: str, namespace: str, delays: Path) -> None:
         self._cluster = cluster
@@ -70,13 +70,13 @@ class Attacher:
         self._namespace = namespace
         self._delays = delays
         self._news: queue.Queue[Callable[[], None]] = queue.Queue()
-        # Since when each is waited for, by name and by what is to be done.
+        # Since when each action is due, by the object's name and the action.
         self._waiting: dict[tuple[str, str], float] = {}
         self._mounted: dict[str, set[str]] = {}
         self._pods: dict[str, tuple[str, frozenset[str]]] = {}
 
     def run(self) -> None:
-        """Until the process ends."""
+        """Run until the process ends."""
         for path, heard in (
             (paths.VOLUME_ATTACHMENTS, self._attachment),
             (paths.namespaced("api/v1", self._namespace, "pods"), self._pod),
@@ -142,7 +142,7 @@ class Attacher:
 
     def _attach(self, name: str) -> None:
         path = paths.one(paths.VOLUME_ATTACHMENTS, name)
-        # Before the volume is attached, so that it can't be forgotten.
+        # Before the volume is attached, so that a detach can't be forgotten.
         self._cluster.merge(path, {"metadata": {"finalizers": [finalizer(self._driver)]}})
         self._cluster.merge(f"{path}/status", {"status": {"attached": True}})
 
@@ -177,7 +177,7 @@ class Attacher:
                 yield volume_name(self._driver, claim["spec"]["volumeName"])
 
     def _mount(self, name: str) -> None:
-        """Report what is in use. One that is off reports nothing, so that all stays in use."""
+        """Report the volumes in use. A node that is off reports nothing, so all its volumes stay in use."""
         wanted = {volume for node, volumes in self._pods.values() if node == name for volume in volumes}
         if wanted == self._mounted.get(name, set()):
             return

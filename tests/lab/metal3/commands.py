@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""What ``python -m lab`` starts of this package. Imported only then: nothing else in the lab needs the client."""
+"""The commands of this package for ``python -m lab``. Imported only then: nothing else in the lab needs the client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .controller import Controller
 
 
 def run(lab: Lab, options: argparse.Namespace) -> None:
-    """Until the process ends."""
+    """Run until the process ends."""
     workload = {"kubeconfig": str(lab.kubeconfig)}
     if options.command == "metal3":
         hosts = Cluster({"kubeconfig": str(options.kubeconfig or lab.kubeconfig)})

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A stand-in for what metal3 says of a host in its conditions. No I/O."""
+"""A stand-in for metal3's conditions of a host. No I/O."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_WORK = {
 def compute(
     status: Mapping[str, Any], before: Sequence[Mapping[str, str]], *, power_failure: bool
 ) -> list[dict[str, str]]:
-    """The conditions; what changed has no time yet. Those of other kinds are kept."""
+    """Return the conditions; those that changed have no time yet. Conditions of other types are kept."""
     state = (status.get("provisioning") or {}).get("state") or ""
     operational = status.get("operationalStatus")
     found = dict(zip(_TYPES, _of_state(state), strict=True))
@@ -46,7 +46,7 @@ def compute(
 
 
 def _of_state(state: str) -> list[tuple[str, str]]:
-    """In the order of the types."""
+    """The conditions of a state, in the order of their types."""
     managed, not_provisioned = (_TRUE, "Manageable"), (_FALSE, "NotProvisioned")
     not_available, still = (_FALSE, "NotAvailable"), (_FALSE, "NotProgressing")
     if state in ("provisioned", "externally provisioned"):

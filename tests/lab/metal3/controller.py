@@ -1,10 +1,10 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A stand-in for metal3 (its baremetal-operator and Ironic): a controller that switches the lab's nodes for real.
+"""A stand-in for metal3 (its baremetal-operator and Ironic): a controller that really switches the lab's nodes.
 
-Started as ``python -m lab metal3``. What it does is decided in ``rules`` and ``ironic``; here is what it reads and
-writes. Ironic's memory ends with it: after a restart no change is under way.
+Started as ``python -m lab metal3``. ``rules`` and ``ironic`` decide what it does; this file reads and writes. Ironic's
+memory ends with the process: after a restart no change is under way.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .switches import Switch, switch
 GROUP = "metal3.io/v1alpha1"
 # While a change is under way: a management controller has no watch.
 _TICK = 0.1
-# As controller-runtime's: for looks that failed, and for those that want another one at once.
+# As in controller-runtime: for reconciliations that failed, and for those that ask for an immediate one.
 _FIRST, _LONGEST = 0.005, 30.0
 
 
@@ -48,12 +48,12 @@ def hosts_path(namespace: str) -> str:
 
 @dataclass
 class _Known:
-    """What is remembered of a host between two looks at it."""
+    """What the controller remembers of a host between two reconciliations."""
 
     switch: Switch
     node: ironic.Node = field(default_factory=ironic.Node)
     due: float | None = None
-    # How often in a row it was looked at again at once.
+    # How often in a row it was reconciled again at once.
     again: int = 0
     act: Future[None] | None = None
 
@@ -63,7 +63,7 @@ class _Known:
 
 
 class Controller:
-    """All hosts of one namespace that have settings in a directory; others are left.
+    """All hosts of one namespace that have settings in a directory; the controller ignores the others.
 
     Args:
         cluster: Where the BareMetalHosts are.
@@ -82,7 +82,7 @@ class Controller:
         self._pool = ThreadPoolExecutor(max_workers=16)
 
     def run(self) -> None:
-        """Until the process ends."""
+        """Run until the process ends."""
         threading.Thread(target=self._follow, daemon=True).start()
         while True:
             with contextlib.suppress(queue.Empty):
@@ -91,7 +91,7 @@ class Controller:
                     self._heard(self._news.get_nowait())
             for name in list(self._known):
                 if self._known[name].node.target or self._known[name].busy:
-                    # Where a machine's power can't be read for a moment, it is read again.
+                    # Where a machine's power can't be read for a moment, read it again.
                     with contextlib.suppress(ApiFailure, Unreachable):
                         self._conduct(name)
             now = time.monotonic()
@@ -100,7 +100,7 @@ class Controller:
                     self._look(name, known)
 
     def _follow(self) -> None:
-        """As metal3's own filter: a change of the status alone leads to no look."""
+        """Filter as metal3 does: a change of the status alone leads to no reconciliation."""
         seen: dict[str, Any] = {}
         try:
             for news in Follower(self._cluster, self._collection, Deadline(None), keep=_essence):
@@ -167,7 +167,7 @@ class Controller:
             if not outcome.trouble:
                 self._write(host, outcome)
         except (ApiFailure, Unreachable, NotFound) as error:
-            # Somebody else wrote in between, or the API is away.
+            # Another client wrote in between, or the API is away.
             outcome = rules.Outcome(trouble=str(error), after=0)
         if outcome.trouble:
             say(f"metal3: {name}: {outcome.trouble}")
@@ -215,7 +215,7 @@ class Controller:
             "type": "Normal",
             "reportingComponent": "metal3.io/baremetal-controller",
         }
-        # An event that can't be told stops nothing.
+        # An event that can't be recorded stops nothing.
         with contextlib.suppress(ApiFailure, NotFound):
             self._cluster.create(paths.namespaced("api/v1", self._namespace, "events"), event)
 

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A stand-in for Ironic, as far as metal3 asks it about power: one node's state, and what its conductor does. No I/O.
+"""A stand-in for Ironic's power API as metal3 uses it: one node's state, and what its conductor does. No I/O.
 
-A request is answered at once and acted upon later. A change that the management controller refuses, or that does not
-come about, is told by ``last_error`` alone.
+It answers a request at once and acts on it later. If the management controller refuses a change, or the change does not
+happen, only ``last_error`` says so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Answer(enum.Enum):
 
 
 class Command(enum.Enum):
-    """What the management controller is told."""
+    """A command to the management controller."""
 
     ON = "on"
     OFF = "off"
@@ -60,7 +60,7 @@ class Node:
     lockouts: int = 0
 
     def request(self, target: str, now: float, faults: Faults) -> Answer:
-        """Ask for a change of power. ACCEPTED says that it was heard, no more."""
+        """Ask for a change of power. ACCEPTED means that Ironic got the request, no more."""
         if self.target:
             return Answer.LOCKED
         if self.lockouts < faults.locked:
@@ -72,10 +72,10 @@ class Node:
         return Answer.ACCEPTED
 
     def advance(self, now: float, powered: bool, faults: Faults, times: Times, *, busy: bool = False) -> Command | None:
-        """One round of the conductor: what the management controller has to be told now, if anything.
+        """Run one round of the conductor; return the command for the management controller, if there is one.
 
         Args:
-            powered: What the machine's power really is.
+            powered: The machine's real power.
             busy: The last command is still being carried out.
         """
         reading = self._reading(powered, faults)
@@ -87,7 +87,7 @@ class Node:
                 return None
             return self._command(faults)
         if busy and self.target in (REBOOT, SOFT_REBOOT):
-            # It is on before and after.
+            # The machine is on before and after.
             return None
         if reading is not None and reading == (OFF if self.target in (OFF, SOFT_OFF) else ON):
             self.power_state, self.target = reading, ""
@@ -107,7 +107,7 @@ class Node:
         return _COMMANDS[self.target]
 
     def fail(self, why: str) -> None:
-        """The change under way does not come about."""
+        """Fail the change under way."""
         self.last_error = f"Failed to change power state to '{self.target}'. Error: {why}"
         self.target = ""
 

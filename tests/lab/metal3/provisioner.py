@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A stand-in for metal3's way from a request for power to Ironic: when it asks, waits, fails or is content. No I/O."""
+"""A stand-in for metal3's requests for power to Ironic: when it asks, waits, fails or is done. No I/O."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _EVENTS = {
 
 @dataclass(frozen=True)
 class Result:
-    """What metal3's controller hears.
+    """What metal3's controller gets back.
 
     Args:
-        dirty: Something is under way.
+        dirty: A change is under way.
         after: When to ask again, in seconds.
         error: The change failed.
-        trouble: Ironic could not be asked.
-        events: Reason and message of each event to be told.
+        trouble: The request to Ironic failed.
+        events: Reason and message of each event to record.
     """
 
     dirty: bool = False
@@ -47,7 +47,7 @@ class Provisioner:
     times: Times = field(default_factory=Times)
 
     def powered_on(self) -> bool | None:
-        """None where Ironic does not know."""
+        """Return None where Ironic does not know."""
         return None if self.node.power_state is None else self.node.power_state == ON
 
     @property
@@ -82,11 +82,11 @@ class Provisioner:
         return self._try(target) or Result(trouble=f"failed to {target} node")
 
     def _try(self, target: str) -> Result | None:
-        """None where the BMC does not know such a change."""
+        """Return None where the BMC does not support such a change."""
         answer = self.node.request(target, self.now, self.faults)
         if answer is Answer.UNSUPPORTED:
             return None
         if answer is Answer.LOCKED:
             return Result(dirty=True, after=self.times.short_retry)
-        # Told as soon as it was heard: no proof of anything.
+        # Reported as soon as Ironic accepted it: no proof of anything.
         return Result(dirty=True, events=[_EVENTS[target]] if target in _EVENTS else [])

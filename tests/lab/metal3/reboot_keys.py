@@ -19,7 +19,7 @@ HARD = "hard"
 
 @dataclass(frozen=True)
 class Arguments:
-    """The value of one reboot annotation, as far as it could be read."""
+    """The value of one reboot annotation, as far as it can be read."""
 
     mode: str = SOFT
     force: bool = False
@@ -28,7 +28,7 @@ class Arguments:
 
 @dataclass(frozen=True)
 class Request:
-    """What all reboot annotations together ask for."""
+    """The request that all reboot annotations make together."""
 
     reboot: bool
     mode: str
@@ -40,7 +40,7 @@ def is_reboot(key: str) -> bool:
 
 
 def parse(value: str) -> Arguments:
-    """As Go's decoder fills a struct: what is of the wrong type is left out, and the rest is still read."""
+    """Parse as Go's decoder fills a struct: skip values of the wrong type, and read the rest."""
     if not value:
         return Arguments()
     try:
@@ -53,7 +53,7 @@ def parse(value: str) -> Arguments:
         return Arguments(valid=False)
     found = Arguments()
     for key, item in pairs.items:
-        # Go's decoder does not mind upper and lower case in keys, and null changes nothing.
+        # Go's decoder ignores the case of keys, and null changes nothing.
         known = {"mode": str, "force": bool}.get(key.lower())
         if known is None or item is None:
             continue
@@ -62,7 +62,7 @@ def parse(value: str) -> Arguments:
 
 
 def request(annotations: Mapping[str, str], *, expect_force: bool) -> Request:
-    """Any hard one wins; where force is expected, the others don't count."""
+    """A hard request overrides the others; where force is expected, only forced requests count."""
     invalid: list[str] = []
     asked: list[Arguments] = []
     for key, value in annotations.items():
@@ -77,7 +77,7 @@ def request(annotations: Mapping[str, str], *, expect_force: bool) -> Request:
 
 
 def complaints(annotations: Mapping[str, str]) -> list[str]:
-    """What the validating webhook, where there is one, has against them."""
+    """The objections of the validating webhook, in clusters that have it."""
     found = []
     for key, value in annotations.items():
         if not is_reboot(key):
@@ -91,7 +91,7 @@ def complaints(annotations: Mapping[str, str]) -> list[str]:
 
 
 class _Pairs:
-    """A JSON object that keeps keys which occur twice: the last one counts, whatever its case."""
+    """A JSON object that keeps duplicate keys: the last one counts, whatever its case."""
 
     def __init__(self, items: list[tuple[str, Any]]) -> None:
         self.items = items

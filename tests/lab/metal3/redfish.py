@@ -1,10 +1,10 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A stand-in for the nodes' management controllers (BMC): sushy-tools' Redfish emulator, whose power is the lab's.
+"""A stand-in for the nodes' management controllers (BMC): sushy-tools' Redfish emulator switches the lab's nodes.
 
-Started as ``python -m lab redfish``. The protocol is all sushy-tools'; only its fake driver's reading and setting of
-power are replaced, because it switches nothing.
+Started as ``python -m lab redfish``. The protocol is sushy-tools' own. Only its fake driver's reading and setting of
+power are replaced, because that driver switches nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from . import ironic
 from .settings import Settings, load
 from .switches import Switch, switch
 
-# What a request for a change is, as faults name it.
+# The name that faults use for each kind of requested change.
 _CHANGES = {
     "On": ironic.ON,
     "ForceOn": ironic.ON,
@@ -39,7 +39,7 @@ _CHANGES = {
 
 
 def system_id(node: str) -> str:
-    """The id of a node's system, always the same."""
+    """The id of a node's system; it never changes."""
     return str(uuid.uuid5(uuid.NAMESPACE_DNS, f"{node}.lab.holdfast.dev"))
 
 
@@ -57,7 +57,7 @@ class Systems:
         self._last: dict[str, bool] = {}
 
     def described(self) -> list[dict[str, Any]]:
-        """As the fake driver wants its systems."""
+        """The systems in the form that the fake driver expects."""
         return [
             {"uuid": key, "name": name, "power_state": "On", "external_notifier": False, "nics": []}
             for key, name in self._names.items()
@@ -73,7 +73,7 @@ class Systems:
         return "On" if self._last[name] else "Off"
 
     def set_power_state(self, identity: str, state: str) -> None:
-        """Answers before anything happens, as a BMC does."""
+        """Answer before anything happens, as a BMC does."""
         name, settings = self._of(identity)
         faults = settings.faults
         change = _CHANGES.get(state)
@@ -100,11 +100,11 @@ class Systems:
 
 
 def serve(lab: Lab, directory: Path, address: str, port: int, *, auth_file: Path | None, pki: Path | None) -> None:
-    """Until the process ends.
+    """Serve until the process ends.
 
     Args:
-        auth_file: Users and their passwords (bcrypt), as htpasswd writes them; nobody needs one without it.
-        pki: Directory with tls.crt and tls.key; plain HTTP without it.
+        auth_file: Users and their passwords (bcrypt), in htpasswd's format; without it, no request needs a user.
+        pki: Directory with tls.crt and tls.key; without it, the service uses plain HTTP.
     """
     try:
         main: Any = importlib.import_module("sushy_tools.emulator.main")

@@ -1,10 +1,10 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A stand-in for metal3's baremetal-operator: what one look at a BareMetalHost leads to, as far as power goes. No I/O.
+"""A stand-in for metal3's baremetal-operator: what one reconciliation of a BareMetalHost does about power. No I/O.
 
-It follows the order of the real one's steps, its oddities included. Inspection, provisioning and deprovisioning never
-end here: hosts stay in the state that they were given.
+It follows the order of the real steps, with their oddities. Inspection, provisioning and deprovisioning never end here:
+hosts stay in the state that they were given.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POWER_ERROR = "power management error"
 REGISTRATION_ERROR = "registration error"
 PROVISIONED = ("provisioned", "externally provisioned")
 AVAILABLE = ("available", "ready")
-# Here each look ends with the suffixless key removed, if what it does was asked for.
+# In these states each reconciliation ends by removing the suffixless key, if what it does was asked for.
 _CLEARS = {"inspecting": True, "provisioning": False, "deprovisioning": False}
 _CONTINUING = "Continuing with hard poweroff after soft poweroff fails. More details: "
 _AT_MOST = 9
@@ -33,14 +33,14 @@ _AT_MOST = 9
 
 @dataclass(frozen=True)
 class Outcome:
-    """What follows from one look.
+    """The result of one reconciliation.
 
     Args:
-        status: To be saved as it is; None where nothing is saved.
-        remove_key: The suffixless key goes, before the status is saved.
-        events: Reason and message of each; told only if all went well before.
-        after: Seconds until the next look; None where only a change of the host leads to one.
-        trouble: Why this look failed. Nothing is saved or told then, and it is tried again.
+        status: Saved as it is; None where nothing is saved.
+        remove_key: Remove the suffixless key, before the status is saved.
+        events: Reason and message of each; recorded only if everything before succeeded.
+        after: Seconds until the next reconciliation; None where only a change of the host leads to one.
+        trouble: Why this reconciliation failed. Nothing is saved or recorded then, and it is tried again.
     """
 
     status: Host | None = None
@@ -54,14 +54,14 @@ def look(host: Host, provisioner: Provisioner, chance: float = 0.0) -> Outcome:
     """One reconciliation.
 
     Args:
-        chance: Between 0 and 1: how much of the random part of a pause after an error is taken off.
+        chance: Between 0 and 1: the share of the random part that is taken off a pause after an error.
     """
     if PAUSED in _annotations(host):
         return Outcome()
     outcome = _act(copy.deepcopy(host), provisioner, chance)
     if outcome.trouble:
         return outcome
-    # The conditions are reckoned whatever happened, and saved when they changed.
+    # The conditions are always computed, and saved when they changed.
     status = copy.deepcopy(outcome.status if outcome.status is not None else host.get("status") or {})
     before = status.get("conditions") or []
     after = conditions.compute(status, before, power_failure=provisioner.power_failure)
@@ -96,7 +96,7 @@ def _act(host: Host, provisioner: Provisioner, chance: float) -> Outcome:
 
 
 def _other_work(host: Host, *, expect_force: bool) -> Outcome:
-    """Inspection is aborted by a forced request alone; the others clear the key whatever it says."""
+    """Only a forced request aborts inspection; the other states clear the key whatever it says."""
     asked = request(_annotations(host), expect_force=True)
     clears = REBOOT in _annotations(host) and (asked.reboot or not expect_force)
     return Outcome(remove_key=clears, events=_complaints(asked.invalid))
@@ -104,7 +104,7 @@ def _other_work(host: Host, *, expect_force: bool) -> Outcome:
 
 def _manage_power(host: Host, provisioner: Provisioner, chance: float) -> Outcome:
     spec, status, times = host["spec"], host["status"], provisioner.times
-    # 1. What is known of the power is told first, before anything is tried.
+    # 1. First report what is known of the power, before anything is tried.
     found = provisioner.powered_on()
     if found is not None and found != bool(status.get("poweredOn")):
         status["poweredOn"] = found
@@ -112,17 +112,17 @@ def _manage_power(host: Host, provisioner: Provisioner, chance: float) -> Outcom
             _clear(status)
         return Outcome(status, after=0)
     powered_on = bool(status.get("poweredOn"))
-    # 2. Off was seen: the suffixless key has had its way, even if the host was off before.
+    # 2. Off was seen: the suffixless key is fulfilled, even if the host was off before.
     if not powered_on and REBOOT in _annotations(host):
         return Outcome(remove_key=True, after=0)
-    # 3. and 4. What is wanted, and whether that is so already.
+    # 3. and 4. The wanted power, and whether the host already has it.
     provisioned = status["provisioning"]["state"] in PROVISIONED
     asked = request(_annotations(host), expect_force=not provisioned)
     events = _complaints(asked.invalid)
     wanted = bool(spec.get("online")) and not asked.reboot
     if powered_on == wanted:
         return Outcome(events=events, after=times.requeue)
-    # 5. The power is changed.
+    # 5. Change the power.
     again = status.get("errorType") == POWER_ERROR
     disabled = bool(spec.get("disablePowerOff"))
     mode = asked.mode
@@ -135,7 +135,7 @@ def _manage_power(host: Host, provisioner: Provisioner, chance: float) -> Outcom
     if result.trouble:
         return Outcome(trouble=f"failed to change power state: {result.trouble}", after=0)
     events += result.events
-    # 6. The machine was rebooted instead of switched off, so that is done with, however it ended.
+    # 6. The machine was rebooted instead of switched off, so the request is done, however it ended.
     if disabled and REBOOT in _annotations(host):
         return Outcome(remove_key=True, events=events, after=0)
     if result.error:
@@ -147,7 +147,7 @@ def _manage_power(host: Host, provisioner: Provisioner, chance: float) -> Outcom
         return Outcome(status, events=events, after=_pause(times.backoff, status["errorCount"], chance))
     if result.dirty:
         return Outcome(status if _clear(status) else None, events=events, after=result.after)
-    # Ironic had nothing to do. Only here the errors are forgotten, and the power told is that of the specification.
+    # Ironic had nothing to do. Only here are the errors forgotten and the specified power reported.
     status["poweredOn"] = bool(spec.get("online"))
     status["errorCount"] = 0
     return Outcome(status, events=events, after=times.requeue)
@@ -169,7 +169,7 @@ def _fail(status: Host, kind: str, message: str) -> None:
 
 
 def _clear(status: Host) -> bool:
-    """Whether there was an error. How many there were is not forgotten."""
+    """Return whether there was an error. Keep the number of errors."""
     before = dict(status)
     status["operationalStatus"], status["errorMessage"] = "OK", ""
     status.pop("errorType", None)
@@ -177,6 +177,6 @@ def _clear(status: Host) -> bool:
 
 
 def _pause(first: float, count: int, chance: float) -> float:
-    """Doubled each time; up to half of it is left to chance."""
+    """The pause doubles each time; chance takes up to half of it off."""
     longest: float = first * 2 ** (min(count, _AT_MOST) - 1)
     return longest * (1 - chance / 2)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""The lab's nodes as a management controller has them: their power, and their power button."""
+"""The lab's nodes as a management controller sees them: their power, and their power button."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Switch(Protocol):
     def on(self) -> None: ...
 
     def off(self) -> None:
-        """At once: nothing on it hears of it."""
+        """Cut the power at once: no program on the machine notices."""
 
     def press(self) -> None:
-        """The power button: the machine ends by itself, if it can. Returns before."""
+        """Press the power button: the machine shuts itself down, if it can. Returns before that."""
 
     def restart(self) -> None:
         """As the button, but the machine starts again."""
@@ -48,7 +48,7 @@ class RealSwitch:
 
     def powered(self) -> bool:
         node = self._lab.node(self._name)
-        # While it reboots, nothing of it runs for a moment: its power is on all the same.
+        # While it reboots, it has no process for a moment. Its power is on all the same.
         return node.supervisor.pid() is not None or node.powered
 
     def on(self) -> None:
@@ -64,18 +64,18 @@ class RealSwitch:
         self._say("reboot")
 
     def _say(self, what: str) -> None:
-        # As logind does when the button is pressed: not where a lock forbids it, whoever asks.
+        # As logind does when the button is pressed: it refuses while a lock blocks it, for root too.
         try:
             self._lab.ssh(self._name, f"systemctl {what} --check-inhibitors=yes")
         except LabError as error:
-            # The connection ends with the machine. One that does not hear is told by its power.
+            # The connection ends with the machine. Whether the machine obeyed shows in its power.
             say(f"{self._name}: {what}: {error}")
 
 
 class SimulatedSwitch:
-    """A node that kwok plays. Off is: nobody renews its Lease and nobody runs its pods."""
+    """A node that kwok plays. Off means that nothing renews its Lease or runs its pods."""
 
-    # What a machine takes to end, and to boot.
+    # How long a machine takes to shut down, and to boot.
     SECONDS = 1.0
 
     def __init__(self, cluster: Cluster, name: str) -> None:
@@ -99,7 +99,7 @@ class SimulatedSwitch:
         self._mark(None)
 
     def _register(self) -> None:
-        """As a kubelet does that finds no Node of its own. One that was never seen is none that could boot."""
+        """Register as a kubelet without a Node does. A node that was never seen can't boot."""
         if self._labels and self._cluster.find(paths.node(self._name)) is None:
             labels = {key: value for key, value in self._labels.items() if key != kwok.POWER}
             self._cluster.create(paths.NODES, kwok.node(self._name, labels))
@@ -126,7 +126,7 @@ class SimulatedSwitch:
             self._cluster.merge(paths.node(self._name), {"metadata": {"labels": {kwok.POWER: power}}})
 
     def _report(self, status: str, reason: str, message: str, **info: str) -> None:
-        """As its kubelet would."""
+        """Report as its kubelet would."""
 
         def attempt() -> None:
             node = self._cluster.get(paths.node(self._name))
@@ -146,7 +146,7 @@ class SimulatedSwitch:
 
 
 def switch(lab: Lab, cluster: Cluster, name: str) -> Switch:
-    """The one of a node of the lab, of whatever kind."""
+    """Return the switch of a node of the lab, real or simulated."""
     if name in lab.nodes:
         return RealSwitch(lab, name)
     return SimulatedSwitch(cluster, name)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A stand-in for metal3's validating webhook, as far as it looks at reboot annotations. Not every cluster has it."""
+"""A stand-in for metal3's validating webhook, limited to reboot annotations. Not every cluster has it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAME = "baremetalhost.metal3.io"
 
 
 def review(request: dict[str, Any]) -> dict[str, Any]:
-    """The answer: all annotations are looked at, those too that were there before."""
+    """Return the answer. It checks all annotations, also those that were there before."""
     annotations = request["object"]["metadata"].get("annotations") or {}
     found = complaints(annotations)
     answer: dict[str, Any] = {"uid": request["uid"], "allowed": not found}
@@ -34,7 +34,7 @@ def review(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def configuration(namespace: str, port: int, authority: bytes) -> dict[str, Any]:
-    """For the hosts of one namespace."""
+    """The configuration for the hosts of one namespace."""
     hook = {
         "name": _NAME,
         "clientConfig": {
@@ -74,12 +74,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Nobody reads it."""
+        """Log nothing: no one reads it."""
 
 
 @contextlib.contextmanager
 def serving(pki: Path, folder: Path) -> Iterator[int]:
-    """Serve on a free port of the loopback, with a certificate of the lab's authority; gives the port."""
+    """Serve on a free loopback port, with a certificate of the lab's authority; yield the port."""
     Authority(pki).server("webhook", [], ["127.0.0.1"]).write(folder, "webhook")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "webhook.crt", folder / "webhook.key")

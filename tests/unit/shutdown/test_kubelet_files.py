@@ -240,6 +240,17 @@ class TestFindKubelet:
         assert not kubelet_files.find_kubelet(bus, "k3s-agent.service", {"root_dir": "/x"}).known
         assert kubelet_files.find_kubelet(bus, "k3s-agent.service", {"config_dir": "/x"}).known
 
+    @pytest.mark.parametrize("line", [b"(kubelet)\0", b"/usr/lib/systemd/systemd-executor\0--deserialize\0"])
+    def test_by_its_unit_until_systemd_has_executed_it(self, tmp_path, monkeypatch, line):
+        (tmp_path / "77").mkdir()
+        (tmp_path / "77/cmdline").write_bytes(line)
+        monkeypatch.setattr(kubelet_files, "_PROC", tmp_path)
+        bus = Bus(pid=77, started=time.monotonic(), command=("/usr/bin/kubelet", "--config=/a"))
+
+        found = kubelet_files.find_kubelet(bus, "kubelet.service", {})
+
+        assert (found.active, found.known, found.config) == (True, True, "/a")
+
     def test_by_its_unit_where_it_does_not_run(self):
         bus = Bus(command=("kubelet", "$ARGS"), environment={"ARGS": "--config=/a --config-dir=/b"})
 

@@ -64,8 +64,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# ansible-rulebook runs this file by its path and, unlike Ansible, does not let collections be imported.
-# A checkout may lie elsewhere than in a folder of collections.
+# ansible-rulebook runs this file by its path and, unlike Ansible, does not make collections importable.
+# A checkout may not be in a folder of collections.
 _COLLECTIONS = [str(folder) for folder in Path(__file__).absolute().parents][7:8]
 sys.path[:0] = [folder for folder in _COLLECTIONS if folder not in sys.path]
 
@@ -81,5 +81,5 @@ SPEC: dict[str, Any] = {
 
 
 async def main(queue: Queue, args: dict[str, Any]) -> None:
-    """What ansible-rulebook calls."""
+    """Entry point for ansible-rulebook."""
     await serve(queue, args, SPEC, DeadNode)

@@ -22,7 +22,7 @@ description: Waits after one task of one host, the first time that it is reached
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc]
-    """Callbacks run in the main process, so nothing goes on while one waits."""
+    """Callbacks run in the main process, so the whole run waits while one of them waits."""
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "aggregate"
