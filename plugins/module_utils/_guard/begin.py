@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,7 @@ class _Begin:
                 self._change(MACHINE, machine["name"], machine["namespace"])
         if self._refused:
             names = ", ".join(dict.fromkeys(item["machine"] for item in self._refused))
-            self._context.warn(
-                f"our hooks could not be set on, or taken off, {names}: {self._refused[0]['detail']}"
-            )
+            self._context.warn(f"our hooks could not be set on, or taken off, {names}: {self._refused[0]['detail']}")
         steps = rules.steps(given, check_mode=self._context.check_mode)
         who = params["who"]
         run = given.get("run") or who["job"] or f"{who['host']}/{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
@@ -122,7 +121,7 @@ class _Begin:
                 "wait_timeout": 0,
             }
             try:
-                self._changed |= self._answered(lambda options=options: deletion_hook(self._context, options))["changed"]
+                self._changed |= self._answered(partial(deletion_hook, self._context, options))["changed"]
             except HoldfastError as error:
                 if kind != MACHINE or not rules.is_reported(error):
                     raise

@@ -48,24 +48,33 @@ def problem(given: Mapping[str, Any], files: Mapping[str, Sequence[File]]) -> st
     checks = (
         (
             not chosen and (given["set_hooks"] or given["state"] == ABSENT),
-            "Say on which Machines hooks are set: machine_guard_machines, machine_guard_selector, machine_guard_cluster "
-            "or machine_guard_templates. With machine_guard_set_hooks: false all Machines are served that have them "
-            "already.",
+            (
+                "Say on which Machines hooks are set: machine_guard_machines, machine_guard_selector, "
+                "machine_guard_cluster or machine_guard_templates. With machine_guard_set_hooks: false all Machines "
+                "are served that have them already."
+            ),
         ),
         (
             not given["namespace"] and named,
-            "machine_guard_machines and machine_guard_templates need machine_guard_namespace, the one that they are in.",
+            (
+                "machine_guard_machines and machine_guard_templates need machine_guard_namespace, the one that they "
+                "are in."
+            ),
         ),
         (
             given["parallel"] < 1 or given["timeout"] < 0 or given["retry_seconds"] < 0,
-            "machine_guard_parallel has to be at least 1, machine_guard_timeout and machine_guard_retry_seconds at "
-            "least 0.",
+            (
+                "machine_guard_parallel has to be at least 1, machine_guard_timeout and machine_guard_retry_seconds at "
+                "least 0."
+            ),
         ),
         (not given["points"], "machine_guard_points has to name pre-drain, pre-terminate or both."),
         (
             unclear,
-            f"Two files of tasks of one point have the same name, {listed}. What was done is remembered by the path "
-            "below playbook_dir, else by the file's name alone. Give them different names.",
+            (
+                f"Two files of tasks of one point have the same name, {listed}. What was done is remembered by the "
+                "path below playbook_dir, else by the file's name alone. Give them different names."
+            ),
         ),
     )
     return next((why for wrong, why in checks if wrong), "")

@@ -25,8 +25,8 @@ def machine_guard_finish(context: Context, params: Params) -> Result:
     begun, workers = params["begun"], params["workers"]
     if begun["serves"] and not workers:
         raise Refused(
-            "Hooks are set, and nobody serves the Machines: --limit leaves out the workers that the playbook makes. Add "
-            "their group, as in --limit localhost,machine_guard_workers."
+            "Hooks are set, and nobody serves the Machines: --limit leaves out the workers that the playbook makes. "
+            "Add their group, as in --limit localhost,machine_guard_workers."
         )
     dropped = [record_dropped(context, begun, worker) for worker in workers]
     end = rules.ended(begun, workers, [item for item in dropped if item])

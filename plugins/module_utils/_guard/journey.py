@@ -57,7 +57,7 @@ class _Journey:
             turn=last.get("turn", 0),
             swept=last.get("swept", False),
             work=work,
-            failure=Failure(str(failed.get("error") or ""), int(failed.get("status") or 0)) if failed else None,
+            failure=failure_of(failed) if failed else None,
             troubles=last.get("troubles", 0) + int(failed is not None and work is None),
         )
         self._acts: Mapping[str, Callable[[Step], Facts]] = {
@@ -318,6 +318,12 @@ def settings_of(given: Mapping[str, Any], playbook_dir: str) -> Settings:
     names = ("stop", "unreachable", "override_holds", "wait_for_replacement", "drain", "check_volumes", "make_up")
     known = {name: given[name] for name in (*names, "repeat_tasks")}
     return Settings(**known, files=files_of(given, playbook_dir))
+
+
+def failure_of(failed: Mapping[str, Any]) -> Failure:
+    """Return what failed. The task may be the user's, with any results."""
+    status = str(failed.get("status") or "")
+    return Failure(str(failed.get("error") or ""), int(status) if status.isdecimal() else 0)
 
 
 def selection_of(given: Mapping[str, Any]) -> dict[str, Any]:

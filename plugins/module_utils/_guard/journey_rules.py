@@ -336,7 +336,7 @@ def _lets_go(facts: Facts) -> Step | None:
     return _begun(facts, LETTING_GO, Step(RELEASE))
 
 
-_RULES: tuple[Callable[[Facts], "Step | None"], ...] = (
+_RULES: tuple[Callable[[Facts], Step | None], ...] = (
     _failed,
     _again,
     _ends,

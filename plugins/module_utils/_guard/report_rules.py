@@ -137,7 +137,8 @@ def failures(end: Ended) -> list[str]:
     return [
         *(f"Machine {item['name']} at {item['point']} {item['result']}: {item['detail']}" for item in end.bad),
         *(
-            f"Machine {item['name']} is being deleted ({item['phase']}), has our hook, and is not served: {end.unserved}"
+            f"Machine {item['name']} is being deleted ({item['phase']}), has our hook, and is not served: "
+            f"{end.unserved}"
             for item in end.waiting
         ),
         *(f"Machine {item['machine']} could not be {change} our hooks: {item['detail']}" for item in end.refused),

@@ -226,7 +226,7 @@ class TestFailure:
             (Failure(""), 1, False, "never", "pause", 10),
         ],
     )
-    def test_the_search_for_machines_fails(self, failure, troubles, over, stop, name, seconds):
+    def test_the_search_for_machines_fails(self, failure, troubles, over, stop, name, seconds):  # noqa: PLR0917
         facts = Facts(replace(SETTINGS, stop=stop), turn=1, over=over, failure=failure, troubles=troubles)
         step = next_step(facts)
         assert (step.name, step.seconds) == (name, seconds)

@@ -71,7 +71,8 @@ def test_whether_machines_may_be_left(why, check_mode, looks):
 def test_a_machine_that_is_left():
     end = replace(rules.ended(BEGUN, [worker()], []), waiting=[LEFT])
     (why,) = rules.failures(end)
-    assert why.startswith("Machine m is being deleted (WaitingForPreDrainHook), has our hook, and is not served: the run ended")
+    waits = "Machine m is being deleted (WaitingForPreDrainHook), has our hook, and is not served: the run ended"
+    assert why.startswith(waits)
     assert rules.lines(end) == ["m: waits, and is not served (WaitingForPreDrainHook)"]
 
 

@@ -12,7 +12,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import steps as step
 
 
-
 def work(**options):
     params = {"hook": "backup", "owner": "team", "run": "r", "worker": "w", "machines": [], "selector": ""}
     params |= {"cluster": "", "templates": [], "set_points": [], "stop": "deadline", "retry_seconds": 0, **options}
