@@ -236,12 +236,11 @@ class _Journey:
         while True:
             try:
                 found = self._record(result=RELEASED, override_holds=self._given["override_holds"])
-                break
+                return self._end(found["record"], "")
             except Held:
                 if deadline.passed:
                     raise
                 time.sleep(_HELD_PAUSE)
-        return self._end(found["record"], "")
 
     def _keep(self, _step: Step) -> Facts:
         """Record the failure, and say it on the Machine. If another run has the Machine now, that is its task."""
