@@ -461,7 +461,8 @@ def test_one_of_two_workers_drops_out(guarding, fleet, world):
     waiting(fleet, another)
     go = guarding.folder / "go"
     away = {**AWAY, "when": f"machine_guard_machine_name == '{name}'"}
-    run = guarding.start(name, another, pre_drain_tasks=guarding.tasks("backup", away, until_there(go)))
+    files = guarding.tasks("backup", away, until_there(go))
+    run = guarding.start(name, another, parallel=2, pre_drain_tasks=files)
     run.until(lambda: "UNREACHABLE!" in run.output, "a worker drops out")
     go.touch()
     done = run.done()
