@@ -80,8 +80,6 @@ class _Journey:
     def run(self) -> Result:
         for left in self._params["dropped"]:
             record_dropped(self._context, self._begun, left)
-        if self._facts.work is not None and self._facts.work.asked == rules.DRAIN and self._facts.failure is None:
-            self._facts = self._with(self._work.is_past(rules.DRAIN))
         while True:
             step = rules.next_step(replace(self._facts, over=self._seconds_left <= 0))
             if step.name in rules.ANSWERS:

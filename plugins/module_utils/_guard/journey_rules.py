@@ -128,7 +128,9 @@ class Work:
         return replace(self, claimed=claimed, begun="")
 
     def is_asked(self, step: Step) -> Work:
-        """The role is asked for a step."""
+        """The role is asked for a step. A drain that fails ends the work, so it counts as done from here on."""
+        if step.name == DRAIN:
+            return self.is_past(DRAIN)
         return replace(self, asked=step.name, file=step.file.name if step.file else "", at=step.at)
 
     def file_is_done(self) -> Work:

@@ -48,9 +48,7 @@ def after(facts, step, states):
         work = work.is_claimed(claimed=step.name == rules.CLAIM)
     elif step.name == rules.DONE_FILE:
         work = work.file_is_done()
-    elif step.name == rules.DRAIN:
-        work = work.is_past(rules.DRAIN)
-    elif step.name in (rules.FENCE, rules.TASKS):
+    elif step.name in (rules.FENCE, rules.TASKS, rules.DRAIN):
         work = work.is_asked(step)
     elif step.name == rules.AWAIT_HOLDERS:
         work = work.is_past(work.begun)
