@@ -111,11 +111,11 @@ def modules() -> str:
     for_roles = [name for name, document in known.items() if document["description"][0] == FOR_ROLES]
     once("JOBS in tools/tables.py, or FOR_ROLES in its documentation,", for_jobs + for_roles, known)
     # A module without an action plugin runs where its task does.
-    in_controller = {path.stem for path in CHECKOUT.glob("plugins/action/*.py")}
+    controller = {path.stem for path in CHECKOUT.glob("plugins/action/*.py")}
     parts = []
     for job, names in {**JOBS, "For the roles of this collection only": for_roles}.items():
         rows = [
-            [f"`{name}`" + ("" if name in in_controller else " (on the node)"), text_of(known[name]["short_description"])]
+            [f"`{name}`" + ("" if name in controller else " (on the node)"), text_of(known[name]["short_description"])]
             for name in names
         ]
         parts.append(f"**{job}**\n\n{table(['module', 'what it does'], rows)}")
