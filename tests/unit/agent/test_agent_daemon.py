@@ -149,6 +149,7 @@ class Node:
         self.written = []
         self.events = []
         self.outcome = ("done", "")
+        self.seconds = []
         self.status = ""
         self.ready = False
         self.config = Config(
@@ -181,8 +182,14 @@ class Node:
         return {name: value for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-@pytest.fixture
-def node(tmp_path, monkeypatch):
+@contextlib.contextmanager
+def simulated(folder):
+    """A node whose agent is not started yet."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield from _simulated(folder, monkeypatch)
+
+
+def _simulated(folder, monkeypatch):
     loop = Loop()
     before = set(sys.modules)
     bus = types.SimpleNamespace(DBusException=BusError, Interface=lambda found, _name: found)
@@ -195,18 +202,20 @@ def node(tmp_path, monkeypatch):
         "dbus.mainloop.glib": glib,
     }.items():
         monkeypatch.setitem(sys.modules, name, module)
-    names = ("daemon", "holds", "publisher", "store", "units", "watch")
+    names = ("daemon", "executor", "holds", "publisher", "store", "units", "watch")
     modules = {name: importlib.import_module(f"holdfast_agent.{name}") for name in names}
-    node = Node(tmp_path, loop, modules)
+    node = Node(folder, loop, modules)
 
     def condition(_publisher, wanted, done):
         node.written.append(wanted)
-        done(*node.outcome)
+        node.seconds.append(loop.now)
+        done(modules["publisher"].Outcome(*node.outcome))
 
     def event(_publisher, hold, done):
         node.events.append(hold.holder)
-        done("done", "")
+        done(modules["publisher"].Outcome("done"))
 
+    monkeypatch.setattr(modules["executor"], "time", types.SimpleNamespace(monotonic=lambda: loop.now))
     monkeypatch.setattr(modules["publisher"].Publisher, "start", lambda _publisher: None)
     monkeypatch.setattr(modules["publisher"].Publisher, "condition", condition)
     monkeypatch.setattr(modules["publisher"].Publisher, "event", event)
@@ -219,6 +228,12 @@ def node(tmp_path, monkeypatch):
     for _why, descriptor in node.machine.locks:
         with contextlib.suppress(OSError):
             os.close(descriptor)
+
+
+@pytest.fixture
+def node(tmp_path):
+    with simulated(tmp_path) as found:
+        yield found
 
 
 class Supervisor:
@@ -378,7 +393,8 @@ def test_a_condition_that_is_not_written_releases_nothing_and_is_written_again(s
     assert started.machine.locked == []
 
 
-def test_pauses_between_tries_grow_to_half_a_minute(started):
+def test_pauses_between_tries_grow_to_half_a_minute(started, monkeypatch):
+    monkeypatch.setattr("random.uniform", lambda _least, most: most)
     started.machine.broken = {"Inhibit"}
     started.hold("a")
     for seconds in (1, 2, 4, 8, 16, 30, 30):
@@ -454,3 +470,43 @@ def test_an_agent_that_can_not_lock_is_ready_after_half_a_minute(node):
     assert not node.ready
     node.loop.run(30)
     assert node.ready
+
+
+@pytest.mark.parametrize("outcome", [("away", "503"), ("refused", "404"), ("away", "429", 1.0)])
+def test_a_condition_that_is_not_written_is_tried_less_and_less(started, outcome):
+    started.outcome = outcome
+    began = len(started.seconds)
+    started.hold("a")
+    started.loop.run(600)
+    seconds = started.seconds[began:]
+
+    # Pauses from 15 to 30 s, after those that grow to it.
+    assert len(seconds) < 600 / 15 + 8
+    assert seconds[-1] - seconds[-2] >= 15
+
+    started.outcome = ("done", "")
+    started.loop.run(30)
+    assert started.written[-1].status == "True"
+    started.outcome = outcome
+    again = len(started.seconds)
+    started.hold()
+    started.loop.run(5)
+    assert len(started.seconds) - again > 2, "a write that succeeded ends the long pauses"
+
+
+def test_the_pause_that_the_server_asks_for_is_kept_whatever_the_news(started):
+    began = len(started.written)
+    started.outcome = ("away", "429", 50.0)
+    started.hold("a")
+    for holder in "bcdef":
+        started.hold(holder)
+        started.away("no route")
+        started.away("")
+        started.loop.run(5)
+
+    assert len(started.written) == began + 1
+    assert "shop/f" in started.machine.locked, "locks do not wait"
+
+    started.outcome = ("done", "")
+    started.loop.run(80)
+    assert started.written[-1].reason == "shop/f"
