@@ -13,9 +13,14 @@ import json
 import os
 import select
 import sys
+import tempfile
 import types
+from pathlib import Path
 
 import pytest
+from examples import share
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast_agent.condition import ALLOWED
 from holdfast_agent.config import Config
@@ -80,6 +85,7 @@ class Machine:
         self.overridden = set()
         self.broken = set()
         self.calls = []
+        self.most_calls = 10000
         self.signals = {}
         self.owner_changed = []
 
@@ -101,6 +107,8 @@ class Machine:
 
         def call(*arguments, **_options):
             self.calls.append(method)
+            # Ends a test whose agent does not come to rest.
+            assert len(self.calls) < self.most_calls
             if method in self.broken:
                 raise BusError(f"{method} is broken")
             return getattr(self, f"_{method}", lambda *_arguments: None)(*arguments)
@@ -470,6 +478,67 @@ def test_an_agent_that_can_not_lock_is_ready_after_half_a_minute(node):
     assert not node.ready
     node.loop.run(30)
     assert node.ready
+
+
+CALLS = st.sampled_from(["Inhibit", "ListInhibitors", "MaskUnitFiles", "UnmaskUnitFiles", "Reload", "ListUnitsByNames"])
+OUTCOMES = st.sampled_from([("done", ""), ("away", "503"), ("away", "429", 7.0), ("refused", "404")])
+NEWS = st.sampled_from(["hold a", "hold b", "hold both", "release", "a mask is removed", "logind starts", "time passes"])
+
+
+@settings(max_examples=share(0.1), deadline=None)
+@given(st.lists(st.tuples(NEWS, st.sets(CALLS), st.sets(st.sampled_from(sorted(UNITS))), OUTCOMES, st.booleans())))
+def test_the_agent_comes_to_rest_whatever_fails(steps):
+    """Each act of the plan, and the write of the condition, may fail: no act may be repeated without a pause."""
+    with tempfile.TemporaryDirectory() as folder, simulated(Path(folder)) as node, pytest.MonkeyPatch.context() as patch:
+        full = []
+
+        def write(really):
+            def written(*arguments):
+                if full:
+                    raise OSError("no space left")
+                return really(*arguments)
+
+            return written
+
+        state = node.modules["store"].State
+        for name in ("write_holds", "write_masks"):
+            patch.setattr(state, name, write(getattr(state, name)))
+        node.start(Supervisor(node))
+        machine = node.machine
+        for news, broken, overridden, outcome, is_full in steps:
+            machine.broken, machine.overridden, node.outcome, full[:] = broken, overridden, outcome, [1] * is_full
+            machine.most_calls = len(machine.calls) + 100
+            holders = {"hold a": ["a"], "hold b": ["b"], "hold both": ["a", "b"], "release": []}.get(news)
+            if holders is not None:
+                node.hold(*holders)
+            elif news == "a mask is removed":
+                machine.files.clear()
+                machine.signals.get("UnitFilesChanged", lambda: None)()
+            elif news == "logind starts":
+                for call in machine.owner_changed:
+                    call(":1.2")
+            node.loop.run(1 if news == "time passes" else 0)
+        machine.broken, machine.overridden, node.outcome, full[:] = set(), set(), ("done", ""), []
+        machine.most_calls = len(machine.calls) + 1000
+        node.hold()
+        node.loop.run(120)
+        assert (machine.locked, node.stored, node.written[-1]) == ([], [], ALLOWED)
+        assert not node.agent._units.own
+
+
+def test_the_mask_of_a_node_that_is_gone_is_not_removed_again_and_again(started):
+    started.hold("a")
+    started.outcome = ("refused", "404")
+    started.machine.broken = {"UnmaskUnitFiles"}
+    started.machine.most_calls = len(started.machine.calls) + 100
+    started.hold()
+
+    assert started.machine.files == UNITS
+
+    started.machine.broken = set()
+    started.loop.run(2)
+
+    assert started.machine.files == set()
 
 
 @pytest.mark.parametrize("outcome", [("away", "503"), ("refused", "404"), ("away", "429", 1.0)])
