@@ -248,7 +248,8 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
     last = rules.last_sign(lease) if lease else None
     if lease is None or last is None:
         return False
-    missing = rules.quiet_seconds(lease) - seconds_between(last, cluster.now())
+    # A client can write these times, also into the future.
+    missing = rules.quiet_seconds(lease) - max(0.0, seconds_between(last, cluster.now()))
 
     def renewed(item: Object | None) -> bool:
         return item is not None and rules.last_sign(item) != last

@@ -47,7 +47,7 @@ def declare(monkeypatch):
 
         return happens
 
-    def act(kind, took=SLOW, later=0.0, paused=0.0, held_from=float("inf"), attempt=operation._try_to_put_on):
+    def act(kind, took=SLOW, later=0.0, *, paused=0.0, held_from=float("inf"), attempt=operation._try_to_put_on):
         def look(*_arguments, **_options):
             if clock[0] >= held_from:
                 raise Held("Node n is held: shop/till.")
@@ -119,6 +119,15 @@ def test_a_pause_after_the_look_at_holds_makes_it_too_old(declare):
 
 def test_looks_at_holds_that_are_always_too_old_end_with_a_way_out(declare):
     with pytest.raises(TimedOut, match=r"nothing was done\. See why .* answers so slowly, and run it again"):
-        declare(
-            operation.evidence_rules.COMMAND, took=0.0, paused=SLOW, attempt=operation._prove_and_put_on
-        )
+        declare(operation.evidence_rules.COMMAND, took=0.0, paused=SLOW, attempt=operation._prove_and_put_on)
+
+
+def test_a_lease_from_the_future_is_waited_for_no_longer_than_others(monkeypatch):
+    lease = {"metadata": {"managedFields": [{"time": "2999-01-01T00:00:00Z"}]}}
+    api, waits = Api(), []
+    api.find = lambda _path: lease
+    monkeypatch.setattr(operation, "wait_for", lambda *found: waits.append(found[-1].seconds) or lease)
+
+    operation._check_silence(api, "n", {"kind": operation.evidence_rules.COMMAND})
+
+    assert waits == [15.0]
