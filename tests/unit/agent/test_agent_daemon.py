@@ -482,14 +482,20 @@ def test_an_agent_that_can_not_lock_is_ready_after_half_a_minute(node):
 
 CALLS = st.sampled_from(["Inhibit", "ListInhibitors", "MaskUnitFiles", "UnmaskUnitFiles", "Reload", "ListUnitsByNames"])
 OUTCOMES = st.sampled_from([("done", ""), ("away", "503"), ("away", "429", 7.0), ("refused", "404")])
-NEWS = st.sampled_from(["hold a", "hold b", "hold both", "release", "a mask is removed", "logind starts", "time passes"])
+NEWS = st.sampled_from(
+    ["hold a", "hold b", "hold both", "release", "a mask is removed", "logind starts", "time passes"]
+)
 
 
 @settings(max_examples=share(0.1), deadline=None)
 @given(st.lists(st.tuples(NEWS, st.sets(CALLS), st.sets(st.sampled_from(sorted(UNITS))), OUTCOMES, st.booleans())))
 def test_the_agent_comes_to_rest_whatever_fails(steps):
     """Each act of the plan, and the write of the condition, may fail: no act may be repeated without a pause."""
-    with tempfile.TemporaryDirectory() as folder, simulated(Path(folder)) as node, pytest.MonkeyPatch.context() as patch:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        simulated(Path(folder)) as node,
+        pytest.MonkeyPatch.context() as patch,
+    ):
         full = []
 
         def write(really):

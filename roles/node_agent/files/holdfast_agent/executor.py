@@ -138,6 +138,8 @@ class Executor:
             facts.publish_waits = True
             self._publish_after = time.monotonic() + outcome.retry_after
             LOG.log(
-                logging.DEBUG if facts.api_error else logging.WARNING, "The condition was not written: %s", outcome.error
+                logging.DEBUG if facts.api_error else logging.WARNING,
+                "The condition was not written: %s",
+                outcome.error,
             )
         self._published()
