@@ -60,12 +60,12 @@ def declare(monkeypatch):
     return act
 
 
-def test_a_second_look_that_took_too_long_is_too_old(declare):
+def test_a_second_check_that_took_too_long_is_too_old(declare):
     with pytest.raises(last_look.Stale):
         declare(operation.evidence_rules.BARE_METAL_HOST)
 
 
-def test_a_command_says_at_its_end_what_is_so(declare):
+def test_a_command_reports_the_state_at_its_end(declare):
     assert declare(operation.evidence_rules.COMMAND).changed
 
 
@@ -85,6 +85,6 @@ def test_a_bmc_may_take_as_long_as_its_time_out(declare, took):
         (operation.evidence_rules.COMMAND, 3600.0, 0.0),
     ],
 )
-def test_a_pause_makes_the_look_too_old_whenever_it_comes(declare, kind, took, later):
+def test_a_pause_at_any_time_makes_the_check_too_old(declare, kind, took, later):
     with pytest.raises(last_look.Stale):
         declare(kind, took, later)
