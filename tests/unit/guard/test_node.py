@@ -64,7 +64,7 @@ class Nodes:
 )
 def test_a_node_of_the_right_name(found, ours):
     """What Cluster API wrote on it counts; a provider's id that is made of a name is equal in every cluster."""
-    assert nodes.is_of(found, machine()) is ours
+    assert nodes.is_node_of(found, machine()) is ours
     told = nodes.look(Nodes(found), machine())
     assert (told.state, told.node) == (("ready", found) if ours else ("foreign", None))
     if ours:
@@ -75,7 +75,7 @@ def test_a_node_of_the_right_name(found, ours):
 
 
 def test_two_without_any_id():
-    assert not nodes.is_of(node(of="", cluster="", provider_id=""), machine(provider_id=None))
+    assert not nodes.is_node_of(node(of="", cluster="", provider_id=""), machine(provider_id=None))
 
 
 @pytest.mark.parametrize(
