@@ -210,7 +210,7 @@ def test_never_without_a_lock_and_one_in_the_end(before, killed, wish):
 
 
 @given(st.tuples(*[st.one_of(st.none(), st.just("empty"), LOCKS)] * 2))
-def test_let_go_means_all(before):
+def test_a_release_removes_all(before):
     node = Node(before)
     for unit, lock in list(node.acts(None)):
         node.units[unit] = lock
