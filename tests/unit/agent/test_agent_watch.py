@@ -91,7 +91,7 @@ def follow(*answers, **config):
     return script, told, away
 
 
-def test_what_changes_is_told_and_a_renewal_is_no_change():
+def test_changes_are_reported_and_a_renewal_is_no_change():
     script, told, away = follow(
         listed(5, lease("a", 3)),
         [
@@ -112,7 +112,7 @@ def test_what_changes_is_told_and_a_renewal_is_no_change():
     )
 
 
-def test_a_change_of_holder_is_told_at_once():
+def test_a_change_of_holder_is_reported_at_once():
     _script, told, _away = follow(listed(5, lease("a", 3)), [event("MODIFIED", lease("a", 6, "you"))])
     assert told == [["a/me"], ["a/you"]]
 
@@ -132,14 +132,14 @@ def test_all_pages_are_one_list():
         [b'{"type": "ADDED"}'],
     ],
 )
-def test_what_is_too_old_or_not_understood_is_listed_anew(expired):
+def test_expired_or_invalid_watches_are_listed_again(expired):
     script, told, away = follow(listed(5, lease("a", 3)), expired, listed(9), [])
     assert told == [["a/me"], []]
     assert away == []
     assert script.asked[:3] == [("list", ""), ("watch", "5"), ("list", "")]
 
 
-def test_a_server_that_is_away_changes_nothing_and_is_told_once_it_is_back():
+def test_a_server_that_is_away_changes_nothing_and_is_reported_once_it_is_back():
     script, told, away = follow(listed(5, lease("a", 3)), Away("refused"), Away("refused"), [bookmark(7)])
     assert told == [["a/me"]]
     assert away == ["refused", "refused", ""]
@@ -158,7 +158,7 @@ def test_a_server_that_is_away_from_the_beginning_says_nothing_about_holds():
     assert away == ["refused", "403", ""]
 
 
-def test_a_watch_that_breaks_off_goes_on_where_it_was():
+def test_a_watch_that_breaks_off_resumes_where_it_was():
     script, told, away = follow(
         listed(5), [event("ADDED", lease("a", 6)), Away("broken")], [event("DELETED", lease("a", 7))], []
     )
@@ -168,7 +168,7 @@ def test_a_watch_that_breaks_off_goes_on_where_it_was():
 
 
 @pytest.mark.parametrize("nonsense", [{}, {"items": []}, {"metadata": {}}, {"items": [{}], "metadata": {}}])
-def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(nonsense):
+def test_an_answer_that_is_not_a_list_is_not_taken_for_an_empty_one(nonsense):
     _script, told, away = follow(nonsense, listed(5, lease("a", 3)), [])
     assert told == [["a/me"]]
     assert "not a list of Leases" in away[0]
