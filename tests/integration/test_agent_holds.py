@@ -149,7 +149,7 @@ def test_what_holds_and_what_does_not(agent, spaces):
 
 
 @pytest.mark.long_on("node-1")
-def test_masks_of_others_stay_and_a_mask_that_is_beaten_is_told(agent, world):
+def test_masks_of_others_stay_and_an_overridden_mask_is_reported(agent, world):
     agent.ssh(
         "systemctl mask --quiet --runtime halt.target; "
         "printf '[Unit]\nDescription=x\n' > /etc/systemd/system/kexec.target"
@@ -176,7 +176,7 @@ def test_masks_of_others_stay_and_a_mask_that_is_beaten_is_told(agent, world):
 
 
 @pytest.mark.long_on("node-1")
-def test_who_only_inhibits_and_who_only_observes(agent, world):
+def test_enforcement_inhibitor_and_observe(agent, world):
     try:
         agent.hold(world.namespace)
         agent.until(f"{world.namespace}/me", "True")

@@ -174,7 +174,7 @@ def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(age
 
 
 @on_one
-def test_held_too_long_is_told_once_and_nothing_is_released(agent, world):
+def test_held_too_long_is_reported_once_and_nothing_is_released(agent, world):
     hold = f"{world.namespace}/me"
 
     def told():
@@ -205,7 +205,7 @@ def test_held_too_long_is_told_once_and_nothing_is_released(agent, world):
 
 
 @on_one
-def test_ten_thousand_leases_of_others_are_none_of_its_business(agent, world):
+def test_ten_thousand_leases_of_others_do_not_matter(agent, world):
     leases = paths.leases(world.namespace)
     before = agent.memory
 

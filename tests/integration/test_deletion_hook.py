@@ -87,7 +87,7 @@ def hopeless(fleet):
 
 
 class TestSetAndRemove:
-    def test_there_and_back(self, hooked):
+    def test_the_hook_is_set_and_removed(self, hooked):
         told = hooked.run()
         assert told["changed"]
         assert told["phase"] == "NotDeleting"
@@ -102,7 +102,7 @@ class TestSetAndRemove:
         assert hooked.remove()["changed"] is False
 
     @pytest.mark.parametrize("state", ["present", "absent"])
-    def test_check_mode_tells_and_does_nothing(self, hooked, state):
+    def test_check_mode_reports_and_changes_nothing(self, hooked, state):
         if state == "absent":
             hooked.run()
         before = hooked.fleet.get(hooked.name)
@@ -307,7 +307,7 @@ class TestDeletion:
         assert failed["phase"] == "NotDeleting"
         assert hooked.fleet.hooks(hooked.name) == {OURS: "team"}
 
-    def test_somebody_removes_the_hook_that_is_waited_for(self, hooked):
+    def test_the_hook_is_removed_during_the_wait(self, hooked):
         waiting = hooked.start(wait_for="deletion", wait_timeout=PATIENCE)
         hooked.fleet.until(hooked.name, lambda item: OURS in (item["metadata"].get("annotations") or {}))
         hooked.fleet.annotate(hooked.name, {OURS: None})
@@ -406,7 +406,7 @@ class TestInVain:
         finally:
             hooked.fleet.cluster.merge(path, {"metadata": {"finalizers": None}})
 
-    def test_the_cluster_goes_meanwhile(self, hooked):
+    def test_the_cluster_is_deleted_meanwhile(self, hooked):
         hooked.run(point="pre-terminate")
         waiting = hooked.start(wait_for="deletion", wait_timeout=PATIENCE)
         hooked.fleet.until(hooked.name, lambda item: OURS in (item["metadata"].get("annotations") or {}))
@@ -451,7 +451,7 @@ class TestTemplates:
         fleet.until(name, lambda item: OURS in (item["metadata"].get("annotations") or {}))
         removed = Hooked(fleet, name).remove()
         assert removed["changed"]
-        assert "comes from the template" in removed["warnings"][0]
+        assert "template" in removed["warnings"][0]
         fleet.until(name, lambda item: OURS in (item["metadata"].get("annotations") or {}))
 
     def test_others_on_a_template(self, fleet):

@@ -56,7 +56,7 @@ def guarded(fleet, count=1, annotations=None):
 
 
 @pytest.mark.long
-def test_each_point_is_told_once_and_again_after_a_restart(fleet, listen):
+def test_each_point_is_reported_once_and_again_after_a_restart(fleet, listen):
     (name,) = guarded(fleet)
     told = listen(owner="holdfast.kubernetes")
     fleet.delete(name)
@@ -77,7 +77,7 @@ def test_each_point_is_told_once_and_again_after_a_restart(fleet, listen):
     assert len(told.told(machine=name)) == 2
 
 
-def test_hooks_of_others_and_machines_that_stay_are_not_told(fleet, listen):
+def test_hooks_of_others_and_machines_that_stay_are_not_reported(fleet, listen):
     (theirs,) = guarded(fleet, annotations=THEIRS)
     ours, stays = guarded(fleet, 2)
     told = listen(owner="holdfast.kubernetes")
@@ -132,7 +132,7 @@ def test_the_second_point_is_not_taken_for_the_first(fleet, rulebooks):
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_killed_with_its_playbook_it_goes_on_when_it_is_started_again(fleet, rulebooks):
+def test_killed_with_its_playbook_it_resumes_when_it_is_started_again(fleet, rulebooks):
     (name,) = guarded(fleet)
     run = rulebooks.start("guard_machine", waiting_machine_namespace=fleet.namespace)
     fleet.delete(name)

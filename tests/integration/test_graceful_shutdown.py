@@ -70,7 +70,7 @@ NODE_CRITICAL = {"priorityClassName": "system-node-critical"}
 
 
 @pytest.mark.long_on("node-1")
-def test_critical_pods_end_last_and_nobody_gets_more_than_its_group_has(node, world):
+def test_critical_pods_end_last_and_no_pod_gets_more_than_its_group_has(node, world):
     with node.periods(total=14, critical=5):
         before = node.boot_id
         start(
@@ -177,7 +177,7 @@ REBOOTS = (
 
 
 @pytest.mark.long_on("node-2")
-def test_a_hold_comes_first_and_no_pod_hears_of_the_reboot_that_it_refuses(node, world, lab, cluster):
+def test_a_hold_comes_first_and_the_reboot_that_it_refuses_ends_no_pod(node, world, lab, cluster):
     name = node.name
     with (
         node.periods(total=8, critical=4),
@@ -236,7 +236,7 @@ def owned(world, node, kind, name, spec, **more):
 
 
 @pytest.mark.long
-def test_what_it_leaves_is_named_and_removed_where_nobody_needs_it(node, world):
+def test_pods_that_it_leaves_are_named_and_removed_if_they_are_not_needed(node, world):
     # This is the setting of the lab's nodes.
     before = node.boot_id
     fails = {"restartPolicy": "Never", **node.pod("job", 0, status=3)}

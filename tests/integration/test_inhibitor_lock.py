@@ -97,7 +97,7 @@ def node(request, lab, ansible):
     found.ssh(f"systemctl stop 'holdfast-lock-{found.lock}*'")
 
 
-def test_a_lock_stays_until_it_is_let_go(node):
+def test_a_lock_stays_until_it_is_released(node):
     checked, info, taken, again, predicted = node.tasks(
         node.task(check_mode=True, why=WHY),
         {"name": "Look", INFO: {}},
@@ -196,7 +196,7 @@ def test_what_is_refused_leaves_the_node_as_it_is(node):
     assert node.listed == []
     for result in foreign:
         assert (result["failed"], result["changed"], result["error"], result["unit"]) == (True, False, "refused", unit)
-        assert "no lock of this module" in result["msg"]
+        assert "not a lock of this module" in result["msg"]
     for result in (name, agent, why, control, backslash, idle):
         assert (result["failed"], result["error"]) == (True, "invalid_input"), result
     for result in (what, mode):

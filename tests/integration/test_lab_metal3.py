@@ -59,7 +59,7 @@ def test_the_kind_checks_what_metal3s_own_does(host):
     assert host.get()["spec"]["of_others"] == {"kept": [1]}
 
 
-def test_a_simulated_node_that_is_off_is_not_heard_of_and_its_pods_stay(host, world):
+def test_a_simulated_node_that_is_off_is_silent_and_its_pods_stay(host, world):
     world.pod("web", host.node)
     before = world.node(host.node)["status"]["nodeInfo"]["bootID"]
 
@@ -283,7 +283,7 @@ def test_a_real_node(hosts, lab, world, name, value):
 
 
 @pytest.mark.nodes
-def test_a_real_node_that_somebody_holds_ignores_the_button_but_not_the_plug(hosts, lab):
+def test_a_held_real_node_ignores_the_button_but_not_the_plug(hosts, lab):
     lock = "systemd-inhibit --what=shutdown --mode=block --who=test --why=test sleep infinity"
     lab.ssh("node-1", f"systemd-run --collect --unit=test-lock {lock}")
     try:

@@ -150,7 +150,7 @@ def test_one_of_many_gets_it(work, name):
     assert sorted(item["step"] for item in told) == ["done"] * 11 + ["pre-drain"]
 
 
-def test_a_live_run_keeps_it_and_a_dead_one_does_not(work, another, name, world):
+def test_a_live_run_keeps_the_machine_and_a_dead_one_does_not(work, another, name, world):
     first = work.step()
     assert another.step(wait_timeout=0)["step"] == "done"
     runs.end(world.cluster, first["run"])
@@ -162,7 +162,7 @@ def test_a_live_run_keeps_it_and_a_dead_one_does_not(work, another, name, world)
     assert another.write(phase="tasks")["changed"]
 
 
-def test_somebody_holds_the_node(work, fleet, name, world):
+def test_the_node_is_held(work, fleet, name, world):
     """The last look, directly before the hook is removed."""
     taken = work.step()
     work.claim()
@@ -182,7 +182,7 @@ def test_the_node_is_another_runs(work, fleet, name):
     assert fleet.hooks(name) == HOOKS
 
 
-def test_a_node_that_is_not_heard_of(work, fleet, name, world):
+def test_a_silent_node(work, fleet, name, world):
     taken = work.step()
     victim = Victim(world, taken["machine"]["node"])
     victim.hang()
@@ -210,7 +210,7 @@ def test_a_failure(work, another, fleet, name, world):
     assert another.step()["resumed"]
 
 
-def test_somebody_removes_the_hook(work, fleet, name):
+def test_the_hook_is_removed_by_others(work, fleet, name):
     work.step()
     work.claim()
     fleet.annotate(name, {f"{PRE_DRAIN}/backup": None})
@@ -351,7 +351,7 @@ class TestWaits:
         fleet.annotate(one, dict.fromkeys(HOOKS))
         fleet.until_gone(one)
 
-    def test_nobody_makes_a_replacement(self, work, fleet, world):
+    def test_nothing_creates_a_replacement(self, work, fleet, world):
         (node,) = world.nodes()
         assert work.wait("replacement", machine=fleet.machine(node))["wanted"] is None
 
@@ -363,7 +363,7 @@ def test_the_node_is_gone(work, fleet, name, world):
     assert (told["record"]["result"], told["node_state"]) == ("released", "gone")
 
 
-def test_the_node_is_gone_and_somebody_holds_it(work, fleet, name, world):
+def test_the_node_is_gone_and_held(work, fleet, name, world):
     """Its machine may still run."""
     node = work.step()["machine"]["node"]
     world.create("leases", node, {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}})

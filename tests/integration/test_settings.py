@@ -89,7 +89,7 @@ def test_blank_answers_of_a_survey_are_unset(rolling, nodes, ansible):
     rolling.assert_nothing_left([name])
 
 
-def test_a_mistyped_name_stops_the_run_before_anything_is_looked_at(rolling, nodes):
+def test_a_mistyped_name_stops_the_run_before_anything_is_checked(rolling, nodes):
     (name,) = nodes(1)
     before = rolling.versions([name])
 
