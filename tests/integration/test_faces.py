@@ -297,9 +297,9 @@ class TestOptions:
         ]
         results, text = ansible.tasks(tasks, "-vvvv")
 
-        told = json.dumps(results) + text
+        printed = json.dumps(results) + text
         for secret in (key, "pass-word-1", "token-of-mine"):
-            assert secret not in told
+            assert secret not in printed
 
     def test_check_mode_reaches_the_operation(self, ansible, world, kubeconfig):
         (node,) = world.nodes()

@@ -500,7 +500,7 @@ def test_a_run_that_is_stopped_before_the_power_off(failovers, victim, host, way
     run.until(lambda: halt.reached, "the run before the power-off", 120)
     run.send_to_all(signal.SIGSTOP)
     victim.wake()
-    halt.let_go()
+    halt.resume()
     run.send_to_all(signal.SIGCONT)
     done = run.done(300)
 
@@ -523,14 +523,14 @@ def test_a_node_that_comes_back_between_fence_and_taint(failovers, victim, host,
     run.until(lambda: halt.reached, "fenced")
     host.switch_on()
     victim.wake("a-new-boot" if booted else None)
-    halt.let_go()
+    halt.resume()
     done = run.done(PATIENCE)
 
     assert done.results == {victim.name: "stopped"}, done.output
     assert victim.taint is None
     assert victim.untouched
     assert KEY not in host.annotations
-    host.until_told(on=True)
+    host.until_reported(on=True)
     assert set(victim.world.pods(victim.name)) == {"stays"}
     (entry,) = [item for item in failovers.audit().values() if item["node"] == victim.name]
     assert entry["result"] == "stopped"
@@ -545,7 +545,7 @@ def test_a_node_that_comes_back_under_the_taint(failovers, victim, tmp_path):
     run = failovers.start(victim.name, environment=halt.after("localhost", "out_of_service", wait=False), **lies)
     run.until(lambda: halt.reached, "tainted")
     victim.wake()
-    halt.let_go()
+    halt.resume()
     done = run.done(PATIENCE)
 
     assert done.results == {victim.name: "failed"}, done.output
@@ -564,7 +564,7 @@ def test_a_sign_of_life_after_the_fence_command(failovers, victim, tmp_path):
     run.until(lambda: halt.reached, "the fence command runs")
     # Once more; then its power goes, or another machine's.
     victim.wake()
-    halt.let_go()
+    halt.resume()
     done = run.done(PATIENCE)
 
     assert done.results == {victim.name: "failed"}, done.output
@@ -608,7 +608,7 @@ def test_pods_that_are_gone_before_the_wait_are_reported_nevertheless(failovers,
     run = failovers.start(victim.name, environment=there, **failovers.by_command())
     run.until(lambda: halt.reached, "tainted", PATIENCE)
     victim.world.until(victim.world.path("pods"), "goes", lambda item: item is None)
-    halt.let_go()
+    halt.resume()
     done = run.done(PATIENCE).good()
 
     (entry,) = done.report["nodes"]
@@ -627,7 +627,7 @@ def test_two_at_once(failovers, victim, tmp_path):
     first = failovers.start(victim.name, run="first", **variables)
     first.until(lambda: halt.reached, "the fence command runs")
     second = failovers.run(victim.name, run="second", **variables)
-    halt.let_go()
+    halt.resume()
 
     assert second.results == {victim.name: "refused"}
     assert "claimed by run first/" in second.detail(victim.name)

@@ -145,7 +145,7 @@ def test_metal3_knew_it_before(loss, host, failovers, lab, tmp_path):
     loss.cut()
     # metal3 looks at the host because it changed, finds it off, and can't switch it on.
     host.annotate({"somebody": "was here"})
-    host.until_told(on=False)
+    host.until_reported(on=False)
     try:
         refused = failovers.run(DEAD, bare_metal_host=host.name, soft_timeout=0).report["nodes"]
         assert [item["result"] for item in refused] == ["failed"]

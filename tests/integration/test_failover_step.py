@@ -193,8 +193,8 @@ def test_an_invalid_record(failover, content):
         assert (refused["error"], refused["why"], refused["changed"]) == ("refused", "broken_record", False)
         assert failover.name in refused["msg"]
     assert failover.victim.node["metadata"]["annotations"] == before
-    told = failover.world.run(doctor, nodes=[failover.name])
-    assert "is invalid" in str([item["todo"] for item in told["findings"] if item["kind"] == "failover"])
+    report = failover.world.run(doctor, nodes=[failover.name])
+    assert "is invalid" in str([item["todo"] for item in report["findings"] if item["kind"] == "failover"])
 
 
 def test_it_is_confirmed_again_after_a_failure(failover):

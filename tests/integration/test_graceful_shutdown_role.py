@@ -128,16 +128,16 @@ class Node:
     @contextlib.contextmanager
     def watched(self, one: str, other: str) -> Iterator[dict[str, int]]:
         """The fewest locks that two holders had at any time."""
-        told = "/run/watch-locks"
-        self.write(f"{told}.py", COUNT)
-        self.ssh(f"systemd-run --quiet --unit=watch-locks python3 {told}.py {one} {other} {told}")
-        self.ssh(f"until [ -s {told} ]; do sleep 0.1; done")
+        result_file = "/run/watch-locks"
+        self.write(f"{result_file}.py", COUNT)
+        self.ssh(f"systemd-run --quiet --unit=watch-locks python3 {result_file}.py {one} {other} {result_file}")
+        self.ssh(f"until [ -s {result_file} ]; do sleep 0.1; done")
         seen: dict[str, int] = {}
         try:
             yield seen
-            seen[one], seen[other], seen["looks"] = map(int, self.ssh(f"cat {told}").split())
+            seen[one], seen[other], seen["looks"] = map(int, self.ssh(f"cat {result_file}").split())
         finally:
-            self.ssh(f"systemctl stop watch-locks; rm -f {told} {told}.py")
+            self.ssh(f"systemctl stop watch-locks; rm -f {result_file} {result_file}.py")
 
 
 def changed(done: Done, host: str) -> int:

@@ -77,17 +77,17 @@ class Node:
     @contextlib.contextmanager
     def watched(self):
         """The fewest locks at any time; it looks all the while."""
-        unit, told = f"watch-{self.lock}", f"/run/watch-{self.lock}"
-        self.ssh(f"cat > {told}.py <<'END'\n{COUNT}\nEND")
-        self.ssh(f"systemd-run --quiet --unit={unit} python3 {told}.py {self.lock} {told}")
-        self.ssh(f"until [ -s {told} ]; do sleep 0.1; done")
+        unit, result_file = f"watch-{self.lock}", f"/run/watch-{self.lock}"
+        self.ssh(f"cat > {result_file}.py <<'END'\n{COUNT}\nEND")
+        self.ssh(f"systemd-run --quiet --unit={unit} python3 {result_file}.py {self.lock} {result_file}")
+        self.ssh(f"until [ -s {result_file} ]; do sleep 0.1; done")
         seen = {}
         try:
             yield seen
             self.ssh(f"systemctl is-active {unit}")
-            seen["fewest"], seen["looks"] = map(int, self.ssh(f"cat {told}").split())
+            seen["fewest"], seen["looks"] = map(int, self.ssh(f"cat {result_file}").split())
         finally:
-            self.ssh(f"systemctl stop {unit}; rm -f {told} {told}.py")
+            self.ssh(f"systemctl stop {unit}; rm -f {result_file} {result_file}.py")
 
 
 @pytest.fixture(params=[OLD, NEW])

@@ -230,10 +230,10 @@ def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
     assert "User's task" in event["message"]
     assert guarding.record(name)["result"] == "failed"
     assert guarding.leases() == []
-    (told,) = (item for item in world.run(doctor, nodes=[node])["findings"] if item["kind"] == "machine")
-    assert (told["operation"], told["alive"], told["stale"]) == (f"{fleet.namespace}/{name}", False, False)
-    assert "User's task" in told["why"]
-    assert "start guard_machine again" in told["todo"]
+    (finding,) = (item for item in world.run(doctor, nodes=[node])["findings"] if item["kind"] == "machine")
+    assert (finding["operation"], finding["alive"], finding["stale"]) == (f"{fleet.namespace}/{name}", False, False)
+    assert "User's task" in finding["why"]
+    assert "start guard_machine again" in finding["todo"]
 
     guarding.tasks("second")
     elsewhere = guarding.folder / "elsewhere"
@@ -334,7 +334,7 @@ def test_the_api_is_away_for_long(guarding, fleet, world):
     )
     run.until(lambda: halt.reached, "the hooks are set")
     nowhere.replace(config)
-    halt.let_go()
+    halt.resume()
     run.until(lambda: run.output.count('"error": "api_unreachable"') > 2, "it asks again")
     back.replace(config)
     fleet.delete(name)

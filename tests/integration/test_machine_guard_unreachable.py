@@ -86,7 +86,7 @@ def test_it_dies_while_the_users_tasks_run(guarding, fleet, failovers, world, an
     fleet.delete(name)
     run.until(lambda: halt.reached, "the user's task")
     victim.hang()
-    halt.let_go()
+    halt.resume()
 
     run.done().good()
     fleet.until_gone(name)
@@ -111,7 +111,7 @@ def test_it_dies_before_its_volumes_are_gone(guarding, fleet, failovers, world, 
     fleet.delete(name)
     run.until(lambda: halt.reached, "the user's task")
     victim.hang()
-    halt.let_go()
+    halt.resume()
     run.until(lambda: failovers.commands, "it is fenced")
     detach(world, victim.name)
 

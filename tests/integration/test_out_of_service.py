@@ -308,10 +308,10 @@ def test_a_volume_of_a_pod_that_stays_stays_too(up):
 
 def test_check_mode_looks_and_does_nothing(down):
     down.world.owned("goes", down.name, wait=False)
-    told = down.put(check_mode=True)
-    assert (told["changed"], told["taint"]["value"]) == (True, "nodeshutdown")
-    assert [item["name"] for item in told["blockers"]] == ["goes"]
-    assert told["diff"]["after"]["evidence"]["by"] == "Ada"
+    outcome = down.put(check_mode=True)
+    assert (outcome["changed"], outcome["taint"]["value"]) == (True, "nodeshutdown")
+    assert [item["name"] for item in outcome["blockers"]] == ["goes"]
+    assert outcome["diff"]["after"]["evidence"]["by"] == "Ada"
     assert down.untouched
     assert down.put(commanded("echo on"), check_mode=True)["why"] == "not_off"
 
@@ -471,7 +471,7 @@ def test_a_volume_whose_driver_never_detaches_it(down):
 def test_a_node_that_comes_back_between_the_look_and_the_taint(down, monkeypatch, sign):
     look = operation.check_evidence.look
 
-    def meddle(*arguments):
+    def interfere(*arguments):
         seen = look(*arguments)
         if sign == "ready":
             down.world.set_condition(down.name, "Ready", "True", "KubeletReady")
@@ -480,7 +480,7 @@ def test_a_node_that_comes_back_between_the_look_and_the_taint(down, monkeypatch
         return seen
 
     evidence = attested(boot_id=down.boot_id)
-    monkeypatch.setattr(operation.check_evidence, "look", meddle)
+    monkeypatch.setattr(operation.check_evidence, "look", interfere)
     refused(down, "ready" if sign == "ready" else "new_boot", evidence=evidence)
 
 

@@ -43,9 +43,9 @@ def fenced(world, hosts):
 
 
 def host_of(world, node):
-    told = world.run(bare_metal_host_info, node=node)
-    assert len(told["hosts"]) == 1, told
-    return told["hosts"][0]["name"]
+    outcome = world.run(bare_metal_host_info, node=node)
+    assert len(outcome["hosts"]) == 1, outcome
+    return outcome["hosts"][0]["name"]
 
 
 def remove_expired(fenced, **more):
@@ -86,7 +86,7 @@ def test_kept_off_and_back(fenced):
     assert OTHER in kept["warnings"][0]
     assert fenced.host.annotations == {OTHER: "gibberish", "theirs": " kept "}
     fenced.host.annotate({OTHER: None})
-    fenced.host.until_told(on=True)
+    fenced.host.until_reported(on=True)
     assert fenced.boot_id != boot_id
 
 
@@ -108,7 +108,7 @@ def test_rebooted_once(fenced):
     assert not done.get("failed"), done["msg"]
     assert (done["changed"], done["keys"], done["evidence"]) == (True, [], None)
     assert fenced.boot_id != boot_id
-    assert fenced.host.until_told(on=True)
+    assert fenced.host.until_reported(on=True)
     assert fenced.host.commands == ["off", "on"]
     assert RECORDS not in fenced.host.annotations
 
@@ -339,12 +339,12 @@ def test_check_mode(fenced, state):
     if state == "absent":
         fenced.run(wait=False)
     before = fenced.host.get()
-    told = fenced.run(state, check_mode=True)
-    assert told["changed"]
+    outcome = fenced.run(state, check_mode=True)
+    assert outcome["changed"]
     assert fenced.host.get() == before
     real = fenced.run(state, wait=False)
-    assert told["keys"] == real["keys"]
-    assert set(told["diff"]["after"]["annotations"]) == set(real["diff"]["after"]["annotations"])
+    assert outcome["keys"] == real["keys"]
+    assert set(outcome["diff"]["after"]["annotations"]) == set(real["diff"]["after"]["annotations"])
 
 
 class TestWhichHost:
@@ -384,7 +384,7 @@ def test_in_a_play_with_a_management_cluster(fenced, ansible):
         "kubeconfig": fenced.world.kubeconfig,
         "management": {"kubeconfig": fenced.world.kubeconfig, "context": "lab"},
     }
-    told, nowhere, info, back = ansible.tasks(
+    outcome, nowhere, info, back = ansible.tasks(
         [
             {name: options},
             {name: {**options, "management": NOWHERE, "api_timeout": 1}},
@@ -393,7 +393,7 @@ def test_in_a_play_with_a_management_cluster(fenced, ansible):
         ]
     )[0]
 
-    assert told["changed"]
+    assert outcome["changed"]
     assert nowhere["error"] == "api_unreachable"
     assert [key["key"] for key in info["hosts"][0]["keys"]] == ["ours"]
     assert back["changed"]

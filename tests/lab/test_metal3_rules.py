@@ -33,7 +33,7 @@ class Bench:
         state: str = "provisioned",
         *,
         on: bool = True,
-        told: bool | None = None,
+        reported: bool | None = None,
         online: bool = True,
         **faults: Any,
     ) -> None:
@@ -52,7 +52,7 @@ class Bench:
             "metadata": {"name": "host", "annotations": {}},
             "spec": {"online": online},
             "status": {
-                "poweredOn": on if told is None else told,
+                "poweredOn": on if reported is None else reported,
                 "operationalStatus": "OK",
                 "errorCount": 0,
                 "errorMessage": "",
@@ -585,7 +585,7 @@ def test_with_online_false_a_reboot_does_nothing_and_loses_the_key_without_a_suf
 
 
 def test_powered_on_is_false_until_it_was_seen() -> None:
-    bench = Bench("preparing", on=True, told=False).run(120)
+    bench = Bench("preparing", on=True, reported=False).run(120)
     assert (bench.powered, bench.status["poweredOn"]) == (True, False)
     bench.status["provisioning"]["state"], bench.due = "provisioned", bench.now
     assert bench.run(1).status["poweredOn"] is True

@@ -216,8 +216,8 @@ MUTANTS = [
         "The module lets the old lock go before it takes the new one.",
         Code(
             "_follow",
-            "if plan.start and lock: _start(bus, plan.start, lock)\nfor unit in plan.let_go: _stop(bus, unit)",
-            "for unit in plan.let_go: _stop(bus, unit)\nif plan.start and lock: _start(bus, plan.start, lock)",
+            "if plan.start and lock: _start(bus, plan.start, lock)\nfor unit in plan.release: _stop(bus, unit)",
+            "for unit in plan.release: _stop(bus, unit)\nif plan.start and lock: _start(bus, plan.start, lock)",
         ),
         "tests/unit/logind/test_lock.py::TestPresent::test_the_new_one_is_listed_before_the_old_one_goes",
     ),

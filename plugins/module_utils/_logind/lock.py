@@ -81,7 +81,7 @@ def _follow(bus: NodeBus, plan: Plan, lock: Lock | None) -> None:
         _stop(bus, unit)
     if plan.start and lock:
         _start(bus, plan.start, lock)
-    for unit in plan.let_go:
+    for unit in plan.release:
         _stop(bus, unit)
 
 

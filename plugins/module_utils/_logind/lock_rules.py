@@ -82,17 +82,17 @@ class Plan:
         clear: Units to stop first, to free a unit's name for the start.
         start: Unit to start; None if none is needed.
         holder: Unit that holds the lock in the end; None if the lock is released.
-        let_go: Units to stop once logind lists the lock.
+        release: Units to stop once logind lists the lock.
     """
 
     clear: tuple[str, ...] = ()
     start: str | None = None
     holder: str | None = None
-    let_go: tuple[str, ...] = ()
+    release: tuple[str, ...] = ()
 
     @property
     def changes(self) -> bool:
-        return bool(self.clear or self.start or self.let_go)
+        return bool(self.clear or self.start or self.release)
 
 
 def check_name(name: str) -> None:
@@ -181,13 +181,13 @@ def plan(slots: Sequence[Slot], lock: Lock | None) -> Plan:
             )
     mine = [slot for slot in slots if slot.ours]
     if lock is None:
-        return Plan(let_go=tuple(slot.unit for slot in mine))
+        return Plan(release=tuple(slot.unit for slot in mine))
     held = next((slot.unit for slot in mine if lock.is_held_by(slot.lock)), None)
     if held:
-        return Plan(holder=held, let_go=tuple(slot.unit for slot in mine if slot.unit != held))
+        return Plan(holder=held, release=tuple(slot.unit for slot in mine if slot.unit != held))
     free = next((slot.unit for slot in slots if slot.ours is None), None)
     if free:
-        return Plan(start=free, holder=free, let_go=tuple(slot.unit for slot in mine))
+        return Plan(start=free, holder=free, release=tuple(slot.unit for slot in mine))
     # One unit must go first, and it must not be the only one with a lock.
     first = min(mine, key=lambda slot: slot.lock is not None).unit
     return Plan((first,), first, first, tuple(slot.unit for slot in mine if slot.unit != first))

@@ -321,11 +321,11 @@ class TestGate:
     def test_held_at_the_last_moment(self):
         server = Server()
 
-        def meddle():
+        def interfere():
             server.hold()
             server.annotate(HOST, {})
 
-        server.before_write = meddle
+        server.before_write = interfere
         with pytest.raises(Held):
             server.run()
         assert server.annotations == THEIRS

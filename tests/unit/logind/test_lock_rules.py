@@ -181,7 +181,7 @@ class Node:
             assert self.units[found.start] is None or found.start in found.clear
             yield found.start, "empty"
             yield found.start, wish
-        yield from ((unit, None) for unit in found.let_go)
+        yield from ((unit, None) for unit in found.release)
 
     @property
     def held(self):
