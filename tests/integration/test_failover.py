@@ -620,6 +620,7 @@ def test_pods_that_are_gone_before_the_wait_are_reported_nevertheless(failovers,
 # -- two at once ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_two_at_once(failovers, victim, tmp_path):
     halt = Halt(tmp_path / "halt")
     variables = failovers.by_command(fence=f"({halt.command})")
