@@ -431,7 +431,8 @@ class TestPlaybook:
     def rows(output):
         """The first words of each line, by node."""
         table = [
-            line.strip().strip('",') for line in output.partition("LAST SIGN")[2].partition("To do")[0].splitlines()
+            line.strip().strip('",')
+            for line in output.partition("LAST SIGN")[2].partition("What you have to do")[0].splitlines()
         ]
         rows = [re.split(r"  +", line) for line in table if "  " in line]
         return {

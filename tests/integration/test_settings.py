@@ -239,7 +239,7 @@ def test_doctor_hold_and_release_work_under_a_limit(world, nodes, ansible, inven
         "ansible-playbook", *arguments, "--check", "-e", f"doctor_nodes={name}", "holdfast.kubernetes.doctor", **known
     )
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
-    assert "TASK [Show what there is]" in doctor.stdout
+    assert "TASK [Show the report]" in doctor.stdout
 
     released = ansible.command("ansible-playbook", *arguments, *about, "holdfast.kubernetes.release", **known)
     assert released.returncode == 0, released.stdout + released.stderr

@@ -295,7 +295,7 @@ class TestLogind:
 
         failed = node.run(total=30)
 
-        assert "logind goes by its default" in failed["msg"]
+        assert "logind uses its default" in failed["msg"]
         assert said(node) == {"shutdownGracePeriod": "10s"}
 
 

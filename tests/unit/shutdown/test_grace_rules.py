@@ -170,7 +170,7 @@ class TestConfigured:
             ({grace.TOTAL: "500ms"}, "neither 0 nor at least 1s"),
             ({grace.TOTAL: "10s", grace.CRITICAL: "999ms"}, "neither 0 nor at least 1s"),
             ({grace.TOTAL: "-10s"}, "neither 0 nor at least 1s"),
-            ({grace.TOTAL: 30}, "30 (no string)"),
+            ({grace.TOTAL: 30}, "30 (not a string)"),
             ({grace.TOTAL: "30"}, "not a duration"),
             ({grace.TOTAL: "1s", grace.BY_PRIORITY: [{"priority": 0, "shutdownGracePeriodSeconds": 1}]}, "both set"),
             ({grace.BY_PRIORITY: [{"priority": "0"}]}, "not a list of pairs of whole numbers"),

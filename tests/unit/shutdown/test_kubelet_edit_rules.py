@@ -223,7 +223,7 @@ def test_a_notation_that_no_longer_fits_is_replaced():
         ("---\n---\na: 1\n", "not a mapping"),
         ("a: [\n", "is not YAML"),
         ("a: 1\n\tb: 2\n", "is not YAML"),
-        ("shutdownGracePeriod: 1s\na: 1\nshutdownGracePeriod: 2s\n", "is in it 2 times"),
+        ("shutdownGracePeriod: 1s\na: 1\nshutdownGracePeriod: 2s\n", "occurs 2 times"),
         ("shutdownGracePeriod: &g 1s\nsyncFrequency: *g\n", "refer to"),
         ("? shutdownGracePeriod\n: 1s\n", "unknown form"),
     ],
