@@ -55,7 +55,7 @@ def declare(monkeypatch):
         params = {"name": "n", "value": "nodeshutdown", "evidence": {"kind": kind}, "override_holds": False}
         context = Context(params)
         context.__dict__.update(cluster=Api(), management=Api())
-        return operation._try_to_put_on(context, params)
+        return operation._try_to_add(context, params)
 
     return act
 

@@ -82,7 +82,7 @@ def release(monkeypatch):
         monkeypatch.setattr(record.gate, "look", gate)
         monkeypatch.setattr(record.runs, "heartbeat", lambda *_arguments: nullcontext())
         monkeypatch.setattr(record.capi, "place", lambda *_arguments: Place("/machines", "m"))
-        monkeypatch.setattr(record._GuardRecord, "_leave", lambda *_arguments: None)
+        monkeypatch.setattr(record._GuardRecord, "_end_work", lambda *_arguments: None)
         monkeypatch.setattr(rules, "check_fenced", lambda *_arguments: None)
         monkeypatch.setattr(record.nodes, "look", lambda *_a, **_o: record.nodes.Found(api.node, rules.READY))
         params = {"hook": "backup", "owner": "team", "run": "r/w", "namespace": "metal", "machine": "m"}
