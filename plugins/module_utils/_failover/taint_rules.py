@@ -148,7 +148,7 @@ def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
         raise Refused(
             f"Node {name} is in a slot of group {group}: run {taken.run or '-'} (operation {taken.operation}) has been "
             f"working on it since {taken.since}. Nothing was changed. Wait until it is done, or stop that run and run "
-            "playbooks/doctor.",
+            "holdfast.kubernetes.doctor.",
             node=name,
             why="in_slot",
             slot={"group": group, **vars(taken)},

@@ -123,8 +123,8 @@ def _timed_out(watch: _Watch, deadline: Deadline) -> TimedOut:
     left = [canary for canary in watch.canaries.values() if not canary.done]
     return TimedOut(
         f"The canaries of operation {watch.operation} are not done after {deadline.seconds} s: "
-        f"{'; '.join(canary.words() for canary in left)}. Look whether a run works on them (playbooks/doctor), and "
-        "allow for more time with wait_timeout.",
+        f"{'; '.join(canary.words() for canary in left)}. Look whether a run works on them "
+        "(holdfast.kubernetes.doctor), and allow for more time with wait_timeout.",
         waiting_for=[canary.name for canary in left],
         canaries=[canary.to_data() for canary in watch.canaries.values()],
     )
