@@ -81,7 +81,7 @@ def test_guarding_with_blanks(guarding, world):
 
 
 @pytest.mark.long
-def test_a_guard_that_nobody_could_serve_sets_no_hooks(guarding, world, inventory):
+def test_a_guard_without_workers_sets_no_hooks(guarding, world, inventory):
     fleet = guarding.fleet
     (node,) = world.nodes()
     name = fleet.machine(node)

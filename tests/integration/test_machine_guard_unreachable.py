@@ -86,7 +86,7 @@ def test_it_dies_while_the_users_tasks_run(guarding, fleet, failovers, world, an
     fleet.delete(name)
     run.until(lambda: halt.reached, "the user's task")
     victim.hang()
-    halt.let_go()
+    halt.resume()
 
     run.done().good()
     fleet.until_gone(name)
@@ -111,7 +111,7 @@ def test_it_dies_before_its_volumes_are_gone(guarding, fleet, failovers, world, 
     fleet.delete(name)
     run.until(lambda: halt.reached, "the user's task")
     victim.hang()
-    halt.let_go()
+    halt.resume()
     run.until(lambda: failovers.commands, "it is fenced")
     detach(world, victim.name)
 
@@ -122,7 +122,7 @@ def test_it_dies_before_its_volumes_are_gone(guarding, fleet, failovers, world, 
 
 
 @pytest.mark.long
-def test_it_dies_while_somebody_holds_it(guarding, fleet, failovers, world):
+def test_it_dies_while_it_is_held(guarding, fleet, failovers, world):
     """The user's tasks run once the state of the node is known."""
     victim = failovers.victim()
     name = fleet.machine(victim.name)
@@ -158,7 +158,7 @@ def test_without_a_way_to_fence_it_stays(guarding, fleet, failovers, world):
     assert done.code != 0
     assert points(done) == {(name, "pre-drain"): "failed"}
     assert deleting(fleet.get(name)) == "WaitingForPreDrainHook"
-    assert "is not heard of" in guarding.events(name)[0]["message"]
+    assert "no sign of life" in guarding.events(name)[0]["message"]
     assert victim.taint is None
 
     victim.wake()

@@ -184,7 +184,7 @@ class TestHouse:
 
         assert found.why_impure(found.root / "_holds/rules.py") == ["_holds/rules.py"] * bool(why) + why
 
-    def test_sees_a_cycle_of_packages_that_is_none_of_files(self, house):
+    def test_sees_a_cycle_of_packages_without_a_cycle_of_files(self, house):
         assert house().cycle() == []
         assert set(house(**{"_api.other": "from .._holds import rules\n", "_holds.rules": ""}).cycle()) == {
             "_api",

@@ -209,7 +209,7 @@ class Cluster:
         if conflict:
             raise failure
         raise Outdated(
-            f"{failure.message.rstrip('.')}. The change was not made and has to be decided again.",
+            f"{failure.message.rstrip('.')}. The change was not made and must be decided again.",
             patience=self._api_timeout,
         ) from failure
 
@@ -262,8 +262,8 @@ class Cluster:
     def _unreachable(self, method: str, path: str, error: BaseException) -> Unreachable:
         host = self._client.configuration.host
         return Unreachable(
-            f"The API server {host} did not answer {method} {path}: {error}. Check that it runs and that "
-            "this machine reaches it with these options.",
+            f"The API server {host} did not answer {method} {path}: {error}. Check that it runs, and that this machine "
+            "reaches it with these options.",
             host=host,
         )
 

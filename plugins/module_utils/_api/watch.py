@@ -187,7 +187,7 @@ class Follower:
                 if ended:
                     continue
             # Lists may work where watches don't.
-            if self._over or ended or self._failures >= len(_PAUSES):
+            if ended or self._failures >= len(_PAUSES) or self._over:
                 return
             self._pause()
 

@@ -194,7 +194,7 @@ def forbidden(pod: Pod, options: Options) -> list[str]:
         return []
     whys = []
     if not pod.controller and not options.force:
-        whys.append("it has no owner that would make it again (force: true deletes it for good)")
+        whys.append("it has no owner that would create it again (force: true deletes it for good)")
     if pod.empty_dir and not options.delete_emptydir:
         whys.append("it has an emptyDir volume whose data would be lost (delete_emptydir: true accepts that)")
     return whys

@@ -195,7 +195,7 @@ def test_a_rotated_certificate_is_used_from_the_next_request_on(serve, identity,
     ]
 
 
-def test_a_certificate_that_is_nobody_s_any_more_is_read_again(serve, identity, tmp_path):
+def test_a_certificate_that_was_replaced_is_read_again(serve, identity, tmp_path):
     server = serve()
     api = Api(config_for(server, tmp_path), ServerClock())
     server.answers = [(401, {"message": "Unauthorized"})]
@@ -217,7 +217,7 @@ def test_what_is_not_there_yet_is_waited_for(tmp_path):
 @pytest.mark.parametrize(
     ("key", "value"), [("server", "http://x"), ("insecure-skip-tls-verify", True), ("proxy-url", "http://x")]
 )
-def test_what_the_agent_does_not_do_is_said(serve, identity, tmp_path, key, value):
+def test_what_the_agent_does_not_do_is_reported(serve, identity, tmp_path, key, value):
     with pytest.raises(Away, match=key):
         Api(config_for(serve(), tmp_path, **{key: value}), ServerClock()).ask("GET", "/x")
 
@@ -270,7 +270,7 @@ def test_lines_come_whole_however_they_are_cut(serve, identity, tmp_path):
     assert list(api.lines("/x", 5)) == [b"", b'{"a": 1}', b'{"b": 2}', b'{"c": 3}']
 
 
-def test_the_condition_is_written_with_the_time_since_when_it_is_so(serve, identity, tmp_path):
+def test_the_condition_is_written_with_its_transition_time(serve, identity, tmp_path):
     server = serve()
     found = config_for(server, tmp_path)
     publisher = Publisher(Api(found, ServerClock()), found)
@@ -323,5 +323,5 @@ class EndOfMinute(BaseException):
     """Enough was seen."""
 
 
-def test_a_mistake_while_something_is_written_ends_no_process():
+def test_an_exception_during_a_write_ends_no_process():
     assert _outcome(lambda: {}["no"]).kind == AWAY

@@ -76,11 +76,11 @@ class Script:
 
 def follow(*answers, **config):
     script = Script(*answers)
-    told, away = [], []
+    reported, away = [], []
     watcher = Watcher(
         script,
         Config(node_name="worker-1", **config),
-        lambda holds: told.append([hold.entry for hold in holds]),
+        lambda holds: reported.append([hold.entry for hold in holds]),
         away.append,
         # Nobody waits here.
         sleep=script.slept.append,
@@ -88,11 +88,11 @@ def follow(*answers, **config):
     )
     with pytest.raises(End):
         watcher._run()
-    return script, told, away
+    return script, reported, away
 
 
-def test_what_changes_is_told_and_a_renewal_is_no_change():
-    script, told, away = follow(
+def test_changes_are_reported_and_a_renewal_is_no_change():
+    script, reported, away = follow(
         listed(5, lease("a", 3)),
         [
             event("ADDED", lease("b", 6, "you")),
@@ -104,7 +104,7 @@ def test_what_changes_is_told_and_a_renewal_is_no_change():
         ],
         [],
     )
-    assert told == [["a/me"], ["a/me", "b/you"], ["b/you"], [], ["b/you"]]
+    assert reported == [["a/me"], ["a/me", "b/you"], ["b/you"], [], ["b/you"]]
     assert away == []
     assert script.asked == [("list", ""), ("watch", "5"), ("watch", "20"), ("list", "")]
     assert script.query["fieldSelector"] == (
@@ -112,14 +112,14 @@ def test_what_changes_is_told_and_a_renewal_is_no_change():
     )
 
 
-def test_a_change_of_holder_is_told_at_once():
-    _script, told, _away = follow(listed(5, lease("a", 3)), [event("MODIFIED", lease("a", 6, "you"))])
-    assert told == [["a/me"], ["a/you"]]
+def test_a_change_of_holder_is_reported_at_once():
+    _script, reported, _away = follow(listed(5, lease("a", 3)), [event("MODIFIED", lease("a", 6, "you"))])
+    assert reported == [["a/me"], ["a/you"]]
 
 
 def test_all_pages_are_one_list():
-    script, told, _away = follow(listed(5, lease("a", 3), more="next"), listed(5, lease("b", 4)), [])
-    assert told == [["a/me", "b/me"]]
+    script, reported, _away = follow(listed(5, lease("a", 3), more="next"), listed(5, lease("b", 4)), [])
+    assert reported == [["a/me", "b/me"]]
     assert script.asked[:2] == [("list", ""), ("list", "next")]
 
 
@@ -132,16 +132,16 @@ def test_all_pages_are_one_list():
         [b'{"type": "ADDED"}'],
     ],
 )
-def test_what_is_too_old_or_not_understood_is_listed_anew(expired):
-    script, told, away = follow(listed(5, lease("a", 3)), expired, listed(9), [])
-    assert told == [["a/me"], []]
+def test_expired_or_invalid_watches_are_listed_again(expired):
+    script, reported, away = follow(listed(5, lease("a", 3)), expired, listed(9), [])
+    assert reported == [["a/me"], []]
     assert away == []
     assert script.asked[:3] == [("list", ""), ("watch", "5"), ("list", "")]
 
 
-def test_a_server_that_is_away_changes_nothing_and_is_told_once_it_is_back():
-    script, told, away = follow(listed(5, lease("a", 3)), Away("refused"), Away("refused"), [bookmark(7)])
-    assert told == [["a/me"]]
+def test_a_server_that_is_away_changes_nothing_and_is_reported_once_it_is_back():
+    script, reported, away = follow(listed(5, lease("a", 3)), Away("refused"), Away("refused"), [bookmark(7)])
+    assert reported == [["a/me"]]
     assert away == ["refused", "refused", ""]
     assert script.asked == [
         ("list", ""),
@@ -153,30 +153,30 @@ def test_a_server_that_is_away_changes_nothing_and_is_told_once_it_is_back():
 
 
 def test_a_server_that_is_away_from_the_beginning_says_nothing_about_holds():
-    _script, told, away = follow(Away("refused"), Refused("403", 403), listed(5), [])
-    assert told == [[]]
+    _script, reported, away = follow(Away("refused"), Refused("403", 403), listed(5), [])
+    assert reported == [[]]
     assert away == ["refused", "403", ""]
 
 
-def test_a_watch_that_breaks_off_goes_on_where_it_was():
-    script, told, away = follow(
+def test_a_watch_that_breaks_off_resumes_where_it_was():
+    script, reported, away = follow(
         listed(5), [event("ADDED", lease("a", 6)), Away("broken")], [event("DELETED", lease("a", 7))], []
     )
-    assert told == [[], ["a/me"], []]
+    assert reported == [[], ["a/me"], []]
     assert script.asked[2] == ("watch", "6")
     assert away == []
 
 
 @pytest.mark.parametrize("nonsense", [{}, {"items": []}, {"metadata": {}}, {"items": [{}], "metadata": {}}])
-def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(nonsense):
-    _script, told, away = follow(nonsense, listed(5, lease("a", 3)), [])
-    assert told == [["a/me"]]
+def test_an_answer_that_is_not_a_list_is_not_taken_for_an_empty_one(nonsense):
+    _script, reported, away = follow(nonsense, listed(5, lease("a", 3)), [])
+    assert reported == [["a/me"]]
     assert "not a list of Leases" in away[0]
 
 
 def test_only_namespaces_that_may_hold_do():
-    _script, told, _away = follow(listed(5, lease("a", 3), lease("b", 4)), [], namespaces=("b",))
-    assert told == [["b/me"]]
+    _script, reported, _away = follow(listed(5, lease("a", 3), lease("b", 4)), [], namespaces=("b",))
+    assert reported == [["b/me"]]
 
 
 MINUTE = 60.0
@@ -187,12 +187,12 @@ EXPIRED = Refused("GET: 410 too old", 410)
 @pytest.mark.parametrize("stream", [SHORT, BROKEN, [bookmark(6)]], ids=["ends", "breaks off", "tells no change"])
 def test_streams_that_do_not_last_are_asked_for_less_and_less(stream):
     """A stream that tells nothing proves nothing, so a list has to tell what is so; it must not end the pauses."""
-    script, told, away = follow(*[listed(5, lease("a", 3)), stream] * 8)
+    script, reported, away = follow(*[listed(5, lease("a", 3)), stream] * 8)
     assert [kind for kind, _version in script.asked] == ["list", "watch"] * 8 + ["list"]
     assert len(script.slept) == 8
     assert all(first < later for first, later in zip(script.slept[:3], script.slept[3:6]))
     assert script.slept[-1] >= 5
-    assert (away, told) == ([], [["a/me"]] * 8)
+    assert (away, reported) == ([], [["a/me"]] * 8)
 
 
 @pytest.mark.parametrize("stream", [[MINUTE], [MINUTE, Away("broken")]], ids=["ends", "breaks off"])

@@ -168,7 +168,7 @@ def test_list_then_watch(api, cluster):
     assert follow(cluster, 4) == [["a"], ("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
 
 
-def test_watch_begins_where_the_list_ended_and_goes_on_where_it_was(api, cluster):
+def test_watch_begins_where_the_list_ended_and_resumes_where_it_was(api, cluster):
     api.watches = [[event("ADDED", thing("b", 11))], [event("ADDED", thing("c", 12)), "stay"]]
 
     assert follow(cluster, 3) == [[], ("ADDED", "b"), ("ADDED", "c")]
@@ -193,7 +193,7 @@ def test_pages(api, cluster):
     assert follow(cluster, 1) == [["a", "b"]]
 
 
-def test_page_that_expired_begins_the_list_anew(api, cluster):
+def test_page_that_expired_begins_the_list_again(api, cluster):
     api.lists = [
         {"items": [thing("old", 1)], "metadata": {"resourceVersion": "10", "continue": "more"}},
         (410, {}),
@@ -228,7 +228,7 @@ def test_connection_cut_in_the_middle_of_a_line(api, cluster):
 
 
 @pytest.mark.parametrize("noise", [b"\n", b"<html>busy</html>\n", b'{"type": "ERROR", "object": {}}\n'])
-def test_a_line_that_is_no_event(api, cluster, noise):
+def test_a_line_that_is_not_an_event(api, cluster, noise):
     api.watches = [[noise, "cut"], [noise, event("ADDED", thing("b", 12)), "stay"]]
     if b"ERROR" in noise:
         api.watches[1].remove(noise)
@@ -247,7 +247,7 @@ def test_trouble_that_passes(api, cluster, kind, code):
     assert follow(cluster, 1 if kind == "lists" else 2)
 
 
-def test_trouble_told_in_the_stream(api, cluster):
+def test_trouble_reported_in_the_stream(api, cluster):
     api.watches = [[event("ERROR", status(500))], [event("ADDED", thing("b", 11)), "stay"]]
 
     assert follow(cluster, 2) == [[], ("ADDED", "b")]
@@ -255,7 +255,7 @@ def test_trouble_told_in_the_stream(api, cluster):
 
 @pytest.mark.parametrize("kind", ["lists", "watches"])
 @pytest.mark.parametrize(("code", "error"), [(403, ApiFailure), (401, ApiFailure), (404, NotFound)])
-def test_trouble_that_stays_is_told(api, cluster, kind, code, error):
+def test_trouble_that_stays_is_reported(api, cluster, kind, code, error):
     setattr(api, kind, [(code, {})])
 
     with pytest.raises(error):
@@ -421,7 +421,7 @@ class TestWaitFor:
 
 
 class TestRetryConflicts:
-    def test_tries_again_until_nobody_was_faster(self):
+    def test_tries_again_until_no_other_client_was_faster(self):
         failures = iter([ApiFailure("conflict", status=409)] * 5)
 
         def attempt() -> str:

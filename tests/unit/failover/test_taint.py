@@ -47,7 +47,7 @@ def declare(monkeypatch):
 
         return happens
 
-    def act(kind, took=SLOW, later=0.0, *, paused=0.0, held_from=float("inf"), attempt=operation._try_to_put_on):
+    def act(kind, took=SLOW, later=0.0, *, paused=0.0, held_from=float("inf"), attempt=operation._try_to_add):
         def look(*_arguments, **_options):
             if clock[0] >= held_from:
                 raise Held("Node n is held: shop/till.")
@@ -77,12 +77,12 @@ def declare(monkeypatch):
     return act
 
 
-def test_a_second_look_that_took_too_long_is_too_old(declare):
+def test_a_second_check_that_took_too_long_is_too_old(declare):
     with pytest.raises(last_look.Stale):
         declare(operation.evidence_rules.BARE_METAL_HOST)
 
 
-def test_a_command_says_at_its_end_what_is_so(declare):
+def test_a_command_reports_the_state_at_its_end(declare):
     assert declare(operation.evidence_rules.COMMAND).changed
 
 
@@ -102,7 +102,7 @@ def test_a_bmc_may_take_as_long_as_its_time_out(declare, took):
         (operation.evidence_rules.COMMAND, 3600.0, 0.0),
     ],
 )
-def test_a_pause_makes_the_look_too_old_whenever_it_comes(declare, kind, took, later):
+def test_a_pause_at_any_time_makes_the_check_too_old(declare, kind, took, later):
     with pytest.raises(last_look.Stale):
         declare(kind, took, later)
 
@@ -118,8 +118,8 @@ def test_a_pause_after_the_look_at_holds_makes_it_too_old(declare):
 
 
 def test_looks_at_holds_that_are_always_too_old_end_with_a_way_out(declare):
-    with pytest.raises(TimedOut, match=r"nothing was done\. See why .* answers so slowly, and run it again"):
-        declare(operation.evidence_rules.COMMAND, took=0.0, paused=SLOW, attempt=operation._prove_and_put_on)
+    with pytest.raises(TimedOut, match=r"nothing was done\. Find out why .* answers so slowly, and run it again"):
+        declare(operation.evidence_rules.COMMAND, took=0.0, paused=SLOW, attempt=operation._prove_and_add)
 
 
 def test_a_lease_from_the_future_is_waited_for_no_longer_than_others(monkeypatch):
