@@ -1,5 +1,5 @@
-# Everything that is made lives under build/, and what the lab is built of in ~/.cache/holdfast-lab. `make` alone says
-# what there is.
+# Everything that is made lives under build/. What all checkouts share is in ~/.cache/holdfast-lab and
+# ~/.cache/holdfast-sanity. `make` alone lists the targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c

@@ -620,6 +620,7 @@ def test_what_is_gone_before_it_is_waited_for_is_told_all_the_same(failovers, vi
 # -- two at once ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_two_at_once(failovers, victim, tmp_path):
     halt = Halt(tmp_path / "halt")
     variables = failovers.by_command(fence=f"({halt.command})")

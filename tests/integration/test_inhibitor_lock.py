@@ -97,6 +97,7 @@ def node(request, lab, ansible):
     found.ssh(f"systemctl stop 'holdfast-lock-{found.lock}*'")
 
 
+@pytest.mark.long_on("node-2")
 def test_a_lock_stays_until_it_is_let_go(node):
     checked, info, taken, again, predicted = node.tasks(
         node.task(check_mode=True, why=WHY),

@@ -35,6 +35,7 @@ def inventory(ansible):
     return str(path)
 
 
+@pytest.mark.long
 def test_guarding_with_texts_keeps_the_hook_of_a_held_node(guarding, world, ansible):
     fleet = guarding.fleet
     (node,) = world.nodes()

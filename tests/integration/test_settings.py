@@ -133,6 +133,7 @@ def test_a_limit_that_leaves_no_node_fails(rolling, nodes):
 # -- failover ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_failover_with_texts_keeps_a_held_node_and_deletes_none(failovers, victim, ansible):
     world = victim.world
     own = {
@@ -223,6 +224,7 @@ def test_failover_works_or_fails_under_a_limit(failovers, victim, inventory):
     assert done.report["nodes"][0]["result"] == "refused"
 
 
+@pytest.mark.long
 def test_doctor_hold_and_release_work_under_a_limit(world, nodes, ansible, inventory):
     (name,) = nodes(1)
     arguments = ("-i", inventory, "--limit", "worker-1")
