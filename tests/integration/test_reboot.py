@@ -20,7 +20,8 @@ pytestmark = pytest.mark.nodes
 OLD, NEW = "node-1", "node-2"
 UNIT = "test-upgrade"
 # As with a hold that comes after the last look, and ends a moment later. The answer outlives the boot.
-REFUSED = """/usr/bin/systemctl mask --runtime --quiet reboot.target
+REFUSED = """ln -s /usr/bin/systemctl /usr/sbin/systemctl
+/usr/bin/systemctl mask --runtime --quiet reboot.target
 /usr/bin/systemctl "$@"
 echo $? > /var/tmp/refused
 /usr/bin/systemctl unmask --runtime --quiet reboot.target
