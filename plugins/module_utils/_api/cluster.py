@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from .._shared.bounds import cut
 from .clock import ServerClock
 from .connection import IMPORT_ERROR, connect
 from .errors import ApiFailure, HoldfastError, NotFound, Outdated, Unreachable
@@ -306,6 +307,8 @@ def _failure(method: str, path: str, answer: Any, data: Any) -> ApiFailure | Not
     message = str(status.get("message") or data or answer.reason)
     if isinstance(data, bytes) and not status:
         message = data.decode("utf-8", "replace")
+    # An admission webhook can send a text of any length.
+    message = cut(message, 1000)
     if answer.status == 404:
         return NotFound(f"{method} {path}: {message}", path=path)
     retry_after = answer.headers.get("Retry-After")

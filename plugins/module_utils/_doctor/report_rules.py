@@ -24,7 +24,7 @@ def lines(findings: Sequence[Finding], cleared: Collection[Finding], *, clearing
         check_mode: Whether it only reports what it would do.
     """
     if not findings:
-        return ["There is nothing of ours."]
+        return ["No run left anything."]
     gone = "to clear" if check_mode else "cleared"
 
     def verdict(finding: Finding) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from .._api.objects import Object
 from .._api.selector import matches
+from .._shared.bounds import cut
 
 MIRROR = "kubernetes.io/config.mirror"
 _FINISHED = ("Succeeded", "Failed")
@@ -156,7 +157,7 @@ def read_budget(item: Object) -> Budget:
         expected=status.get("expectedPods") or 0,
         current=(status.get("observedGeneration") or 0) >= (metadata.get("generation") or 0),
         always_allow_unhealthy=spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow",
-        sync_failure=str(failed.get("message")) if failed else "",
+        sync_failure=cut(str(failed.get("message"))) if failed else "",
     )
 
 

@@ -193,7 +193,7 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
             why="no_evidence",
             back=bool(back),
         )
-    seen = gate.look(cluster, name, override_holds=params["override_holds"], run=run)
+    gate.look(cluster, name, override_holds=params["override_holds"], run=run)
     rules.check_down(node, _live_slot(cluster, name, run))
     evidence_rules.check(evidence, node=name, boot_id=node_rules.boot_id(node), now=cluster.now())
     if evidence["kind"] == evidence_rules.ATTESTATION:
@@ -207,9 +207,12 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     facts = evidence_rules.record(
         evidence, found, node=name, boot_id=node_rules.boot_id(node), looked_at=to_text(cluster.now()), run=run
     )
-    if seen.overridden:
-        facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
+    # The evidence may have taken minutes, so a hold may have come since the first look.
+    last = last_look.look(cluster, name, run=run, override_holds=params["override_holds"])
+    if last.overridden:
+        facts["overridden_holds"] = last.overridden
     last_look.check(looked)
+    last.check()
     if taint and (record is None or record.get("taint") == "found"):
         # The one who set the taint removes it.
         return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}, once=True))
@@ -245,7 +248,8 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
     last = rules.last_sign(lease) if lease else None
     if lease is None or last is None:
         return False
-    missing = rules.quiet_seconds(lease) - seconds_between(last, cluster.now())
+    # A client can write these times, also into the future.
+    missing = rules.quiet_seconds(lease) - max(0.0, seconds_between(last, cluster.now()))
 
     def renewed(item: Object | None) -> bool:
         return item is not None and rules.last_sign(item) != last

@@ -19,10 +19,12 @@ from .._api.names import EVIDENCE, OUT_OF_SERVICE
 from .._api.objects import Object
 from .._budget.ledger_rules import ACTIVE, Slot
 from .._drain.rules import Pod, read_pod
-from .._shared.bounds import moment
+from .._shared.bounds import cut, moment
 
 EFFECT = "NoExecute"
 GONE, LEFT, STAYS = "gone", "left", "stays"
+# Seconds. A kubelet can write any duration to its Lease, and its silence is waited for.
+_LONGEST_LEASE = 1200.0
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
         raise Refused(
             f"Node {name} is in a slot of group {group}: run {taken.run or '-'} (operation {taken.operation}) has been "
             f"working on it since {taken.since}. Nothing was changed. Wait until it is done, or stop that run and run "
-            "playbooks/doctor.",
+            "holdfast.kubernetes.doctor.",
             node=name,
             why="in_slot",
             slot={"group": group, **vars(taken)},
@@ -176,7 +178,8 @@ def back(node: Object, boot_id: str = "") -> str:
 
 def quiet_seconds(lease: Object) -> float:
     """Return the seconds without renewal after which a kubelet's Lease is silent: a little more than its interval."""
-    return float((lease.get("spec") or {}).get("leaseDurationSeconds") or 40) / 4 + 5
+    duration = (lease.get("spec") or {}).get("leaseDurationSeconds") or 40
+    return min(float(duration), _LONGEST_LEASE) / 4 + 5
 
 
 def last_sign(lease: Object) -> datetime | None:
@@ -287,7 +290,7 @@ def attachment(item: Object) -> Attachment:
     error = (status.get("detachError") or {}).get("message") or ""
     deleted = item["metadata"].get("deletionTimestamp")
     if error:
-        reason = f"{spec['attacher']} could not detach it: {error}"
+        reason = f"{spec['attacher']} could not detach it: {cut(str(error))}"
     elif deleted:
         reason = f"{spec['attacher']} has been asked to detach it since {deleted}"
     else:

@@ -213,7 +213,8 @@ class _Annotation:
         """Return whether an earlier run asked for this reboot, and the annotation is gone, but no new boot is seen."""
         if request is not None or written is None or not self._target.node or not written.boot_id:
             return False
-        age = seconds_between(from_text(written.since), self._management.now())
+        # A time in the future must not delay the next reboot until then.
+        age = abs(seconds_between(from_text(written.since), self._management.now()))
         node = self._target.read_node()
         return age < _UNDER_WAY and node_rules.boot_id(node) == written.boot_id
 

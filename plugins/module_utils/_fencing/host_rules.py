@@ -21,6 +21,7 @@ from .._api.names import REBOOT_KEYS
 from .._api.node_rules import annotations_of
 from .._api.objects import Object
 from .._api.times import from_text
+from .._shared.bounds import cut
 from . import key_rules
 from .key_rules import Request
 
@@ -125,7 +126,7 @@ def trouble(host: Object) -> str:
     operational = status.get("operationalStatus") or ""
     if not kind and operational in ("", "OK"):
         return ""
-    return ": ".join(str(part) for part in (kind or f"operationalStatus is {operational}", message) if part)
+    return ": ".join(cut(str(part)) for part in (kind or f"operationalStatus is {operational}", message) if part)
 
 
 def inert(host: Object) -> str:

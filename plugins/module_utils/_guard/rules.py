@@ -25,7 +25,7 @@ from .._capi import rules as hooks
 from .._capi.label_rules import label_value
 from .._capi.rules import POINTS, PRE_DRAIN, PRE_TERMINATE, key_of
 from .._failover.rules import proven
-from .._shared.bounds import cut, merged
+from .._shared.bounds import cut, merged, seconds_since
 
 PURPOSE = "machine_guard"
 CLAIM = "claim"
@@ -326,7 +326,7 @@ class Self:
         at = guard.waits_at(machine) or next((point for point in POINTS if not hooks.is_past(machine, point)), "")
         if not failure or failure["point"] != at:
             return 0.0
-        return max(0.0, self.retry - seconds_between(from_text(failure["at"]), now)) if self.retry else float("inf")
+        return max(0.0, self.retry - seconds_since(failure["at"], now)) if self.retry else float("inf")
 
 
 def claimed_by(machine: Object, hook: str) -> str:

@@ -213,3 +213,76 @@ def test_nodes_whose_versions_expire_at_once_do_not_list_at_once(monkeypatch):
     script, _told, _away = follow(*[listed(5), EXPIRED] * 3)
     assert script.slept[0] > 1
     assert script.slept == sorted(set(script.slept))
+
+
+class Minutes:
+    """An API server that always answers the same, and a clock that only pauses move."""
+
+    def __init__(self, watch, listing=None):
+        self.watch, self.listing = watch, listing or listed(5, lease("a", 3))
+        self.seconds = 0.0
+        self.asked = []
+        self.clock = ServerClock()
+
+    def _answer(self, answer):
+        self.asked.append(self.seconds)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def ask(self, *_request, **_query):
+        return self._answer(self.listing)
+
+    def lines(self, *_request, **_query):
+        answer = self._answer(self.watch)
+        yield b""
+        for line in answer:
+            if isinstance(line, Exception):
+                raise line
+            yield line
+
+    def sleep(self, seconds):
+        self.seconds += seconds
+        if self.seconds > 3600:
+            raise End
+
+
+ALWAYS = {
+    "ends at once": [[]],
+    "breaks off": [BROKEN],
+    "tells no change": [[bookmark(6)]],
+    "429": [Away("429")],
+    "503": [Away("503")],
+    "403": [Refused("403", 403)],
+    "410": [EXPIRED],
+    "410 in the stream": [[event("ERROR", {"kind": "Status", "code": 410, "message": "too old"})]],
+    "no JSON": [[b"<html>"]],
+    "503 for lists too": [Away("503"), Away("503")],
+    "410 for lists too": [EXPIRED, EXPIRED],
+    "lists that are no lists": [[], {"items": []}],
+}
+
+
+@pytest.mark.parametrize("answers", ALWAYS.values(), ids=ALWAYS)
+def test_whatever_a_server_always_answers_it_is_asked_seldom(answers):
+    """An hour of it. The longest pause is 5 to 10 s; a list and a watch fit between two."""
+    server = Minutes(*answers)
+    watcher = Watcher(
+        server,
+        Config(node_name="worker-1"),
+        lambda _holds: None,
+        lambda _error: None,
+        sleep=server.sleep,
+        clock=lambda: server.seconds,
+    )
+    with pytest.raises(End):
+        watcher._run()
+    assert len([second for second in server.asked if second < 10]) < 30
+    assert len(server.asked) < 2 * (3600 / 5 + 10)
+
+
+def test_the_pause_that_the_server_asks_for_is_kept():
+    script, _told, _away = follow(Away("429", 20.0), listed(5), Away("429", 20.0), SHORT)
+    assert script.slept[0] > 20
+    assert script.slept[1] > 20
+    assert script.slept[2] < 20

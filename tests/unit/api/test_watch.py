@@ -284,7 +284,9 @@ def test_server_that_is_away_for_a_while(api, pauses):
     thread = threading.Thread(target=come_back)
     thread.start()
     try:
-        assert next(follower).object["metadata"]["name"] == "c"
+        # If it took long, it begins with a list.
+        news = next(item for item in follower if isinstance(item, Changed))
+        assert news.object["metadata"]["name"] == "c"
     finally:
         back[0].ended.set()
         back[0].shutdown()
@@ -314,6 +316,30 @@ def test_watches_that_end_at_once_are_not_opened_in_a_tight_loop(api, cluster, p
     assert not thread.is_alive()
     assert len(pauses) >= api.counts["watch"] - 2
     assert max(pauses) >= 1.0
+
+
+@pytest.mark.parametrize(
+    "watch",
+    [[], [event("BOOKMARK", {"metadata": {"resourceVersion": "11"}})], ["cut"], (503, {}), (429, {"Retry-After": "1"})],
+    ids=["ends", "bookmark", "breaks off", "503", "429"],
+)
+def test_lists_say_what_watches_do_not(api, cluster, pauses, watch):
+    """A proxy may end each watch at once, or refuse them all, while lists succeed."""
+    api.lists = [[thing("a", 1)], [thing("a", 1)], [thing("b", 2)]]
+    api.watches = [watch]
+
+    assert follow(cluster, 3) == [["a"], ["a"], ["b"]]
+    assert max(pauses) <= 5.0
+    assert api.counts["watch"] < 10
+
+
+@pytest.mark.parametrize("watch", [[], ["cut"], (503, {})], ids=["ends", "breaks off", "503"])
+def test_watches_that_never_work_are_asked_for_seldom(api, cluster, pauses, watch):
+    """By the pauses: a list and a watch at most for each of the longest, and a dozen before they grow to it."""
+    api.watches = [watch]
+    follow(cluster, 20)
+
+    assert api.counts["list"] + api.counts["watch"] < 2 * (sum(pauses) / 5 + 12)
 
 
 def test_stop_unblocks_a_read_that_waits(api, cluster):

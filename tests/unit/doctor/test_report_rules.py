@@ -68,4 +68,4 @@ def test_how_long_ago(seconds, words):
 
 
 def test_nothing():
-    assert report() == ["There is nothing of ours."]
+    assert report() == ["No run left anything."]

@@ -265,3 +265,4 @@ def test_a_sign_of_life_is_dated_by_the_api_server():
     assert rules.quiet_seconds(lease) == 15
     assert rules.last_sign({"metadata": {}}) is None
     assert rules.quiet_seconds({"metadata": {}}) == 15
+    assert rules.quiet_seconds({"metadata": {}, "spec": {"leaseDurationSeconds": 2**31 - 1}}) == 305

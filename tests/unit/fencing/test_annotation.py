@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claimed, ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import annotation, last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.host_rules import Written
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import CameBack
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.target import may_let_go
 
@@ -610,3 +612,14 @@ def test_what_others_write_stays_byte_for_byte(steps):
     found = {name: value for name, value in server.annotations.items() if name != RECORDS}
     mine = {(f"{BASE}/{key}" if key else BASE): value for key, value in ours.items()}
     assert found == {**expected, **mine}
+
+
+@pytest.mark.parametrize(("since", "under_way"), [("2026-11-21T08:59:00Z", True), ("2999-01-01T00:00:00Z", False)])
+def test_a_record_of_the_future_is_of_no_reboot_under_way(since, under_way):
+    now = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+    asked = SimpleNamespace(
+        _target=SimpleNamespace(node="n", read_node=lambda: {"status": {"nodeInfo": {"bootID": "b"}}}),
+        _management=SimpleNamespace(now=lambda: now),
+    )
+
+    assert annotation._Annotation._under_way(asked, None, Written(since, False, boot_id="b")) is under_way

@@ -194,6 +194,10 @@ class TestWhoWorks:
         assert not self.may(item, me=me, now=NOW + timedelta(seconds=59))
         assert self.may(item, me=me, now=NOW + timedelta(seconds=61))
 
+    def test_a_failure_of_the_future_waits_no_longer_than_one_of_now(self):
+        item = waiting(record=ended("run-1/1.1", "failed", at=NOW + timedelta(days=400)))
+        assert Self("run-1", retry=60).seconds_to_retry(item, GUARD, NOW) == 60
+
     @pytest.mark.parametrize(
         "broken",
         [

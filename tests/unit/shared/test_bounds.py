@@ -101,6 +101,11 @@ def test_a_time_is_as_long_ago_as_it_says():
     assert moment("2026-05-04T03:01:01Z") == NOW - timedelta(seconds=60)
 
 
+def test_a_time_near_the_end_of_the_calendar_is_no_time():
+    assert moment("9999-12-31T23:59:59Z") is None
+    assert moment("2999-12-31T23:59:59Z")
+
+
 def test_an_absurd_time_is_not_the_oldest():
     times = ["0000-01-01T00:00:00Z", "2026-05-04T03:01:01Z", "2026-05-04T03:01:00Z"]
 
