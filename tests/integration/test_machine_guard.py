@@ -71,7 +71,6 @@ def test_both_points(guarding, fleet, world):
         name,
         pre_drain_tasks=guarding.tasks("backup"),
         pre_terminate_tasks=[guarding.tasks("off"), guarding.tasks("out")],
-        wait_for_replacement=True,
     )
     guarding.hooked(name)
     assert world.pods(node), "nobody deletes it yet"
@@ -85,8 +84,8 @@ def test_both_points(guarding, fleet, world):
     assert done.report["summary"]["ended"] == ["gone"]
     assert done.stats["machine_guard_released"] == 1
     before, after = done.report["machines"]
-    assert {"claim", "hold", "replacement", "tasks", "drain", "release"} <= before["seconds"].keys()
-    assert {"replacement", "volumes"} <= after["seconds"].keys()
+    assert {"claim", "hold", "tasks", "drain", "release"} <= before["seconds"].keys()
+    assert {"volumes"} <= after["seconds"].keys()
     reasons = list(dict.fromkeys(deleting(change.object) for change in seen.changes))
     assert [reason for reason in reasons if "Hook" in reason] == [
         "WaitingForPreDrainHook",
