@@ -313,7 +313,7 @@ def test_after_the_release_it_can_be_switched_off(agent, attempt):
     agent.lab.wait_ready([agent.name])
 
 
-@pytest.mark.long
+@pytest.mark.long_on("node-1")
 def test_what_one_tenant_writes_does_not_keep_another_s_hold_from_being_confirmed(agent, spaces):
     first, second, third, *_rest = spaces
     pid = agent.pid

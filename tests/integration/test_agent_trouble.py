@@ -13,6 +13,7 @@ from datetime import timedelta
 
 import pytest
 from integration.support.agent import UNITS, until
+from integration.support.faults import BROKEN, ENDED, Proxy
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
@@ -107,6 +108,41 @@ def test_the_api_server_is_stopped_and_its_history_is_gone(agent, spaces):
     agent.until(f"{second}/me,{third}/me", "True")
     assert "The watch starts again" in agent.journal() or "410" in agent.journal()
     until(lambda: agent.locks() == sorted([f"{second}/me", f"{third}/me"]), agent.locks)
+
+
+@pytest.fixture
+def agent_proxy(agent, lab, tmp_path):
+    """A proxy between the agent and the API server."""
+    pair = Authority(lab.paths.pki).server("proxy", [], [lab.network.gateway])
+    (tmp_path / "pair.pem").write_bytes(pair.certificate + pair.key)
+    found = Proxy(lab.kubeconfig, tmp_path, address=lab.network.gateway, pair=tmp_path / "pair.pem")
+    authority = "/etc/holdfast/proxy.crt"
+    agent.send((lab.paths.pki / "ca.crt").read_text(), f"cat > {authority}")
+    access = {"certificate_authority": authority, "client_certificate": CERTIFICATE, "client_key": CERTIFICATE}
+    agent.configure(server=found.url, **access)
+    try:
+        yield found
+    finally:
+        agent.configure()
+        agent.restart()
+        found.close()
+
+
+@on_one
+@pytest.mark.parametrize("fault", [ENDED, BROKEN], ids=["ended", "broken"])
+def test_watches_that_do_not_last_cause_few_requests_and_miss_no_hold(agent, agent_proxy, world, fault):
+    agent_proxy.faults.watches = fault
+    agent.restart()
+    until(lambda: agent_proxy.faults.log)
+    time.sleep(10)
+    # Without growing pauses there are 75 or more. A busy machine only makes them fewer.
+    assert len(agent_proxy.faults.log) < 20
+    agent.hold(world.namespace)
+    agent.until(f"{world.namespace}/me", "True")
+
+    agent_proxy.faults.watches = ""
+    agent.let_go(world.namespace)
+    agent.until_free()
 
 
 @on_one

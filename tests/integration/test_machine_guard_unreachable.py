@@ -10,6 +10,7 @@ from integration.support.failovers import TAINT, Failovers
 from integration.support.guards import HOOK, Guarding, points
 from integration.support.halts import Halt
 from integration.support.machines_capi import PRE_DRAIN, Fleet, controlled, deleting
+from integration.support.metal3 import BASE, bound
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -69,6 +70,31 @@ def test_it_is_fenced_first(guarding, fleet, failovers, world):
     assert points(done) == {(name, "pre-drain"): "released", (name, "pre-terminate"): "released"}
     assert {item["node_state"] for item in done.report["machines"]} <= {"off", "gone"}
     assert guarding.log == [f"before pre-drain {name}"]
+
+
+@pytest.mark.long
+def test_the_key_on_its_host_goes_with_it(guarding, fleet, failovers, world, lab):
+    """The host's next life stays on: TestExpired in test_reboot_annotation.py."""
+    victim = failovers.victim()
+    name = fleet.machine(victim.name)
+    with bound(world, lab, guarding.folder) as hosts:
+        host = hosts.add(victim.name)
+        hosts.start()
+        metal3 = {"fence": "metal3", "soft_timeout": 0, "bare_metal_host": host.name}
+        limits = {"selector": f"pool={world.namespace}", "max_unhealthy": 1, "confirm_seconds": 0}
+        variables = {f"failover_{key}": value for key, value in {**metal3, **limits}.items()}
+        run = guarding.start(name, variables=variables)
+        guarding.hooked(name)
+        victim.hang()
+        fleet.delete(name)
+        fleet.until_gone(name)
+        assert host.commands == ["off"]
+        assert [key for key in host.annotations if key.startswith(BASE)] != []
+        host.tell(provisioning={"state": "deprovisioning", "ID": "an-id"})
+
+        done = run.done().good()
+        assert points(done) == {(name, "pre-drain"): "released", (name, "pre-terminate"): "released"}
+        assert [key for key in host.annotations if key.startswith(BASE)] == []
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ import os
 import time
 
 import pytest
-from integration.support.faults import AWAY, KINDS
+from integration.support.faults import AWAY, ENDED, KINDS
 from integration.support.halts import Halt
 from integration.support.history import History
 from integration.support.playbooks import Rolling
@@ -120,7 +120,7 @@ def test_five_percent_of_the_writes_fail(world, proxy, rolling, history):
 def test_watches_that_end_at_once(world, proxy, rolling, history):
     names = world.nodes(3)
     before = rolling.boot_ids(names)
-    proxy.faults.watches_end = True
+    proxy.faults.watches = ENDED
     with history:
         done = rolling.start(names).done(PATIENCE)
     assert_each_once(rolling, history, before, done)
