@@ -143,3 +143,14 @@ def test_ansible_accepts_the_plays_and_tasks(tmp_path):
         [program, "--syntax-check", playbook], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_tests_that_the_page_on_reliability_names_exist():
+    named = re.findall(
+        r"`((?:tests/[\w/]+/)?test_\w+\.py)((?:::\w+)*)`", (CHECKOUT / "docs/reliability.md").read_text()
+    )
+    assert len(named) > 40
+    for file, parts in named:
+        content = (CHECKOUT / file if "/" in file else CHECKOUT / "tests/integration" / file).read_text()
+        for part in filter(None, parts.split("::")):
+            assert re.search(rf"\b(def|class) {part}\b", content), f"{file}{parts}"
