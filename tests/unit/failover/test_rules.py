@@ -581,6 +581,7 @@ def test_an_entry_keeps_its_first_and_its_last_steps_and_its_last_runs():
     assert times == [*range(10), *range(100, 150)]
     assert found["runs"] == [f"r-{number}" for number in range(50, 150)]
 
+
 def test_what_somebody_broke_goes_first():
     data = {f"op-{number}": json.dumps({"started": str(number)}) for number in range(audit_rules.KEEP)} | {
         "broken": "{"
