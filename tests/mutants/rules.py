@@ -42,10 +42,12 @@ COLLECTION = "ansible_collections.holdfast.kubernetes."
 
 # An area's modules and their tests have the same folder. These are exceptions.
 TESTS = {
+    "_api/node_rules.py": ["holds/test_rules.py"],
     "_budget/run_rules.py": ["budget/test_runs.py", "budget/test_claim_rules.py"],
     "_budget/standing_rules.py": ["budget/test_slots.py"],
     "_capi/label_rules.py": ["guard/test_rules.py"],
     "_doctor/advice_rules.py": ["doctor/test_rules.py"],
+    "_doctor/picture_rules.py": ["doctor/test_rules.py"],
     "_drain/cordon_rules.py": ["drain/test_cordon.py"],
     "_failover/audit_rules.py": ["failover/test_rules.py"],
     "_fencing/still_down_rules.py": ["fencing/test_annotation.py", "failover/test_rules.py"],
