@@ -52,6 +52,10 @@ def test_only_a_dead_runs_claim_passes_and_to_its_own_operation(present, live, r
     assert may_take(present, MINE, live, restart=restart) is expected
 
 
+def test_a_claim_of_another_operation_passes_only_if_that_is_asked_for():
+    assert not may_take(claim(operation="other"), MINE, ())
+
+
 def test_a_run_that_lost_its_claim_stops():
     with pytest.raises(ClaimLost) as lost:
         check(node(claim("one")), "two")
