@@ -238,7 +238,7 @@ class TestRecord:
         item = waiting(**{RECORD: json.dumps({"theirs": {"a": 1}})})
         record = claimed("run-1/1.1")
         assert json.loads(rules.written(item, "backup", record)) == {"theirs": {"a": 1}, "backup": record}
-        assert not rules.is_broken(item, "backup")
+        assert not rules.is_invalid(item, "backup")
 
     def test_the_phase_not_begun_resumes_nothing(self):
         untouched = Change(phase=rules.NOT_BEGUN, result="failed")
