@@ -278,7 +278,7 @@ class TestLogind:
         failed = node.run(total=30)
 
         assert failed["error"] == "timed_out"
-        assert "gives 5 s" in failed["msg"]
+        assert "is 5 s" in failed["msg"]
         assert "zz-holdfast.conf says 35 s" in failed["msg"]
         assert node.everything() == before
 
@@ -404,7 +404,7 @@ def test_ansibles_own_numbers_take_no_longer_than_others(node):
 def test_a_kubelet_without_any_file_is_refused(node):
     node.command = ["kubelet"]
 
-    assert "no configuration file at all" in node.run(total=5)["msg"]
+    assert "has no configuration file" in node.run(total=5)["msg"]
 
 
 def test_nothing_is_changed_in_a_shutdown(node):

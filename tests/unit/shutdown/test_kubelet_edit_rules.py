@@ -218,7 +218,7 @@ def test_a_notation_that_no_longer_fits_is_replaced():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no mapping|is empty"),
+        ("", "not a mapping|is empty"),
         ("- a\n", "not a mapping"),
         ("---\n---\na: 1\n", "not a mapping"),
         ("a: [\n", "is not YAML"),
