@@ -299,3 +299,27 @@ def test_a_hook_that_the_template_keeps(manager, operation, expected):
     ]
     assert rules.kept_by_template(item, OURS["pre-drain"]) is expected
     assert not rules.kept_by_template(item, OURS["pre-terminate"])
+
+
+def test_a_hook_must_still_be_served_while_its_machine_is_deleted():
+    key = OURS["pre-drain"]
+
+    assert rules.kept_while_deleting(machine(hooks=[key]), key)
+    assert not rules.kept_while_deleting(machine(), key)
+    assert not rules.kept_while_deleting(machine(hooks=[key], deleting=False), key)
+
+
+def test_a_machine_that_was_just_made_has_no_node_and_no_cluster():
+    assert (rules.node_of({"metadata": {}}), rules.cluster_of({"metadata": {}})) == (None, "")
+    assert (rules.node_of(machine()), rules.cluster_of(machine())) == ("n", "c")
+
+
+def test_a_hook_is_shown_as_its_owner_named_it():
+    (hook,) = rules.hooks_of(machine(hooks=[OURS["pre-drain"]]))
+
+    assert hook.shown() == {
+        "point": "pre-drain",
+        "hook": "backup",
+        "owner": "team",
+        "annotation": OURS["pre-drain"],
+    }

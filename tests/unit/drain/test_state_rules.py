@@ -380,7 +380,20 @@ class TestAsking:
         state.next_evictions(0.0)
         state.refused("uid-1", 0.0, "busy", retry_after=0.0, by_budget=False)
 
-        assert state.wake_at() > 0.0
+        assert state.wake_at() == 1.0
+
+    def test_a_budget_that_says_now_and_refuses_is_asked_less_and_less(self):
+        state = drain([pod(1)], [budget(allowed=1)])
+        waits = []
+        now = 0.0
+        for _time in range(9):
+            state.next_evictions(now)
+            state.budget(budget(allowed=1))
+            state.refused("uid-1", now, "full", retry_after=None, by_budget=True)
+            waits.append(round(state.wake_at() - now, 6))
+            now = state.wake_at()
+
+        assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, ASK_AGAIN, ASK_AGAIN, ASK_AGAIN]
 
     def test_a_pod_that_is_not_ready_costs_its_budget_nothing(self):
         state = drain([pod(1, ready=False), pod(2)], [budget(allowed=1)])
@@ -519,3 +532,11 @@ class TestTelling:
         found = drain([pod(1)], [budget(allowed=0, healthy=2)]).blocked()[0]
 
         assert (found["pdb"], found["verdict"]) == ("web-pdb", "later")
+
+    def test_only_what_no_budget_can_free_is_denied(self):
+        state = drain([pod(1, controller=""), pod(2), pod(3, "db")], [budget("db", allowed=0, desired=3)])
+        state.next_evictions(0.0)
+        state.refused("uid-2", 0.0, "no webhook", retry_after=None, by_budget=False, final=True)
+
+        assert [(item["name"], item["verdict"]) for item in state.denied()] == [("web-1", "never"), ("web-2", "never")]
+        assert state.denied()[1]["reason"] == "no webhook"

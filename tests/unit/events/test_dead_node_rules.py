@@ -164,6 +164,16 @@ def test_description_of_a_node_that_is_worked_on():
     assert (found["unschedulable"], found["out_of_service"]) == (False, False)
 
 
+def test_a_node_of_which_little_is_known():
+    found = rules.describe(node())
+
+    assert (found["machine"], found["claim"], found["failover"]) == (None, None, None)
+    assert rules.describe({"metadata": {"name": "n", "uid": "u"}})["provider_id"] is None
+    assert rules.describe(node(taints=[TAINT]))["out_of_service"] is True
+    silent = rules.evidence({"metadata": {"name": "n"}}, None, at(70))
+    assert set(silent.values()) == {None, "2026-05-04T12:01:10.000000Z"}
+
+
 # State, seconds until the next one, and whether it boots then.
 HISTORY = st.lists(
     st.tuples(st.sampled_from(["True", "Unknown", "False"]), st.integers(1, 40), st.booleans()), max_size=20

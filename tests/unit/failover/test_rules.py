@@ -158,6 +158,8 @@ def test_only_nodes_that_were_failed_over_are_recovered():
     assert refused.value.fields["why"] == "not_ours"
     assert rules.boot_id_before(node(tainted=True, evidence=OTHER), record()) == OTHER
     assert rules.boot_id_before(node(), record("fence")) == "", "it may never have been off"
+    assert rules.boot_id_before(node(tainted=True), record(boot=OTHER)) == OTHER
+    assert rules.boot_id_before(node(tainted=True), None) == ""
 
 
 # -- a run that is killed anywhere ------------------------------------------------------------------------------------
@@ -361,6 +363,62 @@ def test_seconds_of_each_phase_without_the_time_between_runs():
     assert found["facts"] == {"fence": "metal3", "host": "h", "mode": "hard"}
 
 
+def test_parts_of_a_second_count_and_a_clock_that_was_set_back_does_not():
+    begun = record()
+
+    assert rules.advance(begun, Change("r", phase="fence"), later(0.34))["phases"] == {"claim": 0.3}
+    assert rules.advance(begun, Change("r", phase="fence"), later(-60))["phases"] == {"claim": 0.0}
+
+
+def test_the_first_record():
+    now = "2026-11-21T09:00:00.000000Z"
+
+    assert rules.begin(node(), "op", run="r", holder="ada", reason="dead", fence="", now=NOW) == {
+        "id": "op",
+        "run": "r",
+        "holder": "ada",
+        "reason": "dead",
+        "started": now,
+        "since": now,
+        "phase": "claim",
+        "phases": {},
+        "boot_id": BOOT,
+        "facts": {},
+        "result": "",
+        "detail": "",
+    }
+
+
+def test_the_id_of_a_failover_is_a_key_of_a_configmap():
+    first, second = (rules.operation_of("n" * 253, later(seconds)) for seconds in (0, 1))
+
+    assert rules.operation_of("n", NOW) == "n.20261121T090000Z"
+    assert first != second
+    assert len(first) <= 253
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"id": ""},
+        {"result": "gone"},
+        {"phases": {"claim": True}},
+        {"phases": {"claim": "1"}},
+        {"facts": []},
+        {"started": "soon"},
+        {"since": "soon"},
+    ],
+    ids=str,
+)
+def test_a_record_with_one_wrong_field_is_refused(broken):
+    seen = node()
+    seen["metadata"]["annotations"][FAILOVER] = json.dumps({**record("fence"), **broken})
+
+    with pytest.raises(Refused) as refused:
+        rules.record_of(seen)
+    assert refused.value.fields["why"] == "broken_record"
+
+
 @pytest.mark.parametrize(
     ("phase", "result", "stays"),
     [
@@ -439,6 +497,22 @@ def test_a_record_that_is_gone_is_restored_from_its_entry():
     assert audit_rules.entry_after(found, "n", again, {}, "then")["key"] == "k"
 
 
+def test_a_failover_whose_steps_are_not_known_goes_back_to_the_fence():
+    known = entry("failed")
+
+    assert rules.restored(known, {}, run="s", now=NOW)["phase"] == "fence"
+
+
+@pytest.mark.parametrize(
+    "broken", [{"operation": ""}, {"operation": 1}, {"steps": [1]}, {"started": "soon"}, {"seconds": []}], ids=str
+)
+def test_an_entry_with_one_wrong_field_counts_as_none(broken):
+    data = {"op": json.dumps({**entry("claim", "fence"), **broken})}
+
+    assert audit_rules.last_of(data, "n") is None
+    assert audit_rules.unfinished_of(data) == {}
+
+
 any_json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -491,6 +565,23 @@ def test_one_object_never_grows_too_large():
     assert "op-3" in kept
 
 
+def test_the_newest_entry_stays_however_large_it_is():
+    large = json.dumps({"started": "1", "x": "y" * audit_rules.KEEP_BYTES})
+
+    assert list(audit_rules.bounded({"newest": large}, "newest")) == ["newest"]
+    assert list(audit_rules.bounded({"newest": large, "other": large}, "newest")) == ["newest"]
+
+
+def test_an_entry_keeps_its_first_and_its_last_steps_and_its_last_runs():
+    found = None
+    for number in range(150):
+        found = audit_rules.entry_after(found, "n", {**record("fence"), "run": f"r-{number}"}, {}, str(number))
+
+    times = [int(step["at"]) for step in found["steps"]]
+    assert times == [*range(10), *range(100, 150)]
+    assert found["runs"] == [f"r-{number}" for number in range(50, 150)]
+
+
 def test_invalid_entries_are_dropped_first():
     data = {f"op-{number}": json.dumps({"started": str(number)}) for number in range(audit_rules.KEEP)} | {
         "broken": "{"
@@ -510,6 +601,15 @@ def test_each_step_has_its_time_run_and_versions():
     ]
     assert entry["steps"][1]["resource_versions"] == {"node": "9", "host": "3"}
     assert entry["ended"] == "then"
+    assert "detail" not in entry["steps"][0]
+
+
+def test_a_failover_under_way_has_no_end_and_a_failure_says_why():
+    begun = audit_rules.entry_after(None, "n", record("fence"), {}, "now")
+    failed = audit_rules.entry_after(begun, "n", {**record("fence", "failed"), "detail": "no BMC"}, {}, "then")
+
+    assert begun["ended"] == ""
+    assert (failed["ended"], failed["steps"][1]["detail"]) == ("then", "no BMC")
 
 
 def test_a_failover_that_ends_after_its_node_was_deleted_keeps_its_facts():
@@ -518,6 +618,16 @@ def test_a_failover_that_ends_after_its_node_was_deleted_keeps_its_facts():
     assert (closed["result"], closed["ended"], closed["detail"], closed["by"]) == ("recovered", "then", "gone", "a")
     assert (closed["boot_id"], closed["runs"]) == (entry["boot_id"], ["r", "s"])
     assert [step["step"] for step in closed["steps"]] == ["moved", "recovered"]
+    assert closed["steps"][1] == {
+        "at": "then",
+        "run": "s",
+        "step": "recovered",
+        "resource_versions": {},
+        "detail": "gone",
+    }
+    silent = audit_rules.entry_closed(entry, run="r", result="recovered", detail="", facts={}, now="then")
+    assert "detail" not in silent["steps"][1]
+    assert silent["runs"] == ["r"]
 
 
 def test_a_record_stays_below_the_limit_of_a_node_s_annotations():

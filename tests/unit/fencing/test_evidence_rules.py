@@ -47,6 +47,10 @@ class TestAll:
         check(kind, node="n", boot_id="b", at=to_text(NOW - timedelta(seconds=299)))
         check(kind, node="", boot_id="")
 
+    def test_the_limits_are_good(self, kind):
+        check(kind, at=to_text(NOW - timedelta(seconds=300)))
+        check(kind, at=to_text(NOW + timedelta(seconds=5)))
+
     def test_old(self, kind):
         assert code(kind, at=to_text(NOW - timedelta(seconds=301))) == "old"
 
@@ -116,6 +120,7 @@ def test_only_recent_evidence_of_this_node_and_boot_is_accepted(kind, age, node,
         "Node rack-7.example.com is off",
         "rack-7: power = off",
         "[2] plug 4: Off",
+        "power of the machine in rack is off",
     ],
 )
 def test_a_command_that_says_off(output):
@@ -149,7 +154,7 @@ def test_a_command_that_says_off_and_fails(status):
         "is it off",
         "it is off?",
         "status: unknown or off",
-        "power of all of the many machines here is off",
+        "power of the machine in this rack is off",
         "error: off",
         "is off",
         ": off",
@@ -208,6 +213,7 @@ def test_a_system_that_it_is_not(one, other):
     same = other.bytes in (one.bytes, one.bytes_le)
     assert judged(str(one), str(other)).startswith("other_host: " if not same else "")
     assert bool(judged(str(one), str(other))) is not same
+    assert "nothing proves" not in judged(str(one), str(other))
     assert not judged(str(one), str(other), expected=str(one)), "somebody has looked"
     assert bool(judged(str(one), str(one), expected=str(other))) is not same
 
@@ -216,7 +222,7 @@ def test_a_system_that_it_is_not(one, other):
 def test_the_system_is_not_identified(unknown):
     known = "0b4dbb52-9b58-4d60-8d43-3f6d4d2f6c53"
     for system, of_node in ((unknown, known), (known, unknown), (unknown, unknown)):
-        assert re.match("other_host: .*https://bmc/1.* as uuid", judged(system, of_node))
+        assert re.match("other_host: .*nothing proves that https://bmc/1.* as uuid", judged(system, of_node))
     assert not judged("12ab", unknown, expected="12AB")
     assert judged(unknown, known, expected=known)
 
@@ -253,7 +259,9 @@ def test_no_credentials_and_no_commands_are_kept():
             "r",
             "t",
         )
-        assert kept["at"]
+        assert kept["at"] == given_.get("at", "t")
+        assert kept["seen"] == "x"
+        assert all(kept[name] == value for name, value in given_.items() if name != "command")
 
 
 def test_the_end_of_a_long_output_is_kept():
@@ -261,6 +269,7 @@ def test_the_end_of_a_long_output_is_kept():
     long = rules.kept_output("x" * 5000 + "\noff")
     assert long.endswith("off")
     assert len(long) < 1100
+    assert rules.kept_output("x" * 1000) == "x" * 1000
 
 
 class TestStatement:
@@ -300,9 +309,16 @@ class TestStatement:
             rules.check_statement(statement, "worker-3", self.OTHERS)
         assert refused.value.fields["why"] == "other_node"
 
+    def test_of_many_other_names_five_are_told(self):
+        others = [f"worker-{number}" for number in range(10, 17)]
+        with pytest.raises(Refused, match="worker-14 and 2 more"):
+            rules.check_statement(" ".join(others), "worker-3", others)
+
 
 def test_a_uri_without_https():
     uri = "http://bmc/redfish/v1/Systems/1"
     with pytest.raises(InvalidInput, match="is not https"):
         check("Redfish", uri=uri)
     check("Redfish", uri=uri, insecure_http=True)
+    with pytest.raises(InvalidInput, match="is not https"):
+        rules.check_uri(uri)

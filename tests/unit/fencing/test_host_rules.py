@@ -99,6 +99,7 @@ class TestOff:
         found = off(keyed(host()))
         assert not found.believed
         assert found.datable
+        assert found.why == "its status shows poweredOn: true"
 
     @pytest.mark.parametrize("written", [BEFORE, AFTER, "2026-05-04T10:05:00Z", "", None, "yesterday"])
     def test_off_before(self, written):
@@ -107,6 +108,7 @@ class TestOff:
         assert not found.believed
         assert not found.datable
         assert "off before" in found.why
+        assert "error" not in found.why
 
     def test_off_before_and_an_error_that_is_gone_now(self):
         sick = {"operationalStatus": "error", "errorType": "registration error"}
@@ -124,6 +126,7 @@ class TestOff:
     @pytest.mark.parametrize("power", [None, "false", 0])
     def test_power_is_unknown(self, power):
         assert not off(keyed(host(), poweredOn=power)).believed
+        assert "has no poweredOn" in off(keyed(host(), poweredOn=power)).why
 
     def test_without_our_key(self):
         found = keyed(host(), poweredOn=False)
@@ -141,6 +144,7 @@ class TestOff:
         found = keyed(host(), poweredOn=False)
         found["metadata"]["annotations"][RECORDS] = record
         assert not off(found).believed
+        assert not off(found).datable, "the wait would be in vain"
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -284,3 +288,31 @@ def test_records_of_other_keys_stay_and_those_of_removed_keys_go():
     assert set(kept) == {""}, "b is gone, and a single reboot may be under way"
     found["metadata"]["annotations"][RECORDS] = json.dumps({"a": kept[""]})
     assert rules.records_with(found, "a", None) is None
+
+
+def test_a_record_with_no_more_than_the_needed_fields_is_read():
+    kept = {"holdfast": {"since": SINCE, "powered_on": True}, "": {"powered_on": True}}
+    found = host(annotations={RECORDS: json.dumps(kept)})
+
+    assert rules.written_of(found, "holdfast") == rules.Written(SINCE, powered_on=True)
+    assert rules.written_of(found, "") is None
+
+
+def test_our_keys_are_those_with_a_record():
+    found = host(annotations={"reboot.metal3.io/ours": "", "reboot.metal3.io/theirs": "", "reboot.metal3.io": ""})
+    written = rules.write(found, since=SINCE, node="n", boot_id="b", run="r", overridden=())
+    for key in ("ours", ""):
+        found["metadata"]["annotations"][RECORDS] = rules.records_with(found, key, written)
+
+    assert rules.keys_written(found) == {"ours": written}
+    assert rules.keys_written({"metadata": {}}) == {}
+
+
+def test_a_status_that_is_not_there_says_nothing():
+    bare = {"metadata": {"namespace": "metal", "name": "h"}}
+    full = host(errorCount=3, last_updated=AFTER)
+
+    assert rules.full_name(bare) == "metal/h"
+    assert (rules.error_count(bare), rules.last_updated(bare), rules.state(bare)) == (0, "", "")
+    assert (rules.error_count(full), rules.last_updated(full), rules.state(full)) == (3, AFTER, "provisioned")
+    assert (rules.powered_on(bare), rules.online(bare), rules.trouble(bare)) == (None, False, "")

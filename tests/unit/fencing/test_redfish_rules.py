@@ -61,6 +61,12 @@ def test_without_the_action():
         rules.reset_url(found)
 
 
+def test_what_a_system_says_of_itself():
+    found = system(**{"ResetType@Redfish.AllowableValues": ["On"]})
+
+    assert found == rules.System(f"https://bmc{OWN}", "On", "u", RESET, ("On",))
+
+
 def test_an_invalid_system():
     with pytest.raises(BmcFailure, match="has no PowerState"):
         rules.read("https://bmc/redfish/v1", {"Name": "root"})

@@ -192,6 +192,7 @@ class TestWhoWorks:
         me = RunOptions("run-1", retry=60)
         assert me.seconds_to_retry(item, GUARD, NOW + timedelta(seconds=20)) == 40
         assert not self.may(item, me=me, now=NOW + timedelta(seconds=59))
+        assert self.may(item, me=me, now=NOW + timedelta(seconds=60))
         assert self.may(item, me=me, now=NOW + timedelta(seconds=61))
 
     def test_a_failure_of_the_future_waits_no_longer_than_one_of_now(self):
@@ -208,8 +209,11 @@ class TestWhoWorks:
             {"phases": {"claim": "long"}},
             {"done": {"pre-drain": "a.yml"}},
             {"done": None},
+            {"done": {"pre-drain": [1]}},
             {"failures": {"run-1": "x"}},
             {"failures": {"run-1": {"point": "pre-drain", "at": "x"}}},
+            {"failures": {"run-1": {"point": "pre-drain", "at": 5}}},
+            {"failures": {"run-1": {"point": 5, "at": "2026-11-21T09:00:00Z"}}},
             {"facts": []},
         ],
         ids=str,
@@ -234,6 +238,7 @@ class TestRecord:
         item = waiting(**{RECORD: json.dumps({"theirs": {"a": 1}})})
         record = claimed("run-1/1.1")
         assert json.loads(rules.written(item, "backup", record)) == {"theirs": {"a": 1}, "backup": record}
+        assert not rules.is_invalid(item, "backup")
 
     def test_the_phase_not_begun_resumes_nothing(self):
         untouched = Change(phase=rules.NOT_BEGUN, result="failed")
@@ -258,6 +263,38 @@ class TestRecord:
         record = rules.advance(claimed("run-1/1.1"), Change(phase="tasks"), "run-1", NOW + timedelta(seconds=2))
         record = rules.advance(record, Change(phase="drain"), "run-1", NOW + timedelta(seconds=5))
         assert record["phases"] == {"claim": 2.0, "tasks": 3.0}
+        record = rules.advance(record, Change(phase="tasks"), "run-1", NOW + timedelta(seconds=5.34))
+        record = rules.advance(record, Change(phase="drain"), "run-1", NOW + timedelta(seconds=9.34))
+        assert record["phases"] == {"claim": 2.0, "tasks": 7.0, "drain": 0.3}
+        back = rules.advance(record, Change(phase="wait"), "run-1", NOW)
+        assert back["phases"]["drain"] == 0.3, "a clock that was set back"
+
+    def test_a_run_that_resumes_keeps_what_is_known_and_the_seconds_of_this_point(self):
+        before = rules.advance(
+            claimed("run-1/1.1"), Change(phase="tasks", facts={"pods": 3}), "run-1", NOW + timedelta(seconds=2)
+        )
+        late = NOW + timedelta(hours=1)
+        same, other = (
+            rules.begin(before, point, run="run-2/1.1", holder="", now=late, uid="uid-m", saw_node=True)
+            for point in POINTS
+        )
+
+        assert (same["phases"], other["phases"]) == ({"claim": 2.0}, {})
+        assert same["started"] == other["started"] == "2026-11-21T09:00:00.000000Z"
+        assert same["facts"] == other["facts"] == {"pods": 3}
+        assert (same["resumed"], other["resumed"]) == (True, False)
+        assert (same["saw_node"], before["saw_node"]) == (True, False)
+
+    def test_a_file_that_is_done_again_is_listed_once(self):
+        record = claimed("run-1/1.1")
+        for name in ("a.yml", "b.yml", "a.yml"):
+            record = rules.advance(record, Change(done=name, done_at="pre-drain"), "run-1", NOW)
+        assert rules.done_at(record, "pre-drain") == ["b.yml", "a.yml"]
+        assert rules.done_at(None, "pre-drain") == []
+
+    def test_a_long_detail_is_cut(self):
+        record = rules.advance(claimed("run-1/1.1"), Change(result="failed", detail="x" * 3000), "run-1", NOW)
+        assert 1000 <= len(record["detail"]) < 1100
 
     def test_resumed(self):
         assert not rules.resumes(None, "pre-drain")
@@ -273,6 +310,14 @@ class TestRecord:
             at = NOW + timedelta(seconds=number)
             record = rules.advance(record, Change(result="failed"), f"run-{number}", at)
         assert set(record["failures"]) == {f"run-{number}" for number in range(20, 30)}
+
+    def test_the_latest_failures_are_kept(self):
+        record = claimed("run-0/1.1")
+        for second, number in enumerate([*range(10), 0, 10]):
+            begun = rules.begin(record, "pre-drain", run=f"run-{number}/1.1", holder="", now=NOW, uid="uid-m")
+            at = NOW + timedelta(seconds=second)
+            record = rules.advance(begun, Change(result="failed"), f"run-{number}", at)
+        assert set(record["failures"]) == {"run-0", *(f"run-{number}" for number in range(2, 11))}
 
     @pytest.mark.parametrize(
         ("before", "wanted", "is_so"),
@@ -403,10 +448,41 @@ class TestReplacement:
         assert replacement.wanted(None, pool) == 0
         assert replacement.wanted({**maker, "metadata": {"deletionTimestamp": "x"}}, pool) == 0
 
+    def test_a_maker_that_asks_for_none_keeps_what_there_is(self):
+        assert replacement.wanted({"metadata": {}}, [machine(name="s"), waiting(name="g")]) == 1
+
+    def test_who_made_it(self):
+        item = machine(labels={"cluster.x-k8s.io/control-plane-name": "cp"})
+        assert replacement.makers(item) == []
+        item["metadata"]["ownerReferences"] = [
+            {"kind": "Cluster", "name": "c"},
+            {"kind": "KubeadmControlPlane", "name": "cp"},
+        ]
+        assert replacement.makers(item) == [("KubeadmControlPlane", "cp")]
+        assert replacement.siblings_label(item) == "cluster.x-k8s.io/control-plane-name=cp"
+        item["metadata"]["labels"] = {}
+        assert replacement.siblings_label(item) is None
+
+    def test_the_deployment_of_a_machine_set(self):
+        owners = [{"kind": "Cluster", "name": "c"}, {"kind": "MachineDeployment", "name": "d"}]
+        assert replacement.deployment_of({"metadata": {"ownerReferences": owners}}) == "d"
+        assert replacement.deployment_of({"metadata": {"ownerReferences": owners[:1]}}) is None
+        assert replacement.deployment_of({"metadata": {}}) is None
+
     def test_which_count(self):
         assert replacement.counts(machine())
         assert not replacement.counts(machine(node=None))
         assert not replacement.counts(waiting())
+
+
+def test_the_machine_that_waits_longest_comes_first():
+    def since(name, time):
+        item = waiting(name=name)
+        item["status"]["conditions"][0]["lastTransitionTime"] = time
+        return item
+
+    items = [since("b", "2026-11-21T08:30:00Z"), since("c", "2026-11-21T08:00:00Z"), since("a", "2026-11-21T08:30:00Z")]
+    assert [item["metadata"]["name"] for item in rules.by_age(items)] == ["c", "a", "b"]
 
 
 def test_an_event_has_one_name_for_one_failure():

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.node_rules import confirms, inhibited_by
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._holds.rules import (
+    age,
     check_names,
     describe,
     holds,
@@ -145,3 +146,26 @@ def test_the_holder_of_an_own_hold_is_not_cut():
 
 def test_held_since_the_future_is_held_for_zero_seconds():
     assert describe(lease(), datetime(2020, 1, 1, tzinfo=timezone.utc))["held_seconds"] == 0
+
+
+def test_the_oldest_hold_comes_first_and_one_of_an_absurd_time_last():
+    now = datetime(2026, 5, 4, tzinfo=timezone.utc)
+    held = [
+        describe(lease(namespace, holder, acquired), now)
+        for namespace, holder, acquired in [
+            ("a", "a", "0001-01-01T00:00:00Z"),
+            ("b", "b", SINCE),
+            ("b", "a", SINCE),
+            ("a", "b", SINCE),
+            ("z", "z", "2026-05-03T00:00:00Z"),
+        ]
+    ]
+
+    assert [hold["namespace"] + hold["holder"] for hold in sorted(held, key=age)] == ["zz", "ab", "ba", "bb", "aa"]
+
+
+def test_a_hold_without_a_reason_has_no_empty_brackets():
+    found = describe(lease(), datetime(2026, 5, 4, tzinfo=timezone.utc))
+
+    assert found["reason"] == ""
+    assert sentence([found, found]) == f"app/app since {SINCE}; app/app since {SINCE}"

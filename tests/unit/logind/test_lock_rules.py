@@ -123,6 +123,25 @@ class TestWanted:
         assert lock.is_held_by(listed(lock))
         assert lock.is_held_by(Inhibitor("sleep:shutdown", NAME, "it costs $5", "block", 0, 7))
 
+    def test_the_longest_that_fit(self):
+        assert want(name="a" * 200, why="b" * 1024)
+
+    def test_results_show_the_same_before_and_after_the_start(self):
+        lock = want(what=("sleep", "shutdown"))
+        after = lock_rules.describe(listed(lock), "backup.service")
+        before = lock_rules.predict(lock, "backup.service")
+
+        assert (after["pid"], before["pid"]) == (7, None)
+        assert lock_rules.lasting(after) == {
+            "who": NAME,
+            "what": ["shutdown", "sleep"],
+            "why": "because",
+            "mode": "block",
+            "unit": "backup.service",
+        }
+        assert lock_rules.lasting(before) == lock_rules.lasting(after)
+        assert lock_rules.lasting(None) is None
+
     @pytest.mark.parametrize(
         "other",
         [{"what": ("shutdown", "sleep")}, {"why": "another"}, {"mode": "delay"}, {"name": "other"}],

@@ -128,6 +128,14 @@ class TestCheck:
     def test_one_that_was_skipped_may_boot(self):
         check(canary(SKIPPED, boot_id="boot-3"), "kernel")
 
+    def test_one_whose_boot_id_is_not_known_is_believed(self):
+        check(canary({**REBOOTED, "boot_id_after": ""}), "kernel")
+
+    @pytest.mark.parametrize("since", ["", "soon", "0001-01-01T00:00:00Z"])
+    def test_one_that_was_done_at_no_time(self, since):
+        with pytest.raises(CanaryFailed, match="has a broken record"):
+            check(canary({**REBOOTED, "since": since}), "kernel")
+
     @pytest.mark.parametrize("record", [None, SKIPPED])
     def test_one_that_is_excluded(self, record):
         with pytest.raises(Refused, match="is labelled holdfast") as caught:
