@@ -30,6 +30,7 @@ class Settings:
         windows: There are maintenance windows.
         user_steps: Those of the user's steps for which there are files.
         in_turns: The wait for a slot is cut into turns, so that hosts that dropped out are noticed.
+        opt_outs: The autoscaler and health checks are told to leave the node alone.
         slot_timeout: Seconds to wait for a slot while nothing happens in the group.
     """
 
@@ -51,6 +52,7 @@ class Settings:
     graceful_shutdown: str = WARN
     user_steps: frozenset[str] = frozenset()
     in_turns: bool = False
+    opt_outs: bool = True
     slot_timeout: int = 3600
     unhealthy_grace: int = 300
 
