@@ -13,7 +13,7 @@ description:
   - Only the roles of this collection call this module; its options may change in any release.
   - Gives a node back that has rebooted and is healthy. Its cordon and its opt-outs are undone, the pods that the shutdown left
     are removed, and slot and claim are given back.
-  - With O(held), puts a node back that was held at the last moment.
+  - Puts a node back whose reboot a hold refused, as O(rebooted) says.
   - With O(failed), sees what the failure left. A healthy node is given back; one that is not stays cordoned and keeps its slot
     as failed. A node that was not touched is reported as stopped, and does not count as a failure. One that another run works
     on is left to that.
@@ -35,13 +35,9 @@ options:
     required: true
   rebooted:
     description:
-      - The result of the reboot. It counts if C(turn.steps) has C(reboot).
+      - The result of the reboot. It counts if C(turn.steps) has C(reboot). Its C(step) is V(held) if a hold refused it.
     type: dict
     default: {}
-  held:
-    description:
-      - Why a hold refused the reboot.
-    type: str
   failed:
     description:
       - The result of the task that failed.
@@ -167,7 +163,6 @@ SPEC: dict[str, Any] = {
         "operation": {"type": "str", "required": True},
         "turn": {"type": "dict", "required": True},
         "rebooted": {"type": "dict", "default": {}},
-        "held": {"type": "str"},
         "failed": {"type": "dict"},
         "where": {"type": "str"},
         "dropped": {"type": "bool", "default": False},

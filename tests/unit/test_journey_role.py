@@ -14,9 +14,10 @@ import yaml
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.journey_rules import ROLE_STEPS
 
 ROLE = Path(__file__).resolve().parents[2] / "roles/rolling_reboot"
-STEP = re.compile(r"'(\w+)' (?:in|\|)|'(\w+)', '(\w+)'")
 # A module's answer: the steps that are left, or the step that it took.
-ON_A_STEP = re.compile(r"(and |__rolling_reboot_(turn|rebooted)\.steps?\b|\| first|\| default\(''\)|==|in|'\w+'|[\[\], ])+")
+ON_A_STEP = re.compile(
+    r"(and |__rolling_reboot_(turn|rebooted)\.steps?\b|\| first|\| default\(''\)|==|in|'\w+'|[\[\], ])+"
+)
 
 
 def tasks(path):
@@ -47,8 +48,11 @@ def test_no_condition_but_on_a_step_that_a_module_answered(path):
 def test_a_node_is_one_file_that_sets_no_fact():
     text = (ROLE / "tasks/node.yml").read_text()
     assert "set_fact" not in text
-    files = set(re.findall(r"include_tasks: (.*)", text))
-    assert files == {"", '"method_{{ __rolling_reboot_turn.method }}.yml"', "node.yml"} - ({""} if "" not in files else set())
+    assert set(re.findall(r"include_tasks: (.+)", text)) == {
+        '"method_{{ __rolling_reboot_turn.method }}.yml"',
+        "finish.yml",
+        "node.yml",
+    }
 
 
 def test_there_are_few_internal_variables():

@@ -17,14 +17,13 @@ import yaml
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Nobody listens there.
 AWAY = {"host": "https://127.0.0.1:9", "api_key": "none", "api_timeout": 0}
-HOME = {"auth": AWAY, "group": "default", "management": {}}
+HOME = {"auth": AWAY, "management": {}}
 
 
-def of(name, result):
+def of(name, result, **more):
     return {
-        "__rolling_reboot_result": {"name": name, "result": result, "detail": result},
-        "__rolling_reboot_operation": "kernel",
-        "__rolling_reboot_run": "run-1",
+        "__rolling_reboot_turn": {"result": {"name": name, "result": result, "detail": result}, **more},
+        "__rolling_reboot_begun": {"operation": "kernel", "run": "run-1", "group": "default"},
         "__rolling_reboot_home": HOME,
     }
 
@@ -73,7 +72,7 @@ def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
         {
             "node-1": of("node-1", "rebooted"),
             "node-2": {},
-            "node-3": {**of("node-3", "failed"), "__rolling_reboot_uncounted": [lost]},
+            "node-3": of("node-3", "failed", uncounted=[lost]),
         }
     )
 

@@ -71,7 +71,7 @@ class _Admission:
         self._given = {name: params.get(name) or last.get(name) for name in ("answer", "shutdown")}
         # What was seen last. Facts that are to be looked at again are forgotten; the group and the boot ID are not.
         self._last = Seen(params["name"], exists=False)
-        self._counted = False
+        self._counted, self._warned = False, False
         shutdown = self._given["shutdown"]
         self._facts = Facts(
             self._settings,

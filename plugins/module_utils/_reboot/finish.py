@@ -36,11 +36,18 @@ def reboot_finish(context: Context, params: Params) -> Result:
     turn, settings = params["turn"], params["settings"]
     operation, run = str(turn.get("operation") or params["operation"]), str(turn.get("run") or params["run"])
     work = Work(context, params["name"], operation, run, opt_outs=settings["opt_outs"])
-    end = _failed if params.get("failed") is not None else _held if params.get("held") else _rebooted
+    # The result of an earlier attempt is not about this reboot.
+    rebooted = (params["rebooted"] or {}) if "reboot" in (turn.get("steps") or []) else {}
+    held = rebooted.get("step") == "held"
+    end = _failed if params.get("failed") is not None else _held if held else _rebooted
     known = {"node": work.node, "operation": operation, "run": run, "group": turn.get("group") or settings["group"]}
     with runs.heartbeat(context.cluster, run, params.get("holder") or ""):
         try:
-            return {**known, "attempts": int(turn.get("attempts") or 0), **end(work, {**params, **known})}
+            return {
+                **known,
+                "attempts": int(turn.get("attempts") or 0),
+                **end(work, {**params, **known, "rebooted": rebooted}),
+            }
         except HoldfastError as error:
             # What fails here fails while the run works on the node.
             error.fields.update(known, stage=WORKING, claimed=True)
@@ -54,9 +61,7 @@ def _rebooted(work: Work, params: Params) -> Result:
     state = "absent" if params["settings"]["sweep"] else "reported"
     left = leftover_pods(work.context, {"name": work.node, "state": state})
     work.slot(params["group"], "absent")
-    # That of an earlier attempt is not about this reboot.
-    rebooted = params["rebooted"] if "reboot" in turn["steps"] else {}
-    detail = detail_of(turn.get("needed") or "", rebooted.get("overridden_holds") or [])
+    detail = detail_of(turn.get("needed") or "", params["rebooted"].get("overridden_holds") or [])
     # The claim goes with it, in one write.
     record = work.record(result="rebooted", detail=detail, claimed=True)
     result = result_of(
@@ -81,7 +86,7 @@ def _rebooted(work: Work, params: Params) -> Result:
 
 def _held(work: Work, params: Params) -> Result:
     node = read_node(work.context.cluster, work.node)
-    step = after_hold(work.node, params["held"], ready=node_rules.ready(node))
+    step = after_hold(work.node, params["rebooted"]["why"], ready=node_rules.ready(node))
     if step.name == STOP:
         raise Held(step.why, node=work.node)
     work.put_back(params["group"])

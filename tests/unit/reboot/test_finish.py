@@ -57,7 +57,11 @@ def at_work(cluster, phase, **node):
 
 def finish(cluster, **options):
     names = ("stage", "steps", "attempts", "needed", "group", "step")
-    turn = {"stage": "working", "steps": ["reboot", "finish"], **{key: options.pop(key) for key in names if key in options}}
+    turn = {
+        "stage": "working",
+        "steps": ["reboot", "finish"],
+        **{key: options.pop(key) for key in names if key in options},
+    }
     given = {"name": "node-1", "operation": "kernel", "run": "me", "settings": settings(), "turn": turn, **options}
     found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate(given)
     assert not found.error_messages
@@ -69,7 +73,9 @@ def finish(cluster, **options):
 def test_a_healthy_node_is_given_back(cluster):
     at_work(cluster, "ready", boot_id="boot-2")
     holds = [{"namespace": "shop", "holder": "app"}]
-    found = finish(cluster, needed="a kernel", rebooted={"overridden_holds": holds}, steps=["reboot", "finish", "after"])
+    found = finish(
+        cluster, needed="a kernel", rebooted={"overridden_holds": holds}, steps=["reboot", "finish", "after"]
+    )
     assert (found["step"], found["changed"], found["uncounted"]) == ("done", True, [])
     assert found["steps"] == ["after"]
     result = found["result"]
@@ -98,7 +104,7 @@ def test_a_run_that_lost_its_claim_gives_nothing_back(cluster):
 
 
 def test_a_node_that_a_hold_refused_is_put_back(cluster):
-    found = finish(cluster, held="held by shop/app", attempts=1)
+    found = finish(cluster, rebooted={"step": "held", "why": "held by shop/app"}, attempts=1)
     assert (found["stage"], found["attempts"], found["left"]) == ("waiting", 2, "held by shop/app")
     assert (found["step"], found["steps"], found["result"]) == ("put_back", ["again"], None)
     assert found["why"] == "Node node-1 is put back, uncordoned: held by shop/app"
@@ -111,7 +117,7 @@ def test_a_node_that_a_hold_refused_is_put_back(cluster):
 def test_no_slot_is_given_back_for_a_node_that_is_down(cluster):
     at_work(cluster, "reboot", ready=False)
     with pytest.raises(Held, match="was left midway and is not Ready, and now it is held: held by shop/app"):
-        finish(cluster, held="held by shop/app")
+        finish(cluster, rebooted={"step": "held", "why": "held by shop/app"})
     assert "node-1" in cluster.ledger().slots
 
 

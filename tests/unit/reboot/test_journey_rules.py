@@ -457,7 +457,9 @@ def test_a_plan_and_a_run_never_differ(known, put_off):
     """What a plan says of a node that nobody works on is what becomes of it in a run in which nothing changes."""
     fresh = replace(
         known,
-        settings=replace(known.settings, put_off=False, in_turns=False, waits_for_canaries=False, user_steps=frozenset()),
+        settings=replace(
+            known.settings, put_off=False, in_turns=False, waits_for_canaries=False, user_steps=frozenset()
+        ),
         etcd=known.etcd or Etcd(),
         seen=known.seen or SEEN,
         window=known.window or Window(),
@@ -490,9 +492,7 @@ def outcome(known):
         if step.name in ANSWERS or step.name == rules.AWAIT_HOLDERS:
             return step.name
         if step.name == "look":
-            world.known = world.known.looked(
-                replace(known.node, slot=MINE) if world.known.claimed else known.node
-            )
+            world.known = world.known.looked(replace(known.node, slot=MINE) if world.known.claimed else known.node)
         elif step.name == "look_at_window":
             world.known = replace(world.known, window=known.window)
         elif step.name in ("put_back", "leave", "unclaim"):
