@@ -25,7 +25,8 @@ def others(variables: Variables, canaries: Sequence[str]) -> dict[str, Any]:
 
 def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
     """Options of ``reboot_end``: the hosts, and the operation as the first of them has it that has one."""
-    hosts, begun = [], {}
+    hosts: list[dict[str, Any]] = []
+    begun: Mapping[str, Any] = {}
     for name in names:
         read = _registered(variables, name, READ)
         begun = begun or _registered(variables, name, BEGUN)

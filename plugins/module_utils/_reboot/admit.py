@@ -67,7 +67,9 @@ class _Admission:
         # The last answer counts where it asked for this request: not that of an earlier pass.
         given = params.get("last") or {}
         last = given if _AGAIN in (given.get("steps") or []) else {}
-        self._settings = _settings(self._params, plan=context.check_mode, again=bool(last))
+        # A question comes before the warning, every other answer after it.
+        warned = bool(last) and last.get("step") != rules.ASK
+        self._settings = _settings(self._params, plan=context.check_mode, again=warned)
         self._given = {name: params.get(name) or last.get(name) for name in ("answer", "shutdown")}
         # What was seen last. Facts that are to be looked at again are forgotten; the group and the boot ID are not.
         self._last = Seen(params["name"], exists=False)

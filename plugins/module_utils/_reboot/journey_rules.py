@@ -173,6 +173,9 @@ def _look(facts: Facts) -> Step | None:
 def _no_node(facts: Facts) -> Step | None:
     if facts.node.exists:
         return None
+    if not facts.needs_no_answer and facts.answer is None:
+        # A host that can't be reached is the more likely cause.
+        return Step(ASK, "whether a reboot is needed", ("needed",))
     if facts.answer is not None and facts.answer.trouble:
         return Step(STOP, facts.answer.trouble, error="unknown")
     name, host = facts.settings.node, facts.settings.host

@@ -10,6 +10,7 @@ from .._api.runner import Context, Params, Result
 from .._budget import gate
 from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import phase_of
+from .plan_rules import why_held
 
 
 def reboot_gate(context: Context, params: Params) -> Result:
@@ -18,7 +19,9 @@ def reboot_gate(context: Context, params: Params) -> Result:
     try:
         passed = gate.look(context.cluster, name, override_holds=params["override_holds"], run=params["run"])
     except Held as error:
-        return {"changed": False, "step": "held", "why": error.message, "overridden_holds": []}
+        inhibited_by = error.fields["shutdown_inhibited"]
+        why = "; ".join(why_held(error.fields["holds"], inhibited_by, inhibited=bool(inhibited_by)))
+        return {"changed": False, "step": "held", "why": why, "overridden_holds": []}
     if passed.boot_id != boot_id:
         raise Refused(
             f"Node {name} was rebooted by someone else meanwhile (boot ID {passed.boot_id}, it was {boot_id}). Run "

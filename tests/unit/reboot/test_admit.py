@@ -335,6 +335,19 @@ def test_a_warning_is_given_once(cluster):
     assert said[0].startswith("WARNING: Graceful shutdown of node node-1 is not in effect")
 
 
+def test_a_warning_is_given_after_the_question_and_not_at_each_request(cluster):
+    said = []
+    cluster.hold()
+    asked = turn(cluster, method="systemd", play="first", said=said)
+    assert (asked["steps"], said) == (["shutdown", "again"], [])
+    answer = {"in_effect": False, "enabled": True, "problems": []}
+    turn(cluster, method="systemd", play="first", last=asked, shutdown=answer, said=said)
+    assert [line.partition(":")[0] for line in said] == ["WARNING", "Node node-1 is put off"]
+    said.clear()
+    turn(cluster, method="systemd", play="first", last={**WAITED, "shutdown": answer}, said=said)
+    assert [line.partition(":")[0] for line in said] == ["Node node-1 is put off"]
+
+
 @pytest.mark.parametrize(
     ("prepare", "verdict", "why"),
     [
