@@ -342,6 +342,8 @@ def test_the_plan_is_what_a_run_would_do(known, expected):
         (facts(), "waiting"),
         (facts().after_holders(), "waiting"),
         (facts().after_attempt("held"), "waiting"),
+        (facts({"hold_attempts": 1}).after_attempt("held"), "given_up"),
+        (facts({"hold_attempts": 1, "put_off": True}).after_attempt("held"), "waiting"),
         (claimed(), "working"),
         (facts().after_claim(), "working"),
     ],
