@@ -201,7 +201,7 @@ class Facts:
         """How far this run has come: ``looking``, ``waiting`` (wanted and untouched), ``working`` or ``given_up``."""
         if self.claimed:
             return WORKING
-        if self.attempts >= self.settings.hold_attempts and not self.settings.put_off:
+        if self.attempts >= max(1, self.settings.hold_attempts) and not self.settings.put_off:
             return GIVEN_UP
         if self.attempts or self.has_slot or self.holders_waited:
             return WAITING
