@@ -48,7 +48,7 @@ def play(stage: Any, point: str, name: str) -> None:
             assert boot_id(lab, name) == before
             with History(world.kubeconfig, group=rolling.group, selector=rolling.selector) as history:
                 run = start()
-                # In the drain at once: its budget never allows the eviction, and a drain that fails gives the node back.
+                # At once: its budget never allows the eviction, and a drain that fails gives the node back.
                 run.until(lambda: reached(before), point)
                 run.kill()
                 assert world.cordoned(name)
