@@ -102,8 +102,8 @@ def unexpected(error: Exception, operation: str, params: Params) -> Result:
         "failed": True,
         "changed": False,
         "msg": f"Unexpected error in {operation}{f' of {given}' if given else ''}: {type(error).__name__}: {error}. "
-        "Look at the object before you run it again: what was done until then stays. Please report it, with the "
-        f"trace, at {REPORT_TO}.",
+        "Check the object before you run this again: changes made before the error stay. Please report the "
+        f"error, with the trace, at {REPORT_TO}.",
         "error": "unexpected",
         "exception": traceback.format_exc(),
     }

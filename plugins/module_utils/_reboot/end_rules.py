@@ -124,7 +124,9 @@ def line_of(node: Mapping[str, Any]) -> str:
     """A node's result in one line."""
     kept = [f"{pod['namespace']}/{pod['name']}" for pod in node.get("leftovers") or [] if not pod["removed"]]
     left = f", its shutdown left {', '.join(kept)}" if kept else ""
-    return f"Node {node['name']}: {node.get('verdict') or node['result']} ({node['detail']}){left}"
+    if node.get("verdict"):
+        return f"Node {node['name']}: {node['verdict']} ({node['detail']})"
+    return f"{node['name']}: {node['result']} ({node['detail']}){left}"
 
 
 def left_over(silent: Sequence[str], lost: Mapping[str, str], operation: str, unended: str) -> str:

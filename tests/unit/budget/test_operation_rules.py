@@ -95,6 +95,12 @@ class TestBegin:
         assert begin(left, request(), runs(run("one", 27 * 3600), run("two")), NOW).operation == "new"
         assert begin(left, request(adopt_within=28 * 3600), runs(run("one", 27 * 3600)), NOW).operation == "old"
 
+    def test_one_that_was_seen_in_the_future_is_left(self):
+        future = NOW + timedelta(days=400)
+        left = ledger(runs=[], unfinished=True, seen=future.isoformat())
+
+        assert begin(left, request(), runs(run("two")), NOW).operation == "new"
+
     def test_one_of_the_night_before_is_resumed(self):
         left = ledger(runs=[], unfinished=True, seen=(NOW - timedelta(hours=25)).isoformat())
 

@@ -151,7 +151,7 @@ class TestPlan:
             (replace(WEB, controller="", empty_dir=True), Options(delete_emptydir=True), ["no owner"]),
         ],
     )
-    def test_each_check_stands_for_itself(self, pod, options, words):
+    def test_each_check_can_be_accepted_alone(self, pod, options, words):
         whys = forbidden(pod, options)
 
         assert len(whys) == len(words)

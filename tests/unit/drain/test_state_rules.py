@@ -375,7 +375,7 @@ class TestAsking:
 
         assert state.wake_at() < 1.0
 
-    def test_retry_after_zero_is_no_leave_to_hammer(self):
+    def test_retry_after_zero_still_has_a_pause(self):
         state = drain([pod(1)])
         state.next_evictions(0.0)
         state.refused("uid-1", 0.0, "busy", retry_after=0.0, by_budget=False)
@@ -410,7 +410,7 @@ class TestIdentity:
         assert state.done
         assert uids(item.pod for item in state.gone) == ["uid-1"]
 
-    def test_gone_by_somebody_elses_hand_is_not_ours(self):
+    def test_a_pod_that_others_removed_does_not_count_as_evicted(self):
         state = drain([pod(1)])
         state.next_evictions(0.0)
         state.left("uid-1", 0.1)
@@ -506,7 +506,7 @@ class TestTelling:
             (pod(1, terminating="2026-01-01T00:00:00Z", finalizers=("example.com/wait",)), "example.com/wait"),
             (pod(1, terminating="2026-01-01T00:00:00Z"), "(its grace period ends at 2026-01-01T00:00:00Z)"),
             (pod(1, empty_dir=True), "emptyDir"),
-            (pod(1), "not answered yet"),
+            (pod(1), "has not answered"),
         ],
     )
     def test_why_a_pod_is_left(self, item, words):

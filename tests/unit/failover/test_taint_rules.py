@@ -59,7 +59,7 @@ class TestTaint:
         }
         assert rules.without_taint(node(taints=tainted)) == [OTHERS]
 
-    def test_one_that_evicts_nothing_is_not_it(self):
+    def test_a_taint_without_eviction_does_not_count(self):
         theirs = {"key": KEY, "effect": "NoSchedule"}
         assert rules.taint_of(node(taints=[theirs])) is None
         assert rules.without_taint(node(taints=[theirs])) == [theirs]
@@ -93,11 +93,11 @@ class TestBackUnderTheTaint:
         assert (refused.value.fields["why"], refused.value.fields["back"]) == (why_, False)
 
     def test_booted_since(self):
-        assert "anew" in rules.back(self.tainted(boot_id="c"))
+        assert "booted again" in rules.back(self.tainted(boot_id="c"))
         assert rules.back(self.tainted(boot_id="c"), "c") == ""
 
     @pytest.mark.parametrize("ready", ["True", "Unknown"])
-    def test_no_taint_of_ours(self, ready):
+    def test_no_taint_of_this_collection(self, ready):
         assert rules.back(node(ready, boot_id="c", evidence={"boot_id": "b"})) == ""
         assert rules.back(self.tainted(ready, boot_id="c", evidence={"boot_id": "b", "removed": {"at": "x"}})) == ""
         theirs = node(ready, boot_id="c", taints=rules.with_taint(node(), "nodeshutdown", NOW))
@@ -105,7 +105,7 @@ class TestBackUnderTheTaint:
 
 
 class TestDown:
-    def test_one_that_is_not_heard_of(self):
+    def test_a_silent_node(self):
         rules.check_down(node(), None)
         rules.check_down(node("False", "runtime is down"), None)
 
@@ -157,7 +157,7 @@ class TestBack:
         assert why(rules.check_back, node("True", boot_id="", evidence=EVIDENCE), [], force=False) == "same_boot"
 
     @pytest.mark.parametrize("evidence", [None, {}, [], {"boot_id": "old", "removed": {"forced": True}}])
-    def test_no_evidence_of_ours(self, evidence):
+    def test_no_evidence_of_this_collection(self, evidence):
         found = node("True", boot_id="new", evidence=evidence)
         assert why(rules.check_back, found, [], force=False) == "not_ours"
         rules.check_back(found, [], force=True)
@@ -177,7 +177,7 @@ class TestBack:
         left = rules.blockers([], [rules.attachment(item)])
         found = node("True", boot_id="new", evidence=EVIDENCE)
         assert why(rules.check_back, found, left, force=False) == "left"
-        assert bool(rules.attachments_way_out(left)) is asked
+        assert bool(rules.attachments_advice(left)) is asked
         if asked:
             rules.check_back(found, left, force=True)
         else:
@@ -226,7 +226,7 @@ def test_pods_that_tolerate_it_stay(tolerations, stays):
     assert bool(rules.occupant(pod(tolerations=tolerations), "nodeshutdown").stays) == stays
 
 
-def test_one_that_tolerates_it_and_is_being_deleted_goes():
+def test_a_pod_that_tolerates_the_taint_and_is_being_deleted_goes():
     found = rules.occupant(
         pod(tolerations=[{"operator": "Exists"}], deletionTimestamp="then", finalizers=["f"]), "nodeshutdown"
     )
@@ -251,9 +251,9 @@ def test_what_is_left_is_named():
     assert "Pod ns/p" in words
     assert "VolumeAttachment va is left (csi could not detach it: device busy)" in words
     del item["status"]["detachError"]
-    assert "since then" in rules.attachment(item).reason
+    assert "at then" in rules.attachment(item).reason
     del item["metadata"]["deletionTimestamp"]
-    assert "nobody" in rules.attachment(item).reason
+    assert "not requested" in rules.attachment(item).reason
 
 
 def test_a_sign_of_life_is_dated_by_the_api_server():
@@ -265,3 +265,4 @@ def test_a_sign_of_life_is_dated_by_the_api_server():
     assert rules.quiet_seconds(lease) == 15
     assert rules.last_sign({"metadata": {}}) is None
     assert rules.quiet_seconds({"metadata": {}}) == 15
+    assert rules.quiet_seconds({"metadata": {}, "spec": {"leaseDurationSeconds": 2**31 - 1}}) == 305

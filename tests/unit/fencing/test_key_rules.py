@@ -60,7 +60,7 @@ def test_no_value_breaks_anything(text):
 @given(
     st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda more: st.dictionaries(st.text(), more))
 )
-def test_nor_does_any_json(content):
+def test_any_json_is_read(content):
     assert read(json.dumps(content)).mode in (rules.SOFT, rules.HARD)
 
 
@@ -98,6 +98,6 @@ def test_keys(key):
 
 
 @pytest.mark.parametrize("key", ["", "-a", "a-", "a/b", "reboot.metal3.io/a", "a b", "ä", "x" * 64, "a\n"])
-def test_what_is_no_key(key):
+def test_invalid_keys(key):
     with pytest.raises(InvalidInput, match="63"):
         rules.check_key(key)

@@ -22,14 +22,14 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.rules import (
     Change,
     Guard,
+    RunOptions,
     Selection,
-    Self,
     Unfenced,
 )
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 GUARD = Guard("backup", "team")
-ME = Self("run-1")
+ME = RunOptions("run-1")
 POINTS = ("pre-drain", "pre-terminate")
 WAITS = {"pre-drain": "WaitingForPreDrainHook", "pre-terminate": "WaitingForPreTerminateHook"}
 RECORD = "holdfast.dev/machine-guard"
@@ -86,7 +86,7 @@ def node(ready="True", taint=False, boot_id="b-1", evidence="b-1"):
 
 
 class TestWhichMachines:
-    def test_ours_is_by_name_and_owner(self):
+    def test_our_hook_is_known_by_name_and_owner(self):
         assert GUARD.waits_at(waiting()) == "pre-drain"
         assert GUARD.waits_at(waiting("pre-terminate")) == "pre-terminate"
         assert GUARD.waits_at(machine()) is None
@@ -157,7 +157,7 @@ class TestWhoWorks:
     def may(self, item, live=(), me=ME, now=NOW):
         return rules.may_take(item, GUARD, me, frozenset(live), now)
 
-    def test_nobody_has_it(self):
+    def test_no_run_has_it(self):
         assert self.may(waiting())
         assert not self.may(machine("NotDeleting", *POINTS))
 
@@ -176,7 +176,7 @@ class TestWhoWorks:
     def test_what_has_failed_is_left_to_another_run(self):
         item = waiting(record=ended("run-1/1.1", "failed"))
         assert not self.may(item)
-        assert self.may(item, me=Self("run-2"))
+        assert self.may(item, me=RunOptions("run-2"))
         assert self.may(waiting("pre-terminate", record=ended("run-1/1.1", "failed"))), "the next point is another work"
 
     def test_two_runs_do_not_hand_a_failure_to_and_fro(self):
@@ -185,14 +185,18 @@ class TestWhoWorks:
         record = rules.advance(record, Change(result="failed"), "run-2", NOW)
         item = waiting(record=record)
         assert not self.may(item)
-        assert not self.may(item, me=Self("run-2"))
+        assert not self.may(item, me=RunOptions("run-2"))
 
     def test_it_is_tried_again_after_a_while(self):
         item = waiting(record=ended("run-1/1.1", "failed"))
-        me = Self("run-1", retry=60)
+        me = RunOptions("run-1", retry=60)
         assert me.seconds_to_retry(item, GUARD, NOW + timedelta(seconds=20)) == 40
         assert not self.may(item, me=me, now=NOW + timedelta(seconds=59))
         assert self.may(item, me=me, now=NOW + timedelta(seconds=61))
+
+    def test_a_failure_of_the_future_waits_no_longer_than_one_of_now(self):
+        item = waiting(record=ended("run-1/1.1", "failed", at=NOW + timedelta(days=400)))
+        assert RunOptions("run-1", retry=60).seconds_to_retry(item, GUARD, NOW) == 60
 
     @pytest.mark.parametrize(
         "broken",
@@ -210,18 +214,18 @@ class TestWhoWorks:
         ],
         ids=str,
     )
-    def test_a_record_that_somebody_broke(self, broken):
+    def test_an_invalid_record(self, broken):
         item = waiting(record=claimed("run-2/1.1") | broken)
         assert rules.record_of(item, "backup") is None
-        assert rules.is_broken(item, "backup")
+        assert rules.is_invalid(item, "backup")
         assert self.may(item, ["run-2/1.1"])
-        assert rules.is_broken(waiting(**{RECORD: "no JSON"}), "backup")
-        assert not rules.is_broken(waiting(), "backup")
+        assert rules.is_invalid(waiting(**{RECORD: "no JSON"}), "backup")
+        assert not rules.is_invalid(waiting(), "backup")
 
     def test_a_record_of_a_machine_that_had_its_name(self):
         item = waiting(record=ended("run-1/1.1", "failed") | {"uid": "before"})
         assert rules.record_of(item, "backup") is None
-        assert not rules.is_broken(item, "backup")
+        assert not rules.is_invalid(item, "backup")
         assert self.may(item)
 
 
@@ -231,7 +235,7 @@ class TestRecord:
         record = claimed("run-1/1.1")
         assert json.loads(rules.written(item, "backup", record)) == {"theirs": {"a": 1}, "backup": record}
 
-    def test_nobody_has_begun_where_it_was_only_said_so(self):
+    def test_the_phase_not_begun_resumes_nothing(self):
         untouched = Change(phase=rules.NOT_BEGUN, result="failed")
         first = rules.advance(claimed("run-1/left.1"), untouched, "run-1", NOW)
         assert not rules.resumes(first, "pre-drain")
@@ -290,14 +294,14 @@ class TestRecord:
         assert rules.ended_before(waiting(record=claimed("run-1/1.1")), "backup", "run-1/1.1", wanted) is None
 
     @pytest.mark.parametrize("record", [None, claimed("run-2/1.1"), ended("run-1/1.1", "released")])
-    def test_who_lost_the_machine_writes_no_more(self, record):
+    def test_a_run_that_lost_the_machine_writes_nothing(self, record):
         with pytest.raises(ClaimLost):
-            rules.check_ours(waiting(record=record), "backup", "run-1/1.1")
+            rules.check_claim(waiting(record=record), "backup", "run-1/1.1")
 
 
 class TestWhenItEnds:
     def over(self, *machines, stop="deadline", names=(), retry=0, now=NOW):
-        return rules.over(machines, Selection(frozenset(names)), GUARD, Self("run-1", retry, stop), now)
+        return rules.why_over(machines, Selection(frozenset(names)), GUARD, RunOptions("run-1", retry, stop), now)
 
     def test_idle(self):
         assert self.over(machine("NotDeleting", *POINTS), stop="idle") == "idle"
@@ -321,7 +325,7 @@ class TestWhenItEnds:
     def test_one_that_another_run_works_on_is(self):
         assert self.over(waiting(record=claimed("run-2/1.1")), stop="idle") == ""
 
-    def test_named_machines_that_have_no_hook_of_ours_any_more(self):
+    def test_named_machines_that_no_longer_have_our_hook(self):
         for stop in ("deadline", "idle", "never"):
             assert self.over(names=["m"], stop=stop) == "gone"
             assert self.over(machine(), names=["m"], stop=stop) == "gone"
@@ -333,7 +337,7 @@ class TestWhenItEnds:
         assert self.over() == ""
 
 
-class TestLetGo:
+class TestRelease:
     @pytest.mark.parametrize(
         ("found", "state"),
         [
@@ -355,7 +359,7 @@ class TestLetGo:
         assert rules.node_state(waiting(node=None), None) == "none"
 
     @pytest.mark.parametrize("state", ["none", "gone", "ready", "not_ready", "unreachable", "off"])
-    def test_a_node_that_is_not_heard_of_keeps_its_machine(self, state):
+    def test_a_silent_node_keeps_its_machine(self, state):
         if state == "unreachable":
             with pytest.raises(Unfenced, match="nothing proves that it is off"):
                 rules.check_fenced(waiting(), state)
@@ -364,15 +368,15 @@ class TestLetGo:
 
     def test_which_hooks_go(self):
         drain, terminate = (GUARD.key(point) for point in POINTS)
-        assert rules.let_go(waiting(), GUARD, "pre-drain") == {drain: None}
-        assert rules.let_go(waiting("pre-terminate"), GUARD, "pre-terminate") == {drain: None, terminate: None}
-        assert rules.let_go(waiting(points=["pre-terminate"]), GUARD, "pre-drain") == {}
+        assert rules.hooks_to_remove(waiting(), GUARD, "pre-drain") == {drain: None}
+        assert rules.hooks_to_remove(waiting("pre-terminate"), GUARD, "pre-terminate") == {drain: None, terminate: None}
+        assert rules.hooks_to_remove(waiting(points=["pre-terminate"]), GUARD, "pre-drain") == {}
         foreign = waiting(points=[], **{drain: "somebody else"})
-        assert rules.let_go(foreign, GUARD, "pre-drain") == {}
+        assert rules.hooks_to_remove(foreign, GUARD, "pre-drain") == {}
 
 
 class TestReplacement:
-    def test_who_makes_another(self):
+    def test_the_object_that_creates_the_replacement(self):
         labels = {"cluster.x-k8s.io/set-name": "s", "cluster.x-k8s.io/deployment-name": "d"}
         item = machine(labels=labels)
         assert replacement.siblings_label(item) is None, "a person has made it"
@@ -449,7 +453,7 @@ class Runs(RuleBasedStateMachine):
     def take(self, base, seconds):
         self.now += timedelta(seconds=seconds)
         point = GUARD.waits_at(self.item)
-        if not rules.may_take(self.item, GUARD, Self(base), frozenset(self.alive), self.now):
+        if not rules.may_take(self.item, GUARD, RunOptions(base), frozenset(self.alive), self.now):
             return
         assert not self.alive, "one at a time"
         assert (base, point) not in self.tried, "a failure is not tried again by the same run"
@@ -462,7 +466,7 @@ class Runs(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["a.yml", "b.yml"]))
     def run_a_file(self, name):
         run, point = next(iter(self.alive.items()))
-        record = rules.check_ours(self.item, "backup", run)
+        record = rules.check_claim(self.item, "backup", run)
         if name in rules.done_at(record, point):
             return
         assert (name, point) not in self.done, "done twice"
@@ -480,9 +484,9 @@ class Runs(RuleBasedStateMachine):
         run, point = next(iter(self.alive.items()))
         base = run.rpartition("/")[0]
         record = rules.advance(
-            rules.check_ours(self.item, "backup", run), Change(result=result, detail="x"), base, self.now
+            rules.check_claim(self.item, "backup", run), Change(result=result, detail="x"), base, self.now
         )
-        gone = rules.let_go(self.item, GUARD, point) if result == "released" else {}
+        gone = rules.hooks_to_remove(self.item, GUARD, point) if result == "released" else {}
         self.write(record, **gone)
         self.alive.clear()
         if result == "failed":
@@ -496,7 +500,7 @@ class Runs(RuleBasedStateMachine):
         if record and not record["result"]:
             for other in ("run-9/1.1", f"{record['run']}x"):
                 with pytest.raises(ClaimLost):
-                    rules.check_ours(self.item, "backup", other)
+                    rules.check_claim(self.item, "backup", other)
 
 
 Runs.TestCase.settings = settings(stateful_step_count=30)

@@ -181,7 +181,7 @@ class Node:
             assert self.units[found.start] is None or found.start in found.clear
             yield found.start, "empty"
             yield found.start, wish
-        yield from ((unit, None) for unit in found.let_go)
+        yield from ((unit, None) for unit in found.release)
 
     @property
     def held(self):
@@ -210,7 +210,7 @@ def test_never_without_a_lock_and_one_in_the_end(before, killed, wish):
 
 
 @given(st.tuples(*[st.one_of(st.none(), st.just("empty"), LOCKS)] * 2))
-def test_let_go_means_all(before):
+def test_a_release_removes_all(before):
     node = Node(before)
     for unit, lock in list(node.acts(None)):
         node.units[unit] = lock
