@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput, Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import advance
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import advance
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary import (
     _selectors,
     _wait,
