@@ -22,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import no
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
+    Held,
     HoldfastError,
     MissingLibrary,
     Refused,
@@ -30,6 +31,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import unexpected
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import record_phase
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import phase_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import inhibitor_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
@@ -82,6 +85,9 @@ class ActionModule(BuiltinReboot):
             result = {"failed": True, "msg": error.message, "exception": error.traceback}
         except HoldfastError as error:
             result = error.as_result()
+            if isinstance(error, Held) and self._params.get("operation"):
+                # A part of a rolling reboot: the node is put back, and its turn comes again.
+                result = {**error.fields, "step": "held", "why": error.message}
         except AnsibleConnectionFailure as error:
             # If it were reported as unreachable, rescue and always would not run for a node that does not come back.
             result = {"failed": True, "msg": f"The node can't be reached: {error}", "error": "unreachable"}
@@ -89,6 +95,8 @@ class ActionModule(BuiltinReboot):
             result = {"failed": True, "msg": str(error), "error": "error"}
         except Exception as error:  # noqa: BLE001 - whether the node was told to reboot has to be in the result
             result = unexpected(error, "reboot", self._params)
+        if self._params.get("operation") and not result.get("failed"):
+            result.setdefault("step", "rebooted")
         happened = bool(self._after) and self._after != self._boot_id
         if self._task.check_mode and not result.get("failed"):
             happened = True
@@ -141,6 +149,8 @@ class ActionModule(BuiltinReboot):
         """Look a last time, and act directly after it, until the node accepts the command or refuses it for good."""
         given = "reboot_command" in self._task.args
         programs = self._programs(task_vars, distribution)
+        if self._params.get("node"):
+            record_phase(self._cluster(), self._params["node"], phase_of(self._params, "reboot"))
         wait, late = Deadline(_TRY_FOR), 0
         while True:
             state = self._look(first=False)

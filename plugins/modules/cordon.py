@@ -45,6 +45,7 @@ author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.phase
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -93,7 +94,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE, PHASE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon import cordon
 
 OPERATION = cordon
@@ -104,6 +105,7 @@ SPEC: dict[str, Any] = {
         "owner": {"type": "str"},
         "reason": {"type": "str"},
         "run": {"type": "str"},
+        **PHASE,
         "force": {"type": "bool", "default": False},
         **auth_options(),
     },

@@ -18,28 +18,6 @@ description:
     saving begins, it is the moment of the jump. If the time occurs twice when daylight saving ends, it is the first of
     the two.
 options:
-  windows:
-    description:
-      - The windows of a week. Without windows, one is always open.
-    type: list
-    elements: dict
-    default: []
-    suboptions:
-      days:
-        description:
-          - Days on which it starts, as C(mon) or C(Monday), in any case. By default every day.
-        type: list
-        elements: str
-      start:
-        description:
-          - Time of day at which it starts, such as C("22:00"). Always needed.
-          - Write it in quotes. YAML reads C(22:00) without quotes as a number, which the task refuses.
-        type: str
-      end:
-        description:
-          - Time of day at which it ends, at most C("24:00"). Always needed.
-          - A time that is not after O(windows[].start) is on the next day.
-        type: str
   time_zone:
     description:
       - Name of the IANA time zone of O(windows), such as V(Europe/Berlin).
@@ -64,6 +42,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.windows
   - holdfast.kubernetes.shared.waiting_run
   - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
@@ -138,23 +117,17 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, WAITING_RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import (
+    HOLDER,
+    WAITING_RUN,
+    WINDOWS,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.window import maintenance_window
 
 OPERATION = maintenance_window
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "windows": {
-            "type": "list",
-            "elements": "dict",
-            "default": [],
-            "options": {
-                "days": {"type": "list", "elements": "str"},
-                # Not required here: the operation checks them and names the number of the entry.
-                "start": {"type": "str"},
-                "end": {"type": "str"},
-            },
-        },
+        **WINDOWS,
         "time_zone": {"type": "str", "default": "UTC"},
         "margin": {"type": "int", "default": 0},
         "wait_timeout": {"type": "int", "default": 0},

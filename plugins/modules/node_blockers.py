@@ -17,85 +17,6 @@ description:
   - A Prometheus that can't be reached, or that does not answer with its alerts, is a blocker itself. A Prometheus that
     has just started and has not evaluated its rules is also a blocker, because it knows no alerts yet.
 options:
-  pods:
-    description:
-      - Pods that block while they are on the node and have not ended. A pod whose phase is C(Succeeded) or C(Failed)
-        has ended.
-    type: list
-    elements: dict
-    suboptions:
-      selector:
-        description:
-          - Label selector of the pods.
-        type: str
-        required: true
-      namespace:
-        description:
-          - Namespace of the pods. By default all namespaces.
-        type: str
-  alerts:
-    description:
-      - Alerts that block. An alert blocks unless one of the suboptions excludes it.
-    type: dict
-    suboptions:
-      url:
-        description:
-          - Base URL of the Prometheus, or of a server with the same HTTP API (C(/api/v1/alerts) and C(/api/v1/rules))
-            below a path.
-          - The module does not follow redirects. It uses the proxies of the environment (C(HTTP_PROXY), C(HTTPS_PROXY),
-            C(NO_PROXY)).
-        type: str
-        required: true
-      only:
-        description:
-          - Regular expression. Only alerts whose name has a match block. By default all do.
-          - All regular expressions here use Python's syntax and may match anywhere in the name; use C(^) and C($) for
-            the whole name. Nested repetitions such as C((a+)+$) can take very long, and no limit applies.
-        type: str
-      ignore:
-        description:
-          - Regular expression. Alerts whose name has a match do not block, like those of kured's C(--alert-filter-regexp).
-        type: str
-      firing_only:
-        description:
-          - Whether only firing alerts block. By default pending ones do, too.
-          - Shortly after its start, a Prometheus reports firing alerts as pending.
-        type: bool
-        default: false
-      labels:
-        description:
-          - Only alerts with all of these labels block.
-        type: dict
-      node_label:
-        description:
-          - Name of a label, for example V(node). Only alerts that have it, with the name of the Node as its value, block.
-        type: str
-      token:
-        description:
-          - Bearer token.
-        type: str
-      username:
-        description:
-          - User name for basic authentication.
-        type: str
-      password:
-        description:
-          - Password for basic authentication.
-        type: str
-      ca_cert:
-        description:
-          - File with the certificates of the authorities to trust. By default those of the system.
-        type: path
-      validate_certs:
-        description:
-          - Whether the certificate of the server is verified.
-        type: bool
-        default: true
-      timeout:
-        description:
-          - Seconds to wait for one answer.
-        type: int
-        default: 10
   wait_timeout:
     description:
       - Seconds to wait until nothing blocks.
@@ -113,6 +34,7 @@ author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.blockers
   - holdfast.kubernetes.shared.waiting_run
   - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
@@ -207,38 +129,19 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, NODE, WAITING_RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import (
+    BLOCKERS,
+    HOLDER,
+    NODE,
+    WAITING_RUN,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.blockers import node_blockers
 
 OPERATION = node_blockers
-PODS: dict[str, Any] = {
-    "selector": {"type": "str", "required": True},
-    "namespace": {"type": "str"},
-}
-ALERTS: dict[str, Any] = {
-    "url": {"type": "str", "required": True},
-    "only": {"type": "str"},
-    "ignore": {"type": "str"},
-    "firing_only": {"type": "bool", "default": False},
-    "labels": {"type": "dict"},
-    "node_label": {"type": "str"},
-    "token": {"type": "str", "no_log": True},
-    "username": {"type": "str"},
-    "password": {"type": "str", "no_log": True},
-    "ca_cert": {"type": "path"},
-    "validate_certs": {"type": "bool", "default": True},
-    "timeout": {"type": "int", "default": 10},
-}
 SPEC: dict[str, Any] = {
     "argument_spec": {
         **NODE,
-        "pods": {"type": "list", "elements": "dict", "options": PODS},
-        "alerts": {
-            "type": "dict",
-            "options": ALERTS,
-            "mutually_exclusive": [["token", "username"]],
-            "required_together": [["username", "password"]],
-        },
+        **BLOCKERS,
         "wait_timeout": {"type": "int", "default": 0},
         "interval": {"type": "int", "default": 15},
         **WAITING_RUN,

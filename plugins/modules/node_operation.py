@@ -121,7 +121,7 @@ from typing import Any
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.node_operation import node_operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
 
 OPERATION = node_operation
 SPEC: dict[str, Any] = {

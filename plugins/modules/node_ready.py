@@ -33,12 +33,18 @@ options:
       - Seconds to wait; then the task fails and says what is missing.
     type: int
     default: 900
+  run:
+    description:
+      - Id of the run that works on the node. With O(operation) it needs the claim, and the task fails where that passed to
+        another run.
+    type: str
 seealso:
   - module: holdfast.kubernetes.reboot
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.phase
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -85,7 +91,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE, PHASE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import node_ready
 
 OPERATION = node_ready
@@ -96,6 +102,8 @@ SPEC: dict[str, Any] = {
         "daemonset_pods": {"type": "bool", "default": True},
         "sign_of_life": {"type": "bool", "default": False},
         "timeout": {"type": "int", "default": 900},
+        "run": {"type": "str"},
+        **PHASE,
         **auth_options(),
     },
     "supports_check_mode": True,

@@ -91,6 +91,7 @@ author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.claimant
+  - holdfast.kubernetes.shared.phase
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -119,6 +120,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+step:
+  description: V(rebooted), or V(held) if a hold refuses the reboot. With O(operation), the task does not fail then.
+  type: str
+  returned: with O(operation)
+why:
+  description: Why a hold refuses the reboot.
+  type: str
+  returned: if it is held
 rebooted:
   description: Whether the boot ID has changed.
   type: bool
@@ -182,7 +191,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT, PHASE
 
 SPEC: dict[str, Any] = {
     "argument_spec": {
@@ -191,6 +200,7 @@ SPEC: dict[str, Any] = {
         "ready_timeout": {"type": "int", "default": 900},
         "override_holds": {"type": "bool", "default": False},
         **CLAIMANT,
+        **PHASE,
         "pre_reboot_delay": {"type": "int", "default": 0},
         "post_reboot_delay": {"type": "int", "default": 0},
         "reboot_timeout": {"type": "int", "default": 600},

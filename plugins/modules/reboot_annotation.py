@@ -112,6 +112,7 @@ author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.claimant
+  - holdfast.kubernetes.shared.phase
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -162,6 +163,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+step:
+  description: V(rebooted), or V(held) if a hold refuses the reboot. With O(operation), the task does not fail then.
+  type: str
+  returned: with O(operation)
+why:
+  description: Why a hold refuses the reboot.
+  type: str
+  returned: if it is held
 host:
   description: Name of the BareMetalHost.
   type: str
@@ -315,7 +324,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT, PHASE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
 
 OPERATION = reboot_annotation
@@ -333,6 +342,7 @@ SPEC: dict[str, Any] = {
         "boot_id": {"type": "str"},
         "not_ready": {"type": "bool", "default": False},
         **CLAIMANT,
+        **PHASE,
         **auth_options(),
         **management_option(),
     },

@@ -23,39 +23,11 @@ options:
       - Name of the group of nodes that share the budget.
     type: str
     default: default
-  selector:
-    description:
-      - Label selector of the group's Nodes. By default all Nodes.
-    type: str
-  max_unavailable:
-    description:
-      - How many nodes of the group may be unavailable, as a number or as a share of all its nodes such as V(10%), rounded
-        down but at least 1.
-      - V(0) pauses the group.
-    type: str
-    default: "1"
-  topology_key:
-    description:
-      - Label that names a node's domain, for example V(topology.kubernetes.io/zone). Nodes without it form one domain.
-    type: str
-  max_unavailable_per_domain:
-    description:
-      - How many nodes of one domain may be unavailable.
-    type: int
-  max_domains:
-    description:
-      - How many domains may have unavailable nodes at the same time. With V(1), one domain follows the other.
-    type: int
   operation_group:
     description:
       - Group in whose ledger the failures of the operation are counted, if it is another group. Control-plane nodes
         have a budget of their own, and stop with the rest of their operation.
     type: str
-  max_failed:
-    description:
-      - How many nodes may fail in this operation before no node gets a slot any more.
-    type: int
-    default: 0
   operation:
     description:
       - Id of the operation, one rolling reboot or failover, that needs the slot.
@@ -65,11 +37,6 @@ options:
     description:
       - Id of the run, one process or job, that works on the node.
     type: str
-  count_others:
-    description:
-      - Whether nodes of the group that are not Ready, or were cordoned by others, fill the budget too.
-    type: bool
-    default: true
   state:
     description:
       - V(present) takes the slot, V(absent) gives it back.
@@ -87,12 +54,6 @@ options:
       - With O(state=failed), whether the node is healthy. By default, a Ready node counts as healthy, but this may be
         outdated for a node that was just switched off.
     type: bool
-  unhealthy_grace:
-    description:
-      - Seconds for which the nodes that fill the budget, and that no run works on, must be unchanged before the task
-        gives up its wait for a slot. After an outage of the API, many Nodes are not Ready for a short time.
-    type: int
-    default: 300
   wait_timeout:
     description:
       - Seconds to wait for a slot.
@@ -104,6 +65,7 @@ author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.budget
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -216,7 +178,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import BUDGET, NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.slots import reboot_slot
 
 OPERATION = reboot_slot
@@ -224,20 +186,13 @@ SPEC: dict[str, Any] = {
     "argument_spec": {
         **NODE,
         "group": {"type": "str", "default": "default"},
-        "selector": {"type": "str"},
-        "max_unavailable": {"type": "str", "default": "1"},
-        "topology_key": {"type": "str", "no_log": False},
-        "max_unavailable_per_domain": {"type": "int"},
-        "max_domains": {"type": "int"},
+        **BUDGET,
         "operation_group": {"type": "str"},
-        "max_failed": {"type": "int", "default": 0},
         "operation": {"type": "str", "required": True},
         "run": {"type": "str"},
-        "count_others": {"type": "bool", "default": True},
         "state": {"type": "str", "choices": ["present", "absent", "failed"], "default": "present"},
         "reason": {"type": "str"},
         "healthy": {"type": "bool"},
-        "unhealthy_grace": {"type": "int", "default": 300},
         "wait_timeout": {"type": "int", "default": 3600},
         **auth_options(),
     },

@@ -172,7 +172,7 @@ def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
             first = scene.first()
             (run, _same) = scene.owners()
             (lease,) = scene.leases.names
-            second = scene.second(**scene.second_halt.after(scene.node, "reboot_slot", state=None))
+            second = scene.second(**scene.second_halt.after_act(scene.node, "slot", "present"))
             first.send_to_all(signal.SIGSTOP)
             second.until(lambda: scene.second_halt.reached, "the slot passes", PATIENCE)
             slot, claim = scene.owners()

@@ -111,7 +111,7 @@ def test_only_nodes_that_need_it_by_the_user_s_command(rolling, nodes):
 
     assert done.results == {yes: "rebooted", no: "skipped", unclear: "failed"}
     assert done.detail(no) == "no reboot is required"
-    assert "Ask the user's command" in done.detail(unclear)
+    assert "rolling_reboot_when_command" in done.detail(unclear)
     assert done.failed_hosts == {unclear}
     assert rolling.boot_id(unclear) == before[unclear]
     assert list(rolling.failures("asked")) == [unclear]

@@ -29,6 +29,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import (
     claim_rules,
     ledger_rules,
+    node_operation,
+    node_operation_rules,
     operation_rules,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claim
@@ -49,7 +51,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_ru
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.slots import claimant_of, cordoned_by_us
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import rules as doctor_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready_rules import is_back
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import node_operation, node_operation_rules
 
 
 @dataclass(frozen=True)

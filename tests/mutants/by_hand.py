@@ -127,8 +127,8 @@ MUTANTS = [
         "reboot-role-takes-no-slot",
         1,
         "The role reboots nodes without a slot.",
-        Task("rolling_reboot", "Take a slot"),
-        "tests/integration/test_rolling_reboot.py::test_every_node_is_done_once_and_nothing_is_left",
+        Code("_turn", "not facts.has_slot", "False"),
+        "tests/unit/reboot/test_admit.py::test_a_node_has_its_turn",
     ),
     # -- 2: holds, the gate, locks, the agent
     Mutant(
@@ -236,12 +236,7 @@ MUTANTS = [
         "reboot-role-ignores-a-late-hold",
         2,
         "The role ignores a hold that comes after the drain.",
-        Task(
-            "rolling_reboot",
-            "Judge once more",
-            ("ansible.builtin.set_fact", "__rolling_reboot_refused_by_hold"),
-            False,
-        ),
+        Code("reboot_gate", "params['override_holds']", "True"),
         "tests/integration/test_rolling_reboot.py::test_a_hold_that_comes_late_puts_the_node_back[before_reboot]",
     ),
     # -- 3: cordons
@@ -278,8 +273,8 @@ MUTANTS = [
         "reboot-role-leaves-a-healthy-node-cordoned",
         3,
         "A node whose drain failed stays cordoned although it is healthy.",
-        Task("rolling_reboot", "Put back a healthy node", ("when",), False),
-        "tests/integration/test_rolling_reboot.py::test_a_drain_that_fails_is_counted_and_the_node_given_back[0]",
+        Code("_Failed.run", "found['give_back'] and self._put_back()", "False"),
+        "tests/unit/reboot/test_finish.py::test_a_healthy_node_is_given_back_after_a_failure",
     ),
     # -- 4: drain
     Mutant(
@@ -366,14 +361,14 @@ MUTANTS = [
         "reboot-role-does-not-count-failures",
         5,
         "A failed node does not count, so the next one begins.",
-        Task("rolling_reboot", "Count the failure", ("holdfast.kubernetes.reboot_slot", "state"), "absent"),
-        "tests/integration/test_rolling_reboot.py::test_a_drain_that_fails_is_counted_and_the_node_given_back[0]",
+        Code("_Failed._count", "'failed'", "'absent'"),
+        "tests/unit/reboot/test_finish.py::test_a_healthy_node_is_given_back_after_a_failure",
     ),
     Mutant(
         "reboot-role-loses-an-unreachable-node",
         5,
         "An unreachable node drops out of the play and counts as no failure.",
-        Task("rolling_reboot", "Ask the distribution", ("ignore_unreachable",)),
+        Code("ActionModule._needed", "AnsibleConnectionFailure", "KeyError"),
         "tests/integration/test_rolling_reboot.py::test_unreachable_hosts_are_failures_and_the_others_go_on",
     ),
     # -- 6: claims, operations, runs that die

@@ -17,14 +17,13 @@ import yaml
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Nobody listens there.
 AWAY = {"host": "https://127.0.0.1:9", "api_key": "none", "api_timeout": 0}
-HOME = {"auth": AWAY, "group": "default", "management": {}}
+HOME = {"auth": AWAY, "management": {}}
 
 
-def of(name, result):
+def of(name, result, operation="kernel", **more):
     return {
-        "__rolling_reboot_result": {"name": name, "result": result, "detail": result},
-        "__rolling_reboot_operation": "kernel",
-        "__rolling_reboot_run": "run-1",
+        "__rolling_reboot_turn": {"result": {"name": name, "result": result, "detail": result}, **more},
+        "__rolling_reboot_begun": {"operation": operation, "run": "run-1", "group": "default"},
         "__rolling_reboot_home": HOME,
     }
 
@@ -69,7 +68,7 @@ def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
         {
             "node-1": of("node-1", "rebooted"),
             "node-2": {},
-            "node-3": {**of("node-3", "failed"), "__rolling_reboot_uncounted": [lost]},
+            "node-3": of("node-3", "failed", uncounted=[lost]),
         }
     )
 
@@ -85,8 +84,8 @@ def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
 def test_a_report_that_fails_does_not_hide_which_nodes_failed(report, tmp_path):
     code, written, output = report(
         {
-            "node-1": {**of("node-1", "rebooted"), "__rolling_reboot_operation": ""},
-            "node-2": {**of("node-2", "failed"), "__rolling_reboot_operation": ""},
+            "node-1": of("node-1", "rebooted", operation=""),
+            "node-2": of("node-2", "failed", operation=""),
         },
         written=tmp_path / "no-such-directory/report.json",
     )
@@ -100,7 +99,7 @@ def test_a_report_that_fails_does_not_hide_which_nodes_failed(report, tmp_path):
 
 def test_a_report_that_fails_makes_the_playbook_fail_where_no_node_failed(report, tmp_path):
     code, _written, _output = report(
-        {"node-1": {**of("node-1", "rebooted"), "__rolling_reboot_operation": ""}},
+        {"node-1": of("node-1", "rebooted", operation="")},
         written=tmp_path / "no-such-directory/report.json",
     )
 

@@ -11,6 +11,60 @@ Options = dict[str, dict[str, Any]]
 
 NODE: Options = {"name": {"type": "str", "required": True}}
 RUN: Options = {"run": {"type": "str", "required": True}}
+# An act that is a part of a rolling reboot, and records its phase.
+PHASE: Options = {"operation": {"type": "str"}}
 CLAIMANT: Options = {"run": {"type": "str"}}
 WAITING_RUN: Options = {"run": {"type": "str"}}
 HOLDER: Options = {"holder": {"type": "str"}}
+# How many nodes of a group may be unavailable, and when the rest is left.
+BUDGET: Options = {
+    "selector": {"type": "str"},
+    "max_unavailable": {"type": "str", "default": "1"},
+    "topology_key": {"type": "str", "no_log": False},
+    "max_unavailable_per_domain": {"type": "int"},
+    "max_domains": {"type": "int"},
+    "max_failed": {"type": "int", "default": 0},
+    "count_others": {"type": "bool", "default": True},
+    "unhealthy_grace": {"type": "int", "default": 300},
+}
+WINDOWS: Options = {
+    "windows": {
+        "type": "list",
+        "elements": "dict",
+        "default": [],
+        "options": {
+            "days": {"type": "list", "elements": "str"},
+            # Not required here: the operation checks them and names the number of the entry.
+            "start": {"type": "str"},
+            "end": {"type": "str"},
+        },
+    },
+}
+_PODS: Options = {
+    "selector": {"type": "str", "required": True},
+    "namespace": {"type": "str"},
+}
+_ALERTS: Options = {
+    "url": {"type": "str", "required": True},
+    "only": {"type": "str"},
+    "ignore": {"type": "str"},
+    "firing_only": {"type": "bool", "default": False},
+    "labels": {"type": "dict"},
+    "node_label": {"type": "str"},
+    "token": {"type": "str", "no_log": True},
+    "username": {"type": "str"},
+    "password": {"type": "str", "no_log": True},
+    "ca_cert": {"type": "path"},
+    "validate_certs": {"type": "bool", "default": True},
+    "timeout": {"type": "int", "default": 10},
+}
+# What forbids a reboot beside holds.
+BLOCKERS: Options = {
+    "pods": {"type": "list", "elements": "dict", "options": _PODS},
+    "alerts": {
+        "type": "dict",
+        "options": _ALERTS,
+        "mutually_exclusive": [["token", "username"]],
+        "required_together": [["username", "password"]],
+    },
+}

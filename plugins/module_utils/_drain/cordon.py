@@ -18,6 +18,8 @@ from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
 from .._budget import claim_rules
+from .._budget.node_operation import marks_of
+from .._budget.node_operation_rules import Phase, phase_of
 from .._shared.bounds import cut
 from .cordon_rules import OWNER, owner_of, shown, why_it_stays
 
@@ -25,12 +27,14 @@ from .cordon_rules import OWNER, owner_of, shown, why_it_stays
 def cordon(context: Context, params: Params) -> Result:
     """Cordon a node in the name of an owner, or undo the cordon of that owner."""
     owner, run = params.get("owner") or OWNER, params.get("run") or ""
+    phase = phase_of(params, "cordon" if params["state"] == "cordoned" else "uncordon")
     if params["state"] == "cordoned":
+        reason = params.get("reason") or (phase.operation if phase else "")
         before, after = take(
-            context.cluster, params["name"], owner, params.get("reason") or "", force=params["force"], run=run
+            context.cluster, params["name"], owner, reason, force=params["force"], run=run, phase=phase
         )
     else:
-        before, after = give_back(context.cluster, params["name"], owner, force=params["force"], run=run)
+        before, after = give_back(context.cluster, params["name"], owner, force=params["force"], run=run, phase=phase)
         if node_rules.unschedulable(after):
             context.warn(f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}.")
     return {
@@ -42,9 +46,18 @@ def cordon(context: Context, params: Params) -> Result:
 
 
 def take(
-    cluster: Cluster, name: str, owner: str, reason: str, *, force: bool = False, run: str = ""
+    cluster: Cluster,
+    name: str,
+    owner: str,
+    reason: str,
+    *,
+    force: bool = False,
+    run: str = "",
+    phase: Phase | None = None,
 ) -> tuple[Object, Object]:
     """Cordon a node and record the owner; returns the Node before and after (the same object if nothing changed).
+
+    The phase is recorded by the same write.
 
     Raises:
         NotFound: There is no such Node.
@@ -65,15 +78,18 @@ def take(
                 since=record.get("since"),
             )
         wanted = _record(cluster, node, record, owner, reason)
-        if wanted == record and node_rules.unschedulable(node):
+        marks = marks_of(cluster, node, phase)
+        if wanted == record and node_rules.unschedulable(node) and not marks:
             return node, node
-        return node, _write(cluster, node, unschedulable=True, record=wanted)
+        return node, _write(cluster, node, unschedulable=True, record=wanted, marks=marks)
 
     pair: tuple[Object, Object] = retry_conflicts(attempt)
     return pair
 
 
-def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False, run: str = "") -> tuple[Object, Object]:
+def give_back(
+    cluster: Cluster, name: str, owner: str, *, force: bool = False, run: str = "", phase: Phase | None = None
+) -> tuple[Object, Object]:
     """Undo the cordon of ``owner``: remove the record, and make the node schedulable unless it was cordoned before.
 
     The cordon of another owner stays as it is. A node that is annotated ``holdfast.dev/keep-cordoned`` stays cordoned.
@@ -87,14 +103,19 @@ def give_back(cluster: Cluster, name: str, owner: str, *, force: bool = False, r
     def attempt() -> tuple[Object, Object]:
         node = claim_rules.ours(read_node(cluster, name), run)
         record = node_rules.record(node, CORDON)
+        marks = marks_of(cluster, node, phase)
+        present = node_rules.unschedulable(node)
         if force:
-            if record is None and not node_rules.unschedulable(node):
+            if record is None and not present and not marks:
                 return node, node
-            return node, _write(cluster, node, unschedulable=False, record=None)
+            return node, _write(cluster, node, unschedulable=False, record=None, marks=marks)
+        if marks and (record or {}).get("owner") != owner:
+            # Only the phase is written.
+            return node, _write(cluster, node, unschedulable=present, record=record, marks=marks)
         if record is None or record.get("owner") != owner:
             return node, node
         keep = bool(record.get("unschedulable_before")) or KEEP_CORDONED in node_rules.annotations_of(node)
-        return node, _write(cluster, node, unschedulable=keep and node_rules.unschedulable(node), record=None)
+        return node, _write(cluster, node, unschedulable=keep and present, record=None, marks=marks)
 
     pair: tuple[Object, Object] = retry_conflicts(attempt)
     return pair
@@ -114,13 +135,15 @@ def _record(cluster: Cluster, node: Object, record: dict[str, Any] | None, owner
     }
 
 
-def _write(cluster: Cluster, node: Object, *, unschedulable: bool, record: dict[str, Any] | None) -> Object:
+def _write(
+    cluster: Cluster, node: Object, *, unschedulable: bool, record: dict[str, Any] | None, marks: dict[str, Any]
+) -> Object:
     return cluster.merge(
         paths.node(node_rules.name(node)),
         {
             "metadata": {
                 "resourceVersion": node["metadata"]["resourceVersion"],
-                "annotations": {CORDON: json.dumps(record, sort_keys=True) if record else None},
+                "annotations": {CORDON: json.dumps(record, sort_keys=True) if record else None, **marks},
             },
             "spec": {"unschedulable": True if unschedulable else None},
         },

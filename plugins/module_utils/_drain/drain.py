@@ -19,6 +19,8 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower, Listed
 from .._budget import claim_rules, runs
+from .._budget.node_operation import record_phase
+from .._budget.node_operation_rules import phase_of
 from .._shared.bounds import cut
 from . import cordon, cordon_rules
 from .rules import (
@@ -50,6 +52,8 @@ def drain(context: Context, params: Params) -> Result:
     _check(params)
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["timeout"])
+    # A drain that is refused below was begun, too.
+    record_phase(cluster, name, phase_of(params, "drain"))
     node = read_node(cluster, name)
     options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
     pods = pods_on(cluster, name, params.get("pod_selector"))

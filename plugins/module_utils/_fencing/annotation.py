@@ -11,13 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from .._api import node_rules
-from .._api.errors import HoldfastError, Refused, TimedOut
+from .._api.errors import Held, HoldfastError, Refused, TimedOut
 from .._api.names import REBOOT_KEYS
 from .._api.objects import Object, ObjectChange
 from .._api.runner import Context, Params, Result
 from .._api.times import from_text, seconds_between, to_text
 from .._api.watch import Deadline, retry_conflicts, wait_for
 from .._budget import runs as run_leases
+from .._budget.node_operation import record_phase
+from .._budget.node_operation_rules import phase_of
 from . import evidence_rules, expired_keys, find_host, key_rules, last_look
 from . import host_rules as rules
 from .host_rules import Off, Written
@@ -56,7 +58,14 @@ def reboot_annotation(context: Context, params: Params) -> Result:
     context, host = find_host.from_options(context, params)
     with run_leases.heartbeat(context.cluster, params.get("run") or ""):
         if params["state"] == "present":
-            return _Annotation(context, params, resolve(context, params, host)).put()
+            try:
+                found = _Annotation(context, params, resolve(context, params, host)).put()
+                return {**found, "step": "rebooted"} if params.get("operation") else found
+            except Held as error:
+                if not params.get("operation"):
+                    raise
+                # A part of a rolling reboot: the node is put back, and its turn comes again.
+                return {**_empty_result(), "step": "held", "why": error.message}
         target = resolve_for_removal(context, params, host)
         if target is None:
             return _result_without_host(context, params, host)
@@ -156,6 +165,8 @@ class _Annotation:
         if not self._key and not request and (why := rules.why_no_reboot(host)):
             raise self._refused(host, why, "no_reboot")
         consumer = find_host.consumer_uid(self._management, host)
+        if self._target.node:
+            record_phase(self._context.cluster, self._target.node, phase_of(self._params, "reboot"))
         look = self._target.look(
             self._run,
             override_holds=self._params["override_holds"],

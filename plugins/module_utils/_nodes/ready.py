@@ -14,6 +14,8 @@ from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed, passing, wait_for
+from .._budget.node_operation import record_phase
+from .._budget.node_operation_rules import phase_of
 from .._drain.drain import pods_on
 from .._drain.rules import Pod, read_pod
 from .ready_rules import daemon_pods_not_ready, is_back
@@ -29,6 +31,7 @@ def node_ready(context: Context, params: Params) -> Result:
     deadline = Deadline(params["timeout"])
     node = _patiently_read(cluster, name, Deadline(0) if context.check_mode else deadline)
     old = params.get("boot_id_before") or ""
+    record_phase(cluster, name, phase_of(params, "ready"))
     if not context.check_mode:
         if params["sign_of_life"]:
             wait_for_sign_of_life(cluster, name, deadline)

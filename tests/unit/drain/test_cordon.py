@@ -13,8 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Refused
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, KEEP_CORDONED
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput, NotFound, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
+    CLAIM,
+    CORDON,
+    KEEP_CORDONED,
+    OPERATION,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import Phase, phase_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon import give_back, take
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon_rules import owner_of, why_it_stays
 
@@ -194,3 +201,47 @@ def test_only_our_cordon_is_undone_whatever_others_do(cordoned_before, steps):
     if cluster.record is not None:
         give_back(cluster, "n", "me")
     assert cluster.cordoned == wanted_by_others
+
+
+CLAIMED = {CLAIM: json.dumps({"run": "me", "operation": "kernel"})}
+
+
+def phase_of_node(cluster):
+    return json.loads(cluster.node["metadata"]["annotations"][OPERATION])["phase"]
+
+
+def test_a_cordon_records_its_phase_by_the_same_write():
+    cluster = OneNode(**CLAIMED)
+    take(cluster, "n", "me", "why", run="me", phase=Phase("kernel", "me", "cordon"))
+    assert (phase_of_node(cluster), cluster.cordoned) == ("cordon", True)
+    assert cluster.node["metadata"]["resourceVersion"] == "11", "one write"
+
+    before, after = take(cluster, "n", "me", "why", run="me", phase=Phase("kernel", "me", "cordon"))
+    assert before is after
+
+
+def test_an_uncordon_records_its_phase_by_the_same_write():
+    cluster = OneNode(**CLAIMED)
+    take(cluster, "n", "me", "why", run="me", phase=Phase("kernel", "me", "cordon"))
+    give_back(cluster, "n", "me", run="me", phase=Phase("kernel", "me", "uncordon"))
+    assert (phase_of_node(cluster), cluster.cordoned) == ("uncordon", False)
+    assert cluster.node["metadata"]["resourceVersion"] == "111"
+
+
+def test_a_phase_is_recorded_also_where_the_cordon_is_that_of_others():
+    cluster = OneNode(unschedulable=True, **CLAIMED)
+    give_back(cluster, "n", "me", run="me", phase=Phase("kernel", "me", "uncordon"))
+    assert (phase_of_node(cluster), cluster.cordoned) == ("uncordon", True)
+
+
+def test_a_run_without_the_claim_records_nothing():
+    cluster = OneNode()
+    with pytest.raises(ClaimLost):
+        take(cluster, "n", "me", "why", run="me", phase=Phase("kernel", "me", "cordon"))
+    assert cluster.node["metadata"]["annotations"] == {}
+
+
+def test_an_operation_needs_its_run():
+    with pytest.raises(InvalidInput, match="operation kernel needs run"):
+        phase_of({"operation": "kernel"}, "cordon")
+    assert phase_of({"run": "me"}, "cordon") is None

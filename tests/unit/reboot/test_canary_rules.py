@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput, Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import advance
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary import (
     _selectors,
     _wait,
@@ -26,7 +27,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary
     read_canary,
     soaked_until,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.node_operation_rules import advance
 
 START = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 

@@ -1,0 +1,82 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of an operation's progress on a node. It is kept on the Node, so that any run can resume the operation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import InvalidInput
+from .._api.names import CLAIM, OPERATION
+from .._api.objects import Object
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._api.times import to_text
+from .._api.watch import retry_conflicts
+from . import claim_rules
+from .node_operation_rules import Phase, advance
+
+
+def node_operation(context: Context, params: Params) -> Result:
+    """Record which phase of which operation a node is in."""
+    if not params.get("phase") and not params.get("result"):
+        raise InvalidInput("node_operation needs phase, result or both: what is to be written down.")
+    before, after = retry_conflicts(lambda: _attempt(context.cluster, params))
+    old, new = node_rules.record(before, OPERATION), node_rules.record(after, OPERATION)
+    return {"changed": before is not after, "operation": new, "diff": {"before": old or {}, "after": new or {}}}
+
+
+def record_phase(cluster: Cluster, name: str, phase: Phase | None) -> None:
+    """Record the phase of an act before it begins; nothing for an act that is part of no operation.
+
+    Raises:
+        ClaimLost: The run of the phase has no claim on the node any more.
+    """
+    if phase is not None:
+        params = {"name": name, "operation": phase.operation, "run": phase.run, "phase": phase.name, "claimed": True}
+        retry_conflicts(lambda: _attempt(cluster, params))
+
+
+def marks_of(cluster: Cluster, node: Object, phase: Phase | None) -> dict[str, Any]:
+    """The annotation that records a phase, for an act that writes the Node anyway; none where it has it already."""
+    if phase is None:
+        return {}
+    record = node_rules.record(node, OPERATION)
+    params = {"operation": phase.operation, "run": phase.run, "phase": phase.name}
+    wanted = advance(record, node, params, to_text(cluster.now()))
+    return {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
+
+
+def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
+    node = claim_rules.ours(read_node(cluster, params["name"]), _claimant(params))
+    record = node_rules.record(node, OPERATION)
+    if _not_ours_to_write(record, claim_rules.claim_of(node), params):
+        return node, node
+    wanted = advance(record, node, params, to_text(cluster.now()))
+    marks: dict[str, Any] = {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
+    present = claim_rules.claim_of(node)
+    if params.get("result") and present and present.run == params.get("run"):
+        # In one write: if the run died in between, its claim would stay on a node that is done.
+        marks[CLAIM] = None
+    if not marks:
+        return node, node
+    metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": marks}
+    return node, cluster.merge(paths.node(params["name"]), {"metadata": metadata})
+
+
+def _not_ours_to_write(record: dict[str, Any] | None, claim: claim_rules.Claim | None, params: Params) -> bool:
+    """Whether another run works on the node, or has rebooted it, while this run still waits for its turn."""
+    if params["claimed"] or params.get("result"):
+        return False
+    if claim is not None and claim.run != params.get("run"):
+        return True
+    return bool(record and record.get("id") == params["operation"] and record.get("result") == "rebooted")
+
+
+def _claimant(params: Params) -> str:
+    """The run that must have the claim; empty while the run waits for its turn."""
+    return (params.get("run") or "") if params["claimed"] else ""

@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about the record of an operation on a Node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._api import node_rules
+from .._api.errors import InvalidInput
+from .._api.names import CORDON
+from .._api.objects import Object
+from .._api.times import from_text
+from .._shared.bounds import cut, seconds_since
+
+
+@dataclass(frozen=True)
+class Phase:
+    """The phase of an operation that an act begins, in the name of a run that has the claim."""
+
+    operation: str
+    run: str
+    name: str
+
+
+def phase_of(params: Mapping[str, Any], name: str) -> Phase | None:
+    """The phase that an act records by its options ``operation`` and ``run``; ``None`` without an operation.
+
+    Raises:
+        InvalidInput: There is an operation, and no run.
+    """
+    operation, run = str(params.get("operation") or ""), str(params.get("run") or "")
+    if operation and not run:
+        raise InvalidInput(
+            f"operation {operation} needs run, the run that has the claim on the node. Give both, or neither."
+        )
+    return Phase(operation, run, name) if operation else None
+
+
+def _whole(record: dict[str, Any]) -> bool:
+    """Whether a record can be resumed. If it is broken, the operation starts again."""
+    try:
+        from_text(record["since"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return False
+    texts = ("phase", "boot_id_before", "result")
+    return isinstance(record.get("phases"), dict) and all(isinstance(record.get(name), str) for name in texts)
+
+
+def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, Any], now: str) -> dict[str, Any]:
+    """The record after this step; the same content if the step is already recorded."""
+    if record is None or record.get("id") != params["operation"] or not _whole(record):
+        cordoned = node_rules.record(node, CORDON)
+        before = bool(cordoned.get("unschedulable_before")) if cordoned else node_rules.unschedulable(node)
+        record = {
+            "id": params["operation"],
+            "started": now,
+            "since": now,
+            "phase": "",
+            "phases": {},
+            "boot_id_before": node_rules.boot_id(node),
+            "unschedulable_before": before,
+            "result": "",
+            "detail": "",
+        }
+    phase, result = params.get("phase") or record["phase"], params.get("result") or ""
+    run = params.get("run") or record.get("run", "")
+    if (phase, result) == (record["phase"], record["result"]):
+        # The next run resumes where the last one stopped: the phase keeps its start, and only the run changes.
+        return record if run == record.get("run", "") else {**record, "run": run}
+    changed = {**record, "run": run, "result": result, "detail": cut(params.get("detail") or "", 1000)}
+    if record["phase"] and not record["result"]:
+        known = record["phases"].get(record["phase"], 0)
+        spent = seconds_since(record["since"], from_text(now))
+        changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
+    if phase == "cordon" and record["phase"] in ("hold", "slot"):
+        # The reboot begins here, whatever happened to the node while it waited.
+        changed["boot_id_before"] = node_rules.boot_id(node)
+    changed.update(phase=phase, since=now)
+    if result:
+        changed["boot_id_after"] = node_rules.boot_id(node)
+    else:
+        changed.pop("boot_id_after", None)
+    return changed

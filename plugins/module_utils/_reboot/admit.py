@@ -1,0 +1,418 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Wait for a node's turn: carry out what the rules of the journey say, until they have an answer for the role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.errors import Held, HoldfastError, InvalidInput, NotFound, Refused, TimedOut
+from .._api.runner import Context, Params, Result
+from .._budget import ledger_store, runs
+from .._budget.claim_rules import PURPOSE
+from .._budget.node_claim import node_claim
+from .._drain.rules import NOW
+from .._holds import leases
+from .._nodes.info import node_info
+from .._nodes.ready import node_ready
+from . import journey_rules as rules
+from .blockers import node_blockers
+from .canary import reboot_canary
+from .canary_rules import CanaryFailed
+from .end_rules import result_of
+from .facts_rules import Answer, Facts, Settings, SlotWait, Window
+from .journey_rules import AGAIN, ANSWERS, USER_STEPS, Step
+from .quorum import etcd_quorum
+from .quorum_rules import CONTROL_PLANE
+from .refusal_rules import Canaries, Etcd, canaries_of_run, read_shutdown
+from .seen_rules import Seen, read_seen
+from .turn_rules import DROPPED_OUT, Budget, budget_of, dropped_out, hold_patience, slot_patience
+from .window import maintenance_window
+from .work import Work
+
+# Steps that change nothing: a plan takes them too.
+_LOOKS = (rules.LOOK, rules.LOOK_AT_ETCD, rules.LOOK_AT_WINDOW)
+_ERRORS: dict[str, type[HoldfastError]] = {"not_found": NotFound, "held": Held, "timed_out": TimedOut}
+_AGAIN = "again"
+
+
+def reboot_turn(context: Context, params: Params) -> Result:
+    """Wait until a node may be rebooted, and take its slot and its claim; see the module of the same name."""
+    admission = _Admission(context, params)
+    with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
+        try:
+            admission.check()
+            return admission.run()
+        except HoldfastError as error:
+            if context.check_mode:
+                return admission.no_plan(error)
+            # How far it came says what the failure means, and who has to put something back.
+            error.fields.update(admission.progress())
+            raise
+
+
+class _Admission:
+    """One request for a turn."""
+
+    def __init__(self, context: Context, params: Params) -> None:
+        self._context, self._cluster = context, context.cluster
+        settings: Params = params["settings"]
+        self._params = {**settings, **params}
+        self._work = Work(context, params["name"], params["operation"], params["run"], opt_outs=settings["opt_outs"])
+        # The last answer counts where it asked for this request: not that of an earlier pass.
+        given = params.get("last") or {}
+        last = given if _AGAIN in (given.get("steps") or []) else {}
+        # A question comes before the warning, every other answer after it.
+        warned = bool(last) and last.get("step") != rules.ASK
+        self._settings = _settings(self._params, plan=context.check_mode, again=warned)
+        self._given = {name: params.get(name) or last.get(name) for name in ("answer", "shutdown")}
+        # What was seen last. Facts that are to be looked at again are forgotten; the group and the boot ID are not.
+        self._last = Seen(params["name"], exists=False)
+        self._counted, self._warned = False, False
+        shutdown = self._given["shutdown"]
+        self._facts = Facts(
+            self._settings,
+            answer=_answer(self._given["answer"]),
+            shutdown=read_shutdown(shutdown) if shutdown else None,
+            slot_wait=SlotWait(float(last.get("waited") or 0), float(last.get("idle") or 0)),
+            slot_tasks_run=last.get("step") == rules.BEFORE_SLOT or bool(last.get("slot_tasks_run")),
+            attempts=int(last.get("attempts") or 0),
+            left=last.get("left") or "",
+        )
+        self._carry_out: dict[str, Callable[[Step], Facts]] = {
+            rules.LOOK: self._look,
+            rules.LOOK_AT_ETCD: self._look_at_etcd,
+            rules.AWAIT_CANARIES: self._await_canaries,
+            rules.LOOK_AT_WINDOW: self._look_at_window,
+            rules.AWAIT_HOLDERS: self._await_holders,
+            rules.TAKE_SLOT: self._take_slot,
+            rules.CLAIM: self._claim,
+            rules.AWAIT_BACK: self._await_back,
+            rules.AWAIT_QUORUM: self._await_quorum,
+            rules.LEAVE: self._leave,
+            rules.PUT_BACK: self._put_back,
+            rules.UNCLAIM: self._unclaim,
+        }
+
+    def check(self) -> None:
+        """Refuse settings that can't work together, before anything is looked at."""
+        params = self._params
+        by_command = params["when"] == "command" and not params.get("when_command")
+        by_tasks = params["method"] == "command" and not params.get("command_tasks")
+        if by_command or by_tasks or params["hold_attempts"] < 1 or params["soak"] < 0:
+            raise InvalidInput(
+                "rolling_reboot_when: command needs rolling_reboot_when_command, rolling_reboot_method: command needs "
+                "rolling_reboot_command_tasks, and rolling_reboot_hold_attempts must be 1 or more."
+            )
+
+    def run(self) -> Result:
+        while True:
+            step = rules.next_step(self._facts)
+            if self._context.check_mode and step.name != rules.ASK and step.name not in _LOOKS:
+                return self._plan(step)
+            if step.name in ANSWERS:
+                return self._answer(step)
+            self._facts = self._carry_out[step.name](step)
+
+    def progress(self) -> dict[str, Any]:
+        """How far the node and the wait have come; the next request goes on from there."""
+        wait, facts = self._facts.slot_wait, replace(self._facts, seen=self._facts.seen or self._last)
+        return {
+            "node": self._settings.node,
+            "operation": self._settings.operation,
+            "run": self._settings.run,
+            "group": self._budget.group,
+            "stage": self._facts.stage,
+            "claimed": facts.claimed,
+            "needed": facts.needed,
+            "method": rules.method_of(facts),
+            "answer": vars(facts.answer) if facts.answer else None,
+            "shutdown": self._given["shutdown"],
+            "slot_tasks_run": facts.slot_tasks_run,
+            "boot_id": facts.node.boot_id_before(self._settings.operation),
+            "attempts": facts.attempts,
+            "left": facts.left,
+            "waited": round(wait.waited, 3),
+            "idle": round(wait.idle, 3),
+        }
+
+    def _answer(self, step: Step) -> Result:
+        if step.name == rules.STOP:
+            raise _ERRORS.get(step.error, Refused)(step.why, node=self._settings.node)
+        changed = self._work.changed
+        if step.name == rules.SKIPPED and step.record:
+            # A run that finds nothing to do has changed nothing.
+            self._work.record(result=step.record, detail=step.why)
+        self._warn()
+        if step.name == rules.PUT_OFF:
+            self._context.say(f"Node {self._settings.node} is put off: {step.why}")
+        again = (_AGAIN,) if step.name in AGAIN else ()
+        ended = step.name in (rules.SKIPPED, rules.POSTPONED)
+        return {
+            "changed": changed,
+            "step": step.name,
+            "why": step.why,
+            "steps": [*step.steps, *again],
+            "result": self._result(step) if ended else None,
+            **self.progress(),
+        }
+
+    def _result(self, step: Step) -> dict[str, Any]:
+        seen = self._facts.node
+        record = {"phases": seen.phases} if step.name == rules.POSTPONED else {}
+        return result_of(seen.name, step.name, step.why, record=record, before=seen.boot_id, after=seen.boot_id)
+
+    def _plan(self, step: Step) -> Result:
+        """What a run would do; of a node that could go at once, the drain has a say."""
+        self._warn()
+        if step.error == "unknown":
+            raise Refused(step.why, node=self._settings.node)
+        found = rules.plan_of(step, self._facts)
+        if found.verdict == NOW and not self._facts.rebooted and not self._params["disable_eviction"]:
+            options = {name: self._params[name] for name in ("name", "force", "delete_emptydir")}
+            drain = node_info(self._context, options)["nodes"][0]["drain"]
+            found = rules.plan_with_drain(found, drain["verdict"], drain["blockers"])
+        return self._planned("planned", found.why, verdict=found.verdict)
+
+    def no_plan(self, error: HoldfastError) -> Result:
+        """What a plan says of a node that it can't judge."""
+        return self._planned("failed", error.message)
+
+    def _planned(self, result: str, why: str, **more: str) -> Result:
+        seen = self._facts.node
+        entry = result_of(seen.name, result, why, record={}, before=seen.boot_id, after=seen.boot_id)
+        return {
+            "changed": False,
+            "step": "planned",
+            "why": why,
+            "steps": [],
+            "result": {**entry, **more},
+            **self.progress(),
+        }
+
+    def _warn(self) -> None:
+        text = rules.warning(self._facts)
+        if text and not self._warned:
+            self._context.say(f"WARNING: {text}")
+        self._warned = True
+
+    @property
+    def _budget(self) -> Budget:
+        return budget_of(self._params, control_plane=self._last.control_plane)
+
+    def _count_failures(self) -> bool:
+        """Count failures of other hosts of this run, which nobody else would; whether one was counted.
+
+        What does not count does not stop anyone, so where it can't be counted no slot is asked for.
+        """
+        counted = False
+        lost = [
+            {"name": host["node"], "reason": DROPPED_OUT, "healthy": False, "group": host["group"]}
+            for host in dropped_out(self._params["hosts"])
+        ]
+        for failure in [*lost, *self._params["uncounted"]]:
+            work = replace(self._work, node=failure["name"], run=failure.get("run") or self._work.run)
+            found = work.slot(failure["group"], "failed", reason=failure["reason"], healthy=failure["healthy"])
+            counted |= found["changed"]
+        return counted
+
+    # The acts, one each.
+
+    def _look(self, _step: Step) -> Facts:
+        params, name = self._params, self._settings.node
+        node = self._cluster.find(paths.node(name))
+        if node is None:
+            return self._facts.looked(read_seen(name, None))
+        budget = budget_of(params, control_plane=CONTROL_PLANE in node_rules.labels_of(node))
+        ledger = ledger_store.ledger_of(ledger_store.load(self._cluster, budget.group))
+        slot = ledger.slots.get(name)
+        seen = read_seen(
+            name,
+            node,
+            holds=leases.holds_on(self._cluster, name),
+            slot=vars(slot) if slot else None,
+            blockers=self._blockers(wait_timeout=0)["blockers"] if self._has_blockers else (),
+            override_holds=params["override_holds"],
+        )
+        self._last = seen
+        answer = self._facts.answer
+        if answer is not None and not answer.boot_id:
+            # It was asked just now, so it is about this boot.
+            answer = replace(answer, boot_id=seen.boot_id)
+        return replace(self._facts.looked(seen), answer=answer)
+
+    def _look_at_etcd(self, _step: Step) -> Facts:
+        return replace(self._facts, etcd=_etcd(self._quorum(wait_timeout=0)))
+
+    def _await_canaries(self, _step: Step) -> Facts:
+        """Wait for the canaries of other slices of the job too, wherever they are worked on."""
+        params = self._params
+        known = canaries_of_run(params["canary_results"])
+        if not known.trouble and not known.postponed:
+            options = {
+                "nodes": params["canaries"],
+                "operation": self._settings.operation,
+                "soak": params["soak"],
+                "wait_timeout": params["canary_timeout"],
+            }
+            try:
+                reboot_canary(self._context, options)
+            except (CanaryFailed, TimedOut) as error:
+                known = Canaries(trouble=error.message)
+        return replace(self._facts, canaries=known)
+
+    def _look_at_window(self, _step: Step) -> Facts:
+        """Wait for a window, but not with a slot that others could use."""
+        params = self._params
+        options = {
+            "windows": params["windows"],
+            "time_zone": params["window_time_zone"],
+            "margin": params["window_margin"],
+            "wait_timeout": 0 if self._facts.has_slot else params["window_wait"],
+        }
+        found = maintenance_window(self._context, options)
+        window = Window(found["open"], found["opens"] or "", found["seconds_left"])
+        facts = self._facts if found["waited"] < 1 else self._facts.stale()
+        return replace(facts, window=window)
+
+    def _await_holders(self, _step: Step) -> Facts:
+        params, facts = self._params, self._facts
+        if not facts.midway:
+            self._work.record(phase="hold")
+        seconds, window_closes = hold_patience(facts, params["hold_timeout"])
+        patience = int(seconds)
+        # Where the window closes first, that is the end of the wait, and no failure.
+        with suppress(*([TimedOut] if window_closes else [])):
+            if not params["override_holds"]:
+                options = {"node": self._settings.node, "wait_for": "free", "wait_timeout": patience}
+                leases.lease_hold_info(self._context, options)
+            if self._has_blockers:
+                self._blockers(wait_timeout=patience)
+        return facts.after_holders()
+
+    def _take_slot(self, _step: Step) -> Facts:
+        params, facts = self._params, self._facts
+        if not self._counted:
+            self._counted = True
+            facts = replace(facts, slot_wait=replace(facts.slot_wait, counted=self._count_failures()))
+        if not facts.midway:
+            self._work.record(phase="slot")
+        patience, budget = int(slot_patience(facts)), self._budget
+        try:
+            self._work.slot(
+                budget.group,
+                "present",
+                **budget.policy,
+                operation_group=budget.counted_in,
+                max_failed=params["max_failed"],
+                count_others=params["count_others"],
+                unhealthy_grace=params["unhealthy_grace"],
+                wait_timeout=patience,
+            )
+        except TimedOut as error:
+            message = error.message.replace(f"within {patience} s", f"within {params['slot_timeout']} s", 1)
+            return facts.after_turn(error.fields["waited"], error.fields["idle"], message)
+        return replace(facts, has_slot=True)
+
+    def _claim(self, _step: Step) -> Facts:
+        options = {
+            "name": self._settings.node,
+            "run": self._settings.run,
+            "operation": self._settings.operation,
+            "group": self._budget.group,
+            "purpose": PURPOSE,
+            "restart": self._params["restart"],
+            "state": "present",
+            "keep": False,
+            "wait_timeout": self._params["claim_timeout"],
+        }
+        self._work.changed |= node_claim(self._context, options)["changed"]
+        return self._facts.after_claim()
+
+    def _await_back(self, _step: Step) -> Facts:
+        """Wait for a node that is down.
+
+        Where the user's tasks were cut off between "off" and "on", only they can bring it back: they run again.
+        """
+        by_tasks = self._settings.method == "command"
+        timeout = self._params["resume_timeout" if by_tasks else "ready_timeout"]
+        options = {"name": self._settings.node, "sign_of_life": False, "daemonset_pods": False, "timeout": timeout}
+        with suppress(*([TimedOut] if by_tasks else [])):
+            node_ready(self._context, options)
+        return self._facts.after_back()
+
+    def _await_quorum(self, _step: Step) -> Facts:
+        self._quorum(wait_timeout=self._params["quorum_timeout"])
+        return self._facts.after_quorum()
+
+    def _leave(self, step: Step) -> Facts:
+        self._work.leave(self._budget.group, step.record, step.why)
+        return self._facts.after_attempt(step.why)
+
+    def _put_back(self, step: Step) -> Facts:
+        self._work.put_back(self._budget.group)
+        self._context.say(f"Node {self._settings.node} is put back, uncordoned: {step.why}")
+        return self._facts.after_attempt(step.why)
+
+    def _unclaim(self, step: Step) -> Facts:
+        self._work.unclaim()
+        return self._facts.after_attempt(step.why)
+
+    @property
+    def _has_blockers(self) -> bool:
+        return bool(self._params.get("pods") or self._params.get("alerts"))
+
+    def _blockers(self, *, wait_timeout: int) -> Result:
+        params = self._params
+        options = {"pods": params.get("pods"), "alerts": params.get("alerts"), "interval": 15}
+        return node_blockers(self._context, {"name": self._settings.node, **options, "wait_timeout": wait_timeout})
+
+    def _quorum(self, *, wait_timeout: int) -> Result:
+        options = {"namespace": "kube-system", "selector": self._params["etcd_selector"], "wait_timeout": wait_timeout}
+        return etcd_quorum(self._context, {"name": self._settings.node, **options})
+
+
+def _etcd(found: Result) -> Etcd:
+    return Etcd(**{name: found[name] for name in ("control_plane", "single_node", "only_control_plane", "kept")})
+
+
+def _answer(given: Params | None) -> Answer | None:
+    if not given:
+        return None
+    return Answer(*(str(given.get(name) or "") for name in ("needed", "trouble", "boot_id")))
+
+
+def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
+    """What the user asked for. A plan waits for nobody, and puts nothing off."""
+    same = (
+        "operation",
+        "run",
+        "when",
+        "method",
+        "hold_attempts",
+        "single_node",
+        "etcd_selector",
+        "graceful_shutdown",
+        "opt_outs",
+        "slot_timeout",
+        "unhealthy_grace",
+    )
+    play = params["play"]
+    return Settings(
+        node=params["name"],
+        host=params.get("inventory_host") or "",
+        put_off=play == "first" and not plan,
+        again=play == "last" or again,
+        waits_for_canaries=bool(params["canaries"]) and play != "canary" and not plan,
+        canary=play == "canary" and not plan,
+        windows=bool(params["windows"]),
+        quorum_command=bool(params.get("quorum_command")),
+        user_steps=frozenset(step for step in USER_STEPS if params.get(f"{step}_tasks")),
+        in_turns=play != "only",
+        **{name: params[name] for name in same},
+    )

@@ -1,0 +1,248 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is known of a node and of its turn in a rolling reboot, and how each step of the admission changes that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .refusal_rules import IGNORE, REQUIRE, WARN, Canaries, Etcd, Shutdown
+from .seen_rules import Seen
+
+# Who says that a reboot is needed.
+REQUIRED, ALWAYS = "required", "always"
+# How far a run has come with a node. While it waits, nothing of the node is touched.
+LOOKING, WAITING, WORKING = "looking", "waiting", "working"
+# Its turn came as often as the user allows, and it was held each time: that counts as a failure.
+GIVEN_UP = "given_up"
+BEGUN_ELSEWHERE = "another run had begun with it"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for one node.
+
+    Attributes:
+        when: Who says that a reboot is needed: the distribution (``required``), ``always``, or the user's command.
+        put_off: A node that is held is left for a later pass, and not waited for.
+        again: The node had its turn in an earlier pass of this run, and was warned of then.
+        waits_for_canaries: Other nodes go first.
+        canary: This node is one of those, and other slices of the job read its record.
+        windows: There are maintenance windows.
+        user_steps: Those of the user's steps for which there are files.
+        in_turns: The wait for a slot is cut into turns, so that hosts that dropped out are noticed.
+        opt_outs: The autoscaler and health checks are told to leave the node alone.
+        slot_timeout: Seconds to wait for a slot while nothing happens in the group.
+    """
+
+    node: str
+    operation: str
+    run: str
+    host: str = ""
+    when: str = REQUIRED
+    method: str = "systemd"
+    put_off: bool = False
+    again: bool = False
+    waits_for_canaries: bool = False
+    canary: bool = False
+    windows: bool = False
+    hold_attempts: int = 5
+    single_node: bool = False
+    quorum_command: bool = False
+    etcd_selector: str = ""
+    graceful_shutdown: str = WARN
+    user_steps: frozenset[str] = frozenset()
+    in_turns: bool = False
+    opt_outs: bool = True
+    slot_timeout: int = 3600
+    unhealthy_grace: int = 300
+
+    @property
+    def asks_shutdown(self) -> bool:
+        """Whether the node is asked for its graceful shutdown. A warning is given once."""
+        if self.method != "systemd" or self.graceful_shutdown == IGNORE:
+            return False
+        return self.graceful_shutdown == REQUIRE or not self.again
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the node said to the question whether it needs a reboot.
+
+    Attributes:
+        needed: Why it does; empty where it does not.
+        trouble: Why it did not say.
+        boot_id: The boot in which it said so. In another one it has to be asked again.
+    """
+
+    needed: str = ""
+    trouble: str = ""
+    boot_id: str = ""
+
+
+@dataclass(frozen=True)
+class Window:
+    """What the maintenance windows say. ``seconds_left`` is ``None`` where none closes."""
+
+    open: bool = True
+    opens: str = ""
+    seconds_left: int | None = None
+
+
+@dataclass(frozen=True)
+class SlotWait:
+    """The wait for a slot, over all its turns.
+
+    Attributes:
+        waited: Seconds.
+        idle: Seconds in which nothing happened in the group.
+        timed_out: What the last turn said when it was over; empty where none is over.
+        counted: Failures of other hosts were counted since, so that the group is not idle.
+    """
+
+    waited: float = 0.0
+    idle: float = 0.0
+    timed_out: str = ""
+    counted: bool = False
+
+    def after(self, waited: float, idle: float, message: str) -> SlotWait:
+        """After a turn that took so long, and in the last part of which nothing happened."""
+        still = idle if idle < waited else self.idle + waited
+        # A turn of no time at all is none, and would be repeated for ever.
+        return replace(self, waited=self.waited + waited + 1, idle=still + 1, timed_out=message)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a node and its turn. What is ``None`` was not looked at, or is too old.
+
+    Attributes:
+        has_slot: The group gave this run a slot for the node.
+        claimed: This run has the claim. Nothing of the node is touched before.
+        holders_waited: The holders were waited for in this attempt.
+        slot_tasks_run: The user's tasks before the slot were run in this attempt.
+        back_waited: A node that an earlier run sent into its reboot was waited for.
+        quorum_kept: The other members of etcd were waited for.
+        attempts: How often the node's turn had come and nothing could be begun.
+        left: Why the last of them ended.
+    """
+
+    settings: Settings
+    seen: Seen | None = None
+    answer: Answer | None = None
+    shutdown: Shutdown | None = None
+    etcd: Etcd | None = None
+    canaries: Canaries | None = None
+    window: Window | None = None
+    slot_wait: SlotWait = SlotWait()
+    has_slot: bool = False
+    claimed: bool = False
+    holders_waited: bool = False
+    slot_tasks_run: bool = False
+    back_waited: bool = False
+    quorum_kept: bool = False
+    attempts: int = 0
+    left: str = ""
+
+    @property
+    def node(self) -> Seen:
+        """The last look at the node."""
+        return self.seen or Seen(self.settings.node, exists=False)
+
+    @property
+    def midway(self) -> bool:
+        """Another run of the operation left the node in the middle of its reboot."""
+        return self.node.midway(self.settings.operation)
+
+    @property
+    def rebooted(self) -> bool:
+        """The node is midway and has its new boot: nothing goes down any more."""
+        return self.node.rebooted(self.settings.operation)
+
+    @property
+    def why_later(self) -> str:
+        """Why holders, pods or alerts forbid the reboot; empty where it is over already."""
+        return "" if self.rebooted else self.node.why_later
+
+    @property
+    def needed(self) -> str:
+        """Why the reboot is needed; empty where it is not."""
+        if self.settings.when == ALWAYS:
+            return "rolling_reboot_when is always"
+        if self.midway:
+            return BEGUN_ELSEWHERE
+        return self.answer.needed if self.answer else ""
+
+    @property
+    def done(self) -> bool:
+        """The node was rebooted in this operation."""
+        record = self.node.record
+        return record.id == self.settings.operation and record.result == "rebooted"
+
+    @property
+    def needs_no_answer(self) -> bool:
+        """The node is not asked: in the middle of its reboot it can't be, and its sign may be gone already."""
+        return self.settings.when == ALWAYS or self.midway
+
+    @property
+    def asks(self) -> bool:
+        """The node has to be asked, or asked again."""
+        if self.needs_no_answer or self.node.excluded or self.done:
+            return False
+        return self.answer is None or self.answer.boot_id not in ("", self.node.boot_id)
+
+    @property
+    def _is_needed(self) -> bool:
+        return not (self.node.excluded or self.done or self.asks) and bool(self.needed)
+
+    @property
+    def stage(self) -> str:
+        """How far this run has come: ``looking``, ``waiting`` (wanted and untouched), ``working`` or ``given_up``."""
+        if self.claimed:
+            return WORKING
+        if self.attempts >= max(1, self.settings.hold_attempts) and not self.settings.put_off:
+            return GIVEN_UP
+        if self.attempts or self.has_slot or self.holders_waited:
+            return WAITING
+        return WAITING if self.seen and self.seen.exists and (self.midway or self._is_needed) else LOOKING
+
+    # What the steps of the admission change.
+
+    def looked(self, seen: Seen) -> Facts:
+        return replace(self, seen=seen)
+
+    def stale(self) -> Facts:
+        """After a wait: the node has to be looked at again."""
+        return replace(self, seen=None, window=None)
+
+    def after_holders(self) -> Facts:
+        return replace(self.stale(), holders_waited=True)
+
+    def after_turn(self, waited: float, idle: float, message: str) -> Facts:
+        """A turn of the wait for a slot is over, without a slot."""
+        return replace(self, slot_wait=self.slot_wait.after(waited, idle, message), window=None)
+
+    def after_back(self) -> Facts:
+        return replace(self.stale(), back_waited=True)
+
+    def after_quorum(self) -> Facts:
+        return replace(self.stale(), quorum_kept=True)
+
+    def after_claim(self) -> Facts:
+        return replace(self.stale(), claimed=True)
+
+    def after_attempt(self, why: str) -> Facts:
+        """Slot and claim are given back; the next attempt begins from the start."""
+        return replace(
+            self.stale(),
+            has_slot=False,
+            claimed=False,
+            holders_waited=False,
+            slot_tasks_run=False,
+            back_waited=False,
+            quorum_kept=False,
+            slot_wait=SlotWait(),
+            attempts=self.attempts + 1,
+            left=why,
+        )

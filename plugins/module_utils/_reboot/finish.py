@@ -1,0 +1,245 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""End the reboot of a node: give it back, put it back where a hold refused the reboot, or see what a failure left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Callable
+
+from .._api import node_rules, paths
+from .._api.errors import Held, HoldfastError
+from .._api.names import CLAIM, CORDON, OPERATION
+from .._api.read_node import read_node
+from .._api.runner import Context, Params, Result
+from .._budget import ledger_store, runs
+from .._budget.claim_rules import PURPOSE
+from .._nodes.leftovers import leftover_pods
+from .._nodes.ready import node_ready
+from .end_rules import after_hold, detail_of, detail_of_failure, result_of, steps_after
+from .facts_rules import WAITING, WORKING
+from .failure_rules import Failure, judge
+from .journey_rules import STOP
+from .work import Work
+
+UNREACHABLE = "unreachable"
+# Errors of a reboot that was refused before anything was done.
+_NOT_SENT = ("held", "refused", "claimed", "claim_lost", "not_found", "invalid_input")
+# A kubelet renews its Lease every 10 s, by default.
+_SIGN_OF_LIFE_WITHIN = 45
+
+
+def reboot_finish(context: Context, params: Params) -> Result:
+    """End the work on a node, whatever became of it; see the module of the same name."""
+    turn, settings = params["turn"], params["settings"]
+    operation, run = str(turn.get("operation") or params["operation"]), str(turn.get("run") or params["run"])
+    work = Work(context, params["name"], operation, run, opt_outs=settings["opt_outs"])
+    # The result of an earlier attempt is not about this reboot.
+    rebooted = (params["rebooted"] or {}) if "reboot" in (turn.get("steps") or []) else {}
+    held = rebooted.get("step") == "held"
+    end = _failed if params.get("failed") is not None else _held if held else _rebooted
+    known = {"node": work.node, "operation": operation, "run": run, "group": turn.get("group") or settings["group"]}
+    with runs.heartbeat(context.cluster, run, params.get("holder") or ""):
+        try:
+            return {
+                **known,
+                "attempts": int(turn.get("attempts") or 0),
+                **end(work, {**params, **known, "rebooted": rebooted}),
+            }
+        except HoldfastError as error:
+            # What fails here fails while the run works on the node.
+            error.fields.update(known, stage=WORKING, claimed=True)
+            raise
+
+
+def _rebooted(work: Work, params: Params) -> Result:
+    turn = params["turn"]
+    work.uncordon(run=work.run, phase="uncordon")
+    work.opt_in()
+    state = "absent" if params["settings"]["sweep"] else "reported"
+    left = leftover_pods(work.context, {"name": work.node, "state": state})
+    work.slot(params["group"], "absent")
+    detail = detail_of(turn.get("needed") or "", params["rebooted"].get("overridden_holds") or [])
+    # The claim goes with it, in one write.
+    record = work.record(result="rebooted", detail=detail, claimed=True)
+    result = result_of(
+        work.node,
+        "rebooted",
+        str(record.get("detail") or detail),
+        record=record,
+        before=record.get("boot_id_before"),
+        after=record.get("boot_id_after"),
+    )
+    return {
+        "changed": work.changed or left["changed"],
+        "step": "done",
+        "why": detail,
+        "steps": steps_after(turn["steps"], "finish"),
+        "stage": WORKING,
+        "claimed": False,
+        "result": {**result, "leftovers": left["pods"]},
+        "uncounted": [],
+    }
+
+
+def _held(work: Work, params: Params) -> Result:
+    node = read_node(work.context.cluster, work.node)
+    step = after_hold(work.node, params["rebooted"]["why"], ready=node_rules.ready(node))
+    if step.name == STOP:
+        raise Held(step.why, node=work.node)
+    work.put_back(params["group"])
+    why = f"Node {work.node} is put back, uncordoned: {step.why}"
+    work.context.say(why)
+    turn = params["turn"]
+    return {
+        **{name: turn.get(name) for name in ("answer", "shutdown")},
+        "changed": work.changed,
+        "step": step.name,
+        "why": why,
+        "steps": ["again"],
+        "stage": WAITING,
+        "claimed": False,
+        "attempts": int(turn.get("attempts") or 0) + 1,
+        "left": step.why,
+        "result": None,
+        "uncounted": [],
+    }
+
+
+def _failed(work: Work, params: Params) -> Result:
+    return _Failed(work, params).run()
+
+
+class _Failed:
+    """What a failure left, and what becomes of the node. Each write is tried, whatever became of the others."""
+
+    def __init__(self, work: Work, params: Params) -> None:
+        self._work, self._params = work, params
+        failed: Mapping[str, Any] = params["failed"]
+        self._why = str(failed.get("msg") or failed.get("stderr") or "unknown")
+        self._error = str(failed.get("error") or "")
+        self._sent: bool | None = failed.get("sent")
+        self._unwritten: list[str] = []
+
+    def run(self) -> Result:
+        work, params, turn = self._work, self._params, self._params["turn"]
+        alive = self._error != UNREACHABLE or self._gives_sign_of_life()
+        seen, unseen = self._look()
+        found = judge(
+            seen,
+            Failure(
+                run=work.run,
+                operation=work.operation,
+                error=self._error,
+                done=turn.get("step") == "done",
+                untouched=turn.get("stage") == WAITING,
+                switched_off=self._went_down(seen or {}) or not alive,
+                unseen=unseen,
+            ),
+        )
+        uncordoned = found["give_back"] and self._put_back()
+        if found["release"]:
+            self._try(lambda: work.slot(params["group"], "absent"))
+            self._try(work.unclaim)
+        uncounted = self._count(healthy=found["healthy"]) if found["count"] else []
+        record = self._record() if found["count"] else {}
+        if params["dropped"] and found["give_back"]:
+            # Its failure was counted before it was known to be healthy, and kept the slot.
+            self._try(lambda: work.slot(params["group"], "absent"))
+        known = seen or {}
+        detail = detail_of_failure(
+            params.get("where") or "",
+            self._why,
+            uncordoned=uncordoned,
+            cordoned=known.get("cordoned_by") == PURPOSE,
+            unwritten=self._unwritten,
+            lost=bool(uncounted),
+        )
+        before, after = record.get("boot_id_before"), known.get("boot_id")
+        return {
+            "changed": work.changed,
+            "step": "failed",
+            "why": self._why,
+            "steps": [],
+            "stage": turn.get("stage") or "",
+            "claimed": False,
+            "result": result_of(work.node, found["state"], detail, record=record, before=before, after=after),
+            "uncounted": uncounted,
+        }
+
+    def _went_down(self, seen: Mapping[str, Any]) -> bool:
+        """Whether the node may be off. Until it is back, the API may call a node Ready that is."""
+        if self._sent is not None or self._error in _NOT_SENT:
+            return bool(self._sent)
+        record = seen.get("operation") or {}
+        ours = (record.get("id"), record.get("run")) == (self._work.operation, self._work.run)
+        return ours and record.get("phase") == "reboot" and seen.get("boot_id") == record.get("boot_id_before")
+
+    def _gives_sign_of_life(self) -> bool:
+        """Whether the kubelet is alive. The API calls a node Ready for a while that has just died."""
+        options = {"sign_of_life": True, "daemonset_pods": False, "timeout": _SIGN_OF_LIFE_WITHIN}
+        try:
+            node_ready(self._work.context, {"name": self._work.node, **options})
+        except HoldfastError:
+            return False
+        return True
+
+    def _look(self) -> tuple[dict[str, Any] | None, bool]:
+        """The node as the failure left it, and whether the API did not say."""
+        cluster, name = self._work.context.cluster, self._work.node
+        try:
+            node = cluster.find(paths.node(name))
+            ledger = ledger_store.ledger_of(ledger_store.load(cluster, self._params["group"]))
+        except HoldfastError:
+            return None, True
+        if node is None:
+            return None, False
+        slot = ledger.slots.get(name)
+        return {
+            "ready": node_rules.ready(node),
+            "boot_id": node_rules.boot_id(node),
+            "cordoned_by": (node_rules.record(node, CORDON) or {}).get("owner"),
+            "claim": node_rules.record(node, CLAIM),
+            "operation": node_rules.record(node, OPERATION),
+            "slot": vars(slot) if slot else None,
+        }, False
+
+    def _put_back(self) -> bool:
+        """Uncordon a healthy node; whether there was a cordon to undo."""
+        work, undone = self._work, []
+        # Without the run: a claim that is gone must not keep a healthy node cordoned.
+        self._try(lambda: undone.append(work.uncordon(run="")))
+        try:
+            work.opt_in()
+        except HoldfastError as error:
+            work.context.warn(
+                f"The opt-outs of node {work.node} could not be put back: {error.message} The next run over it, or the "
+                "playbook holdfast.kubernetes.doctor, does it."
+            )
+        return any(undone)
+
+    def _count(self, *, healthy: bool) -> list[dict[str, Any]]:
+        """Count the failure; what could not be counted, for those who try it again."""
+        work, uncounted = self._work, []
+        # A control-plane node has its slot in a group of its own, and its failure stops all others of the operation.
+        for group in dict.fromkeys((self._params["group"], self._params["settings"]["group"])):
+            if not self._try(partial(work.slot, group, "failed", reason=self._why, healthy=healthy)):
+                known = {"reason": self._why, "healthy": healthy, "run": work.run}
+                uncounted.append({"name": work.node, "group": group, **known})
+        return uncounted
+
+    def _record(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        self._try(lambda: found.update(self._work.record(result="failed", detail=self._why)))
+        return found
+
+    def _try(self, act: Callable[[], Any]) -> bool:
+        """Whether it could be written."""
+        try:
+            act()
+        except HoldfastError as error:
+            self._unwritten.append(error.message)
+            return False
+        return True

@@ -1,0 +1,381 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journey of a node through a rolling reboot: which step is next, from the facts of the moment.
+
+:func:`next_step` asks the rules of :data:`_RULES` in their order. The first that has a step decides. Some steps are
+carried out by the admission (:mod:`.admit`), which adds what it found to the facts and asks again; the others are its
+answer. ``docs/decisions/0017-one-journey.md`` has the same as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._drain.rules import LATER, NEVER, NOW
+from .facts_rules import Facts
+from .plan_rules import EXCLUDED, NOT_NEEDED, NOT_REQUIRED, done_words
+from .refusal_rules import (
+    REQUIRE,
+    WARN,
+    Etcd,
+    shutdown_trouble,
+    shutdown_warning,
+    why_no_quorum_known,
+    why_not_alone,
+)
+from .turn_rules import time_left
+
+# Steps that the admission carries out. After each it has other facts, and asks again.
+LOOK = "look"
+LOOK_AT_ETCD = "look_at_etcd"
+AWAIT_CANARIES = "await_canaries"
+LOOK_AT_WINDOW = "look_at_window"
+AWAIT_HOLDERS = "await_holders"
+TAKE_SLOT = "take_slot"
+CLAIM = "claim"
+AWAIT_BACK = "await_back"
+AWAIT_QUORUM = "await_quorum"
+LEAVE = "leave"
+PUT_BACK = "put_back"
+UNCLAIM = "unclaim"
+ACTS = (
+    LOOK,
+    LOOK_AT_ETCD,
+    AWAIT_CANARIES,
+    LOOK_AT_WINDOW,
+    AWAIT_HOLDERS,
+    TAKE_SLOT,
+    CLAIM,
+    AWAIT_BACK,
+    AWAIT_QUORUM,
+    LEAVE,
+    PUT_BACK,
+    UNCLAIM,
+)
+
+# Answers of the admission.
+ASK, BEFORE_SLOT, WAIT, PUT_OFF = "ask", "before_slot", "wait", "put_off"
+POSTPONED, SKIPPED, STOP, GO = "postponed", "skipped", "stop", "go"
+ANSWERS = (ASK, BEFORE_SLOT, WAIT, PUT_OFF, POSTPONED, SKIPPED, STOP, GO)
+
+# What the role does in the course of one node, in this order. Those of the user are named as their files are.
+ROLE_STEPS = (
+    "before_cordon",
+    "cordon",
+    "opt_outs",
+    "before_drain",
+    "drain",
+    "before_reboot",
+    "reboot",
+    "before_ready",
+    "ready",
+    "check",
+    "before_uncordon",
+    "finish",
+    "after",
+)
+USER_STEPS = ("before_slot", *(step for step in ROLE_STEPS if step.startswith("before_")), "check", "after")
+# The answers after which the role asks for the node's turn again.
+AGAIN = (ASK, BEFORE_SLOT, WAIT)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is next.
+
+    Attributes:
+        name: One of :data:`ACTS` or :data:`ANSWERS`.
+        why: In words; empty where it goes without saying.
+        steps: The steps of the role that are left, in their order.
+        record: What ``leave`` records: the phase ``hold``, the result ``skipped``, or nothing.
+        error: Kind of the error that ``stop`` is.
+    """
+
+    name: str
+    why: str = ""
+    steps: tuple[str, ...] = ()
+    record: str = ""
+    error: str = "refused"
+
+
+Rule = Callable[[Facts], "Step | None"]
+
+
+def next_step(facts: Facts) -> Step:
+    """The next step of a node."""
+    for rule in _RULES:
+        step = rule(facts)
+        if step is not None:
+            return step
+    return Step(GO, facts.needed, steps_left(facts))
+
+
+def steps_left(facts: Facts) -> tuple[str, ...]:
+    """The steps of the role that are left for a node that this run has claimed."""
+    left: tuple[str, ...] = ROLE_STEPS
+    if facts.rebooted:
+        left = left[left.index("before_ready") :]
+    elif facts.node.sent(facts.settings.operation):
+        left = left[left.index("before_reboot") :]
+    return tuple(step for step in left if _applies(step, facts))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a plan says of a node: ``verdict`` is now, later, never or not needed."""
+
+    verdict: str
+    why: str
+
+
+def plan_of(step: Step, facts: Facts) -> Verdict:
+    """What a run would do, from the first step that would change something, or its answer.
+
+    The steps are those of :func:`next_step`, so a plan and a run judge alike.
+    """
+    if step.name == SKIPPED:
+        return Verdict(NEVER if facts.node.excluded else NOT_NEEDED, step.why)
+    if step.name == STOP:
+        return Verdict(NEVER, step.why)
+    if facts.why_later:
+        return Verdict(LATER, facts.why_later)
+    if step.name == POSTPONED and facts.window is not None and not facts.window.open:
+        return Verdict(LATER, f"the next maintenance window opens {facts.window.opens or 'never'}")
+    return Verdict(LATER, step.why) if step.name in (POSTPONED, PUT_OFF, WAIT) else Verdict(NOW, facts.needed)
+
+
+def plan_with_drain(plan: Verdict, verdict: str, blockers: Sequence[Mapping[str, Any]]) -> Verdict:
+    """The plan of a node that could go at once, after what its drain would meet."""
+    if verdict == NOW:
+        return plan
+    worst = [item for item in blockers if item["verdict"] == verdict][:5]
+    return Verdict(verdict, "; ".join(f"{item['namespace']}/{item['name']}: {item['reason']}" for item in worst))
+
+
+def warning(facts: Facts) -> str:
+    """What the user is told of before the reboot; empty where all is well."""
+    if facts.midway or facts.shutdown is None or not facts.settings.asks_shutdown:
+        return ""
+    trouble = shutdown_trouble(facts.settings.node, facts.shutdown)
+    return shutdown_warning(trouble) if trouble and facts.settings.graceful_shutdown != REQUIRE else ""
+
+
+# The rules, each about one thing.
+
+
+def _look(facts: Facts) -> Step | None:
+    return Step(LOOK) if facts.seen is None else None
+
+
+def _no_node(facts: Facts) -> Step | None:
+    if facts.node.exists:
+        return None
+    if not facts.needs_no_answer and facts.answer is None:
+        # A host that can't be reached is the more likely cause.
+        return Step(ASK, "whether a reboot is needed", ("needed",))
+    if facts.answer is not None and facts.answer.trouble:
+        return Step(STOP, facts.answer.trouble, error="unknown")
+    name, host = facts.settings.node, facts.settings.host
+    return Step(
+        STOP,
+        f"There is no Node {name}{f' for host {host}' if host else ''}. Set rolling_reboot_node_name to the Node's "
+        "name (kubectl get nodes), or leave the host out.",
+        error="not_found",
+    )
+
+
+def _slot_passed_on(facts: Facts) -> Step | None:
+    """The slot passed to another run while this one was stopped between the slot and the claim."""
+    settings = facts.settings
+    if not facts.claimed or facts.node.slot_is(settings.run, settings.operation):
+        return None
+    return Step(UNCLAIM, f"the slot of node {settings.node} passed to another run")
+
+
+def _not_wanted(facts: Facts) -> Step | None:
+    why = _why_skipped(facts)
+    if why is None:
+        return None
+    if facts.claimed:
+        done = facts.node.record.id == facts.settings.operation and facts.node.record.result == "rebooted"
+        return Step(LEAVE, why, record="" if done else "skipped")
+    return Step(SKIPPED, why, record=_record_of_canary(facts))
+
+
+def _question(facts: Facts) -> Step | None:
+    """The node is asked before anything is waited for, and again where it has booted since."""
+    if not facts.asks:
+        if facts.answer is not None and facts.answer.trouble and not facts.needs_no_answer:
+            return Step(STOP, facts.answer.trouble, error="unknown")
+        return None
+    if facts.claimed:
+        return Step(LEAVE, "it has booted meanwhile", record="hold")
+    return Step(ASK, "whether a reboot is needed", ("needed",))
+
+
+def _canaries(facts: Facts) -> Step | None:
+    if facts.claimed or facts.midway or not facts.settings.waits_for_canaries:
+        return None
+    if facts.canaries is None:
+        return Step(AWAIT_CANARIES)
+    if facts.canaries.trouble:
+        return Step(STOP, facts.canaries.trouble)
+    if facts.canaries.postponed:
+        return Step(POSTPONED, f"canary {', '.join(facts.canaries.postponed)} is postponed")
+    return None
+
+
+def _refusals(facts: Facts) -> Step | None:
+    """What can't go well is refused before anything of the node is touched."""
+    if facts.rebooted or (facts.claimed and facts.etcd is not None):
+        return None
+    settings = facts.settings
+    if facts.etcd is None:
+        return Step(LOOK_AT_ETCD)
+    why = "" if settings.single_node else why_not_alone(settings.node, facts.etcd)
+    if not why and not settings.quorum_command:
+        why = why_no_quorum_known(settings.node, facts.etcd, settings.etcd_selector)
+    if not why and settings.asks_shutdown and not facts.midway:
+        if facts.shutdown is None:
+            return Step(ASK, "whether its shutdown is graceful", ("shutdown",))
+        trouble = shutdown_trouble(settings.node, facts.shutdown)
+        if trouble and settings.graceful_shutdown == REQUIRE:
+            why = f"{trouble} Or set rolling_reboot_graceful_shutdown: {WARN}."
+    return Step(STOP, why) if why else None
+
+
+def _window(facts: Facts) -> Step | None:
+    """Outside of the maintenance windows nothing is begun; what is begun is finished."""
+    if facts.midway or not facts.settings.windows:
+        return None
+    if facts.claimed and facts.why_later:
+        # It is left in any case.
+        return None
+    if facts.window is None:
+        return Step(LOOK_AT_WINDOW)
+    if facts.window.open:
+        return None
+    why = f"no maintenance window is open; the next one opens {facts.window.opens or 'never'}"
+    return Step(LEAVE, why, record="hold") if facts.claimed else Step(POSTPONED, why)
+
+
+def _attempts(facts: Facts) -> Step | None:
+    """A node whose turn came, and that could not be begun with, waits for another pass or has another attempt."""
+    settings = facts.settings
+    if facts.claimed or not facts.attempts:
+        return None
+    if settings.put_off:
+        return Step(PUT_OFF, facts.why_later or facts.left)
+    if facts.attempts < settings.hold_attempts:
+        return None
+    return Step(
+        STOP,
+        f"Node {settings.node} was held again at each of {facts.attempts} attempts: {facts.left}. Ask the holders to "
+        "pause, or raise rolling_reboot_hold_attempts.",
+        error="held",
+    )
+
+
+def _held(facts: Facts) -> Step | None:
+    """Nobody's work is interrupted: the node is left as it is until its holders released it and nothing blocks it."""
+    why = facts.why_later
+    if not why:
+        return None
+    if facts.claimed and not facts.midway:
+        return Step(LEAVE, why, record="hold")
+    if facts.claimed and not facts.node.past_holds(facts.settings.operation):
+        return Step(PUT_BACK, why, record="hold")
+    if facts.midway and not facts.claimed:
+        # What the other run had is taken over first.
+        return None
+    if facts.holders_waited:
+        return None
+    return Step(PUT_OFF, why) if facts.settings.put_off else Step(AWAIT_HOLDERS, why)
+
+
+def _turn(facts: Facts) -> Step | None:
+    if facts.claimed:
+        return None
+    if not facts.has_slot:
+        if "before_slot" in facts.settings.user_steps and not facts.slot_tasks_run:
+            return Step(BEFORE_SLOT, steps=("before_slot",))
+        return _slot(facts)
+    return Step(CLAIM)
+
+
+def _slot(facts: Facts) -> Step:
+    wait = facts.slot_wait
+    if not wait.timed_out:
+        return Step(TAKE_SLOT)
+    if time_left(facts) or wait.counted:
+        # The role sees what became of the other hosts of this run, and asks again.
+        return Step(WAIT, wait.timed_out) if facts.settings.in_turns else Step(TAKE_SLOT)
+    return Step(STOP, wait.timed_out, error="timed_out")
+
+
+def _back(facts: Facts) -> Step | None:
+    """A node that another run of the operation sent into its reboot is waited for: its boot ID says what happened."""
+    if facts.midway and not facts.node.ready and not facts.back_waited:
+        return Step(AWAIT_BACK)
+    return None
+
+
+def _quorum(facts: Facts) -> Step | None:
+    """The other members of etcd must keep its quorum; one that was rebooted a moment ago may be on its way back."""
+    if facts.rebooted or facts.quorum_kept or facts.settings.quorum_command:
+        return None
+    return Step(AWAIT_QUORUM) if facts.etcd is not None and facts.etcd.needs_quorum else None
+
+
+_RULES: tuple[Rule, ...] = (
+    _look,
+    _no_node,
+    _slot_passed_on,
+    _not_wanted,
+    _question,
+    _canaries,
+    _refusals,
+    _window,
+    _attempts,
+    _held,
+    _turn,
+    _back,
+    _quorum,
+)
+
+
+def _why_skipped(facts: Facts) -> str | None:
+    """Why the node is left alone; ``None`` where it is not, or where the node has to be asked first."""
+    if facts.midway:
+        return None
+    if facts.node.excluded:
+        return EXCLUDED
+    if facts.done:
+        return done_words(facts.settings.operation)
+    if facts.asks or (facts.answer is not None and facts.answer.trouble):
+        return None
+    return None if facts.needed else NOT_REQUIRED
+
+
+def _record_of_canary(facts: Facts) -> str:
+    """Other slices of the job wait for a canary wherever it is worked on, so it is recorded that it needs nothing."""
+    return "skipped" if facts.settings.canary and facts.node.record.id != facts.settings.operation else ""
+
+
+def _applies(step: str, facts: Facts) -> bool:
+    if step in USER_STEPS:
+        return step in facts.settings.user_steps
+    if step == "drain":
+        # The pods of the only node have nowhere to go.
+        return not (facts.etcd or Etcd()).single_node
+    return facts.settings.opt_outs if step == "opt_outs" else True
+
+
+def method_of(facts: Facts) -> str:
+    """How the role reboots the node. The quorum of etcd is looked at directly before, by its pods or by a command."""
+    if not (facts.etcd or Etcd()).needs_quorum:
+        return facts.settings.method
+    return "after_quorum_command" if facts.settings.quorum_command else "after_etcd"

@@ -1,0 +1,151 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What one look at a node says about its reboot: whether it is held, and how far an earlier run came with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .._api import node_rules
+from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
+from .._api.objects import Object
+from .._budget.claim_rules import PURPOSE
+from .._budget.ledger_rules import ACTIVE
+from .plan_rules import why_blocked, why_held
+from .quorum_rules import CONTROL_PLANE
+
+# Phases in which a run works on a node, and those of them that begin with the reboot.
+WORK = ("cordon", "drain", "reboot", "ready", "uncordon")
+WENT = ("reboot", "ready", "uncordon")
+
+
+@dataclass(frozen=True)
+class Record:
+    """The record of an operation that a Node carries."""
+
+    id: str = ""
+    phase: str = ""
+    result: str = ""
+    boot_id_before: str = ""
+
+
+@dataclass(frozen=True)
+class SlotSeen:
+    """The slot of a node, in whichever group."""
+
+    run: str
+    operation: str
+    state: str = ACTIVE
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A node at one moment.
+
+    Attributes:
+        exists: There is such a Node. Where there is none, nothing else here says anything.
+        cordoned_by: Who of this collection cordoned it; empty where nobody did.
+        claim_run: The run that has the claim; empty where nobody has it.
+        held: Why its holds forbid the reboot, in words; empty where none does, or where they are overridden.
+        blocked: Why pods or alerts forbid it, in words; empty where none does.
+    """
+
+    name: str
+    exists: bool = True
+    ready: bool = True
+    boot_id: str = ""
+    excluded: bool = False
+    control_plane: bool = False
+    cordoned_by: str = ""
+    record: Record = Record()
+    phases: Mapping[str, float] | None = None
+    claim_run: str = ""
+    slot: SlotSeen | None = None
+    held: str = ""
+    blocked: str = ""
+
+    @property
+    def why_later(self) -> str:
+        """Why the node can't be rebooted now, but may be later; empty where nothing forbids it."""
+        return "; ".join(filter(None, (self.held, self.blocked)))
+
+    def new_boot(self) -> bool:
+        """Whether the node has booted since its reboot was recorded."""
+        return self.record.phase in WENT and self.boot_id != self.record.boot_id_before
+
+    def midway(self, operation: str) -> bool:
+        """Whether a run of the operation left the node in the middle of its reboot.
+
+        That run was killed, or the node failed there. A failed node resumes where it has its new boot, or has our
+        cordon still: someone repaired it, and only the steps that are left are taken.
+        """
+        record = self.record
+        if record.id != operation:
+            return False
+        if not record.result:
+            return record.phase in WORK
+        return record.result == "failed" and record.phase in WENT and (self.new_boot() or self.cordoned_by == PURPOSE)
+
+    def rebooted(self, operation: str) -> bool:
+        """Whether a node that is midway has its new boot."""
+        return self.midway(operation) and self.new_boot()
+
+    def sent(self, operation: str) -> bool:
+        """Whether a node that is midway was told to reboot, and nothing says that it did."""
+        return self.midway(operation) and self.record.phase == "reboot" and not self.new_boot()
+
+    def past_holds(self, operation: str) -> bool:
+        """Whether putting a node that is midway back would not help its holders: it goes down, or is down."""
+        return self.midway(operation) and (self.record.phase == "reboot" or not self.ready)
+
+    def boot_id_before(self, operation: str) -> str:
+        """The boot in which the node is to be rebooted."""
+        return self.record.boot_id_before if self.midway(operation) else self.boot_id
+
+    def slot_is(self, run: str, operation: str) -> bool:
+        """Whether a run has the slot. It may pass to another run between the slot and the claim."""
+        slot = self.slot
+        return slot is not None and (slot.run, slot.operation, slot.state) == (run, operation, ACTIVE)
+
+
+def read_seen(
+    name: str,
+    node: Object | None,
+    *,
+    holds: Sequence[Mapping[str, Any]] = (),
+    slot: Mapping[str, Any] | None = None,
+    blockers: Sequence[Mapping[str, Any]] = (),
+    override_holds: bool = False,
+) -> Seen:
+    """From the Node and what belongs to it.
+
+    Args:
+        name: Name of the Node.
+        node: The Node object; ``None`` where it does not exist.
+        holds: The holds on it, as results show them.
+        slot: Its slot as the ledger has it.
+        blockers: Pods and alerts that forbid the reboot, as results show them.
+        override_holds: Holds don't forbid the reboot.
+    """
+    if node is None:
+        return Seen(name, exists=False)
+    record = node_rules.record(node, OPERATION) or {}
+    phases = record.get("phases")
+    inhibited = (node_rules.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True"
+    return Seen(
+        name=name,
+        ready=node_rules.ready(node),
+        boot_id=node_rules.boot_id(node),
+        excluded=EXCLUDE in node_rules.labels_of(node),
+        control_plane=CONTROL_PLANE in node_rules.labels_of(node),
+        cordoned_by=str((node_rules.record(node, CORDON) or {}).get("owner") or ""),
+        record=Record(**{key: str(record.get(key) or "") for key in ("id", "phase", "result", "boot_id_before")}),
+        phases=phases if isinstance(phases, dict) else {},
+        claim_run=str((node_rules.record(node, CLAIM) or {}).get("run") or ""),
+        slot=SlotSeen(str(slot["run"]), str(slot["operation"]), str(slot["state"])) if slot else None,
+        held="" if override_holds else "; ".join(why_held(holds, node_rules.inhibited_by(node), inhibited=inhibited)),
+        blocked="; ".join(why_blocked(blockers)),
+    )

@@ -1,0 +1,271 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reboot_turn
+short_description: Wait until a node may be rebooted, and take its slot and its claim
+version_added: 0.1.0
+description:
+  - Only the roles of this collection call this module; its options may change in any release.
+  - Looks at the node, its holds and what else blocks it, the maintenance windows, the canaries and etcd; waits for each as
+    the user asked; takes the slot and the claim; and looks again. It answers what is next for the node, why, and which
+    steps of the role are left.
+  - Nothing of the node is touched before its claim is taken.
+options:
+  settings:
+    description:
+      - The variables of the role, as M(holdfast.kubernetes.role_settings) returns them.
+    type: dict
+    required: true
+  operation:
+    description:
+      - Id of the rolling reboot.
+    type: str
+    required: true
+  inventory_host:
+    description:
+      - Name of the host in the inventory, for messages.
+    type: str
+  play:
+    description:
+      - The pass of the playbook. V(first) puts a held node off. V(canary) is the pass of the nodes that go first. V(last) and
+        V(own) wait for the holders. V(only) is the role without the playbook.
+    type: str
+    choices: [only, canary, first, last, own]
+    default: only
+  last:
+    description:
+      - What this module, or M(holdfast.kubernetes.reboot_finish), returned last for the node. It counts if its C(steps) has
+        C(again).
+    type: dict
+  answer:
+    description:
+      - What the node said to the question whether it needs a reboot. In the controller, the action plugin asks the node.
+      - C(needed) says why it needs a reboot, and is empty if it needs none. C(trouble) says why it did not answer. C(boot_id)
+        is the boot in which it answered. A node that has booted since is asked again.
+    type: dict
+  shutdown:
+    description:
+      - The result of M(holdfast.kubernetes.graceful_shutdown_info) on the node, also if it failed.
+    type: dict
+  shutdown_options:
+    description:
+      - Options of M(holdfast.kubernetes.graceful_shutdown_info). Blank ones are left out.
+    type: dict
+    default: {}
+  hosts:
+    description:
+      - What this module returned last for each host of the run that left the play. A host with a claim and without a result
+        has failed, and is counted first. In the controller, the action plugin knows them.
+    type: list
+    elements: dict
+    default: []
+  uncounted:
+    description:
+      - Failures that could not be counted when they happened, as M(holdfast.kubernetes.reboot_finish) returns them.
+    type: list
+    elements: dict
+    default: []
+  canaries:
+    description:
+      - Names of the Nodes that go first. Without canaries, the task waits for none.
+    type: list
+    elements: str
+    default: []
+  canary_hosts:
+    description:
+      - The hosts of this run among them.
+    type: list
+    elements: str
+    default: []
+  canary_results:
+    description:
+      - The result of each canary of this run; an empty one for a host that dropped out.
+    type: list
+    elements: dict
+    default: []
+seealso:
+  - module: holdfast.kubernetes.reboot_finish
+  - module: holdfast.kubernetes.reboot_slot
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.shared.node
+  - holdfast.kubernetes.shared.run
+  - holdfast.kubernetes.shared.holder
+  - holdfast.kubernetes.shared.blockers
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.auth.management
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.change_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Wait for this node's turn
+  holdfast.kubernetes.reboot_turn:
+    name: node-1
+    operation: kernel
+    run: bastion/20261121T030000Z
+    settings: "{{ read.settings }}"
+  register: turn
+
+- name: Cordon
+  holdfast.kubernetes.cordon:
+    name: node-1
+    operation: kernel
+    run: bastion/20261121T030000Z
+  when: "'cordon' in turn.steps"
+"""
+
+RETURN = r"""
+step:
+  description:
+    - What is next. V(go), the node is claimed and O(ignore:steps) are left. V(ask), ask the node. V(before_slot), run the
+      user's tasks before the slot. V(wait), see what became of the other hosts of the run. After these three, ask for the
+      turn again.
+    - V(put_off), the node waits for the last pass. V(skipped) and V(postponed) are results. V(planned), in check mode.
+  type: str
+  returned: success
+  sample: go
+why:
+  description: Why, in words.
+  type: str
+  returned: success
+steps:
+  description: The steps of the role that are left, in their order.
+  type: list
+  elements: str
+  returned: success
+  sample: [cordon, drain, reboot, ready, finish]
+result:
+  description: The node's entry in the report, where its journey ends here.
+  type: dict
+  returned: success
+stage:
+  description: How far this run has come with the node. While it is V(waiting), nothing of the node is touched.
+  type: str
+  returned: always
+  sample: working
+claimed:
+  description: Whether this run has the claim.
+  type: bool
+  returned: always
+node:
+  description: Name of the Node.
+  type: str
+  returned: always
+operation:
+  description: Id of the operation.
+  type: str
+  returned: always
+run:
+  description: Id of the run.
+  type: str
+  returned: always
+group:
+  description: The group whose ledger has the node's slot.
+  type: str
+  returned: always
+needed:
+  description: Why the reboot is needed.
+  type: str
+  returned: always
+method:
+  description: How the role reboots the node; which of its files it includes.
+  type: str
+  returned: always
+  sample: systemd
+answer:
+  description: What the node said, and in which boot.
+  type: dict
+  returned: always
+shutdown:
+  description: What the node said of its graceful shutdown.
+  type: dict
+  returned: always
+slot_tasks_run:
+  description: Whether the user's tasks before the slot were run in this attempt.
+  type: bool
+  returned: always
+asked:
+  description: What the node was asked over its connection, V(needed) or V(shutdown).
+  type: list
+  elements: str
+  returned: success
+boot_id:
+  description: The boot in which the node is to be rebooted.
+  type: str
+  returned: always
+attempts:
+  description: How often the node's turn had come, and nothing could be begun.
+  type: int
+  returned: always
+left:
+  description: Why the last attempt ended.
+  type: str
+  returned: always
+waited:
+  description: Seconds that the node has waited for its slot.
+  type: float
+  returned: always
+idle:
+  description: Seconds of these in which nothing happened in the group.
+  type: float
+  returned: always
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
+    V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: refused
+"""
+
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import BLOCKERS, HOLDER, NODE, RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
+
+OPERATION = reboot_turn
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        **NODE,
+        **RUN,
+        **HOLDER,
+        "settings": {"type": "dict", "required": True},
+        "operation": {"type": "str", "required": True},
+        "inventory_host": {"type": "str"},
+        "play": {"type": "str", "choices": ["only", "canary", "first", "last", "own"], "default": "only"},
+        "last": {"type": "dict"},
+        "answer": {"type": "dict"},
+        "shutdown": {"type": "dict"},
+        "shutdown_options": {"type": "dict", "default": {}},
+        "hosts": {"type": "list", "elements": "dict", "default": []},
+        "uncounted": {"type": "list", "elements": "dict", "default": []},
+        "canaries": {"type": "list", "elements": "str", "default": []},
+        "canary_hosts": {"type": "list", "elements": "str", "default": []},
+        "canary_results": {"type": "list", "elements": "dict", "default": []},
+        **BLOCKERS,
+        **auth_options(),
+        **management_option(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    run_module(OPERATION, SPEC)
+
+
+if __name__ == "__main__":
+    main()

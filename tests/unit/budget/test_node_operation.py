@@ -1,0 +1,189 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The record of what a node goes through."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import advance
+
+START = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+
+
+def at(seconds):
+    return (START + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def node(boot_id="boot-1", *, unschedulable=False, cordon=None):
+    annotations = {"holdfast.dev/cordon": json.dumps(cordon)} if cordon else {}
+    return {
+        "metadata": {"name": "node-1", "annotations": annotations},
+        "spec": {"unschedulable": True} if unschedulable else {},
+        "status": {"nodeInfo": {"bootID": boot_id}},
+    }
+
+
+def step(phase=None, result=None, **more):
+    return {"operation": "kernel", "run": "run-1", "phase": phase, "result": result, "detail": None, **more}
+
+
+def through(*steps):
+    """The record after several steps, each (seconds, params) or (seconds, params, node)."""
+    record = None
+    for seconds, params, *where in steps:
+        record = advance(record, where[0] if where else node(), params, at(seconds))
+    return record
+
+
+def test_the_first_phase():
+    assert through((0, step("cordon"))) == {
+        "id": "kernel",
+        "run": "run-1",
+        "started": at(0),
+        "since": at(0),
+        "phase": "cordon",
+        "phases": {},
+        "boot_id_before": "boot-1",
+        "unschedulable_before": False,
+        "result": "",
+        "detail": "",
+    }
+
+
+def test_to_the_end():
+    record = through(
+        (0, step("cordon")),
+        (0.26, step("drain")),
+        (4.26, step("reboot")),
+        (30.26, step("verify"), node("boot-2")),
+        (31.26, step("uncordon", "rebooted", detail="well"), node("boot-2")),
+    )
+
+    assert record["phases"] == {"cordon": 0.3, "drain": 4.0, "reboot": 26.0, "verify": 1.0}
+    assert (record["phase"], record["result"], record["detail"]) == ("uncordon", "rebooted", "well")
+    assert (record["boot_id_before"], record["boot_id_after"]) == ("boot-1", "boot-2")
+    assert (record["started"], record["since"]) == (at(0), at(31.26))
+
+
+def test_writing_it_down_again_changes_nothing():
+    once = through((0, step("cordon")), (1, step("drain")))
+    ended = through((0, step("cordon")), (1, step("drain", "failed", detail="timed out")))
+
+    assert advance(once, node(), step("drain"), at(99)) is once
+    assert advance(ended, node(), step("drain", "failed"), at(99)) is ended
+    assert advance(ended, node(), step(result="failed"), at(99)) is ended
+
+
+def test_the_next_run_is_recorded_and_the_phase_goes_on():
+    record = through((0, step("drain")), (100, step("drain", run="run-2")))
+
+    assert (record["run"], record["since"], record["phases"]) == ("run-2", at(0), {})
+    assert advance(record, node(), step("drain", run=None), at(200)) is record
+
+
+@pytest.mark.parametrize(
+    ("phases", "before"),
+    [(("hold", "cordon"), "boot-2"), (("slot", "cordon"), "boot-2"), (("drain", "cordon"), "boot-1")],
+)
+def test_a_boot_while_it_waited_is_not_the_reboot(phases, before):
+    waited, began = phases
+    record = through((0, step(waited)), (5, step(began), node("boot-2")), (9, step("reboot"), node("boot-3")))
+
+    assert record["boot_id_before"] == before
+
+
+def test_a_long_detail_is_cut():
+    record = through((0, step("drain")), (5, step(result="failed", detail="x" * 3000)))
+
+    assert 1000 <= len(record["detail"]) < 1100
+
+
+def test_a_result_alone_ends_the_phase():
+    record = through((0, step("drain")), (5, step(result="failed", detail="timed out")))
+
+    assert (record["phase"], record["result"], record["phases"]) == ("drain", "failed", {"drain": 5.0})
+
+
+@pytest.mark.parametrize("phase", ["drain", "cordon"])
+def test_what_had_failed_and_goes_on_does_not_count_the_time_between(phase):
+    record = through(
+        (0, step("drain")), (5, step(result="failed", detail="timed out")), (1000, step(phase)), (1007, step("reboot"))
+    )
+
+    assert record["phases"][phase] == (12.0 if phase == "drain" else 7.0)
+    assert (record["result"], record["detail"]) == ("", "")
+    assert "boot_id_after" not in record
+
+
+def test_a_phase_that_comes_twice_adds_up():
+    record = through((0, step("wait")), (2, step("drain")), (3, step("wait")), (7, step("drain")))
+
+    assert record["phases"] == {"wait": 6.0, "drain": 1.0}
+
+
+def test_a_clock_that_goes_back_takes_nothing_away():
+    assert through((10, step("drain")), (5, step("reboot")))["phases"] == {"drain": 0.0}
+
+
+def test_another_operation_starts_afresh():
+    old = through((0, step("drain")), (1, step(result="failed")))
+
+    record = advance(old, node("boot-2"), {**step("cordon"), "operation": "firmware"}, at(60))
+
+    assert (record["id"], record["boot_id_before"], record["phases"]) == ("firmware", "boot-2", {})
+    assert (record["started"], record["result"]) == (at(60), "")
+
+
+@pytest.mark.parametrize(
+    ("seen", "before"),
+    [
+        (node(), False),
+        (node(unschedulable=True), True),
+        (node(unschedulable=True, cordon={"owner": "holdfast", "unschedulable_before": False}), False),
+        (node(unschedulable=True, cordon={"owner": "holdfast", "unschedulable_before": True}), True),
+        (node(unschedulable=True, cordon={"owner": "holdfast"}), False),
+    ],
+)
+def test_what_was_before_is_what_was_before_our_own_cordon(seen, before):
+    assert through((0, step("drain"), seen))["unschedulable_before"] is before
+
+
+@given(st.lists(st.tuples(st.floats(0, 1000), st.sampled_from(["cordon", "drain", "reboot"])), min_size=1, max_size=12))
+def test_phases_add_up_to_the_time_spent(steps):
+    record, clock = None, 0.0
+    for seconds, phase in steps:
+        clock += seconds
+        record = advance(record, node(), step(phase), at(clock))
+    began = float(steps[0][0])
+    since = (datetime.fromisoformat(record["since"].replace("Z", "+00:00")) - START).total_seconds()
+
+    assert sum(record["phases"].values()) == pytest.approx(since - began, abs=0.06 * len(steps))
+    assert json.loads(json.dumps(record)) == record
+
+
+def test_a_step_without_phase_and_result_is_none():
+    with pytest.raises(InvalidInput, match="phase, result or both"):
+        node_operation(Context({}), {"name": "node-1", "phase": None, "result": None})
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [{"since": None}, {"since": "yesterday"}, {"phase": 7}, {"phases": None}, {"phases": []}, {"result": None}],
+)
+def test_a_record_that_someone_broke_begins_again(broken):
+    sound = through((0, step("hold")), (5, step("slot")))
+    began = advance({**sound, **broken}, node(), step("drain"), at(9))
+    assert (began["phase"], began["started"], began["phases"]) == ("drain", at(9), {})
+    for name in broken:
+        missing = {key: value for key, value in sound.items() if key != name}
+        assert advance(missing, node(), step("drain"), at(9)) == began

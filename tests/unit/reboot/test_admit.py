@@ -1,0 +1,371 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node gets its turn: from the first look to its claim, on an API server in memory."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from unit.reboot.memory_cluster import AT, MemoryCluster
+from unit.reboot.variables import settings, split
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, HoldfastError
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
+    Ledger,
+    Member,
+    Slot,
+    fail,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
+from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn as module
+
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+GIVEN = {"name": "node-1", "operation": "kernel", "run": "me", "when": "always", "method": "metal3"}
+STEPS = ["cordon", "opt_outs", "drain", "reboot", "ready", "finish"]
+
+
+@pytest.fixture
+def cluster():
+    found = MemoryCluster()
+    found.node()
+    found.node("node-2")
+    return found
+
+
+def turn(cluster, *, check_mode=False, said=None, **options):
+    ours, others = split({**GIVEN, **options})
+    found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate({"settings": settings(**ours), **others})
+    assert not found.error_messages
+    context = Context(found.validated_parameters, check_mode)
+    if said is not None:
+        context.say = said.append
+    cluster.dry_run = check_mode
+    context.cluster = cluster
+    return reboot_turn(context, found.validated_parameters)
+
+
+WAITED = {"step": "wait", "steps": ["again"], "waited": 100, "idle": 10}
+
+
+def slot(run="dead", *, operation="kernel", node="node-1", **more):
+    return Ledger(slots={node: Slot(node, operation, run, AT, boot_id="boot-1", **more)})
+
+
+def record(phase, result="", **more):
+    return {
+        "id": "kernel",
+        "run": "dead",
+        "started": AT,
+        "since": AT,
+        "phase": phase,
+        "phases": {},
+        "boot_id_before": "boot-1",
+        "unschedulable_before": False,
+        "result": result,
+        "detail": "",
+        **more,
+    }
+
+
+CORDON = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedulable_before": False}
+DEAD_CLAIM = {"run": "dead", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
+
+
+def when_claimed(cluster, act):
+    """Have something happen between the claim and the second look."""
+
+    def hook(_verb, path, body):
+        claimed = path.endswith("/node-1") and (body["metadata"].get("annotations") or {}).get(CLAIM)
+        if claimed and not done:
+            done.append(True)
+            act()
+
+    done = []
+    cluster.hooks.append(hook)
+
+
+def test_a_node_has_its_turn(cluster):
+    found = turn(cluster)
+    assert (found["step"], found["steps"], found["why"]) == ("go", STEPS, "rolling_reboot_when is always")
+    assert (found["stage"], found["claimed"], found["boot_id"]) == ("working", True, "boot-1")
+    assert found["changed"]
+    assert cluster.marks()["claim"]["run"] == "me"
+    assert (cluster.ledger().slots["node-1"].run, cluster.ledger().slots["node-1"].claims) == ("me", 1)
+    assert cluster.marks()["operation"]["phase"] == "slot"
+
+
+def test_the_node_is_asked_first(cluster):
+    asked = turn(cluster, when="required")
+    assert (asked["step"], asked["steps"]) == ("ask", ["needed", "again"])
+    assert not asked["changed"]
+    found = turn(cluster, when="required", answer={"needed": "a kernel", "boot_id": "boot-1"})
+    assert (found["step"], found["needed"]) == ("go", "a kernel")
+    assert turn(cluster, when="required", answer={"needed": "a kernel", "boot_id": "boot-0"})["step"] == "ask"
+
+
+def test_an_answer_without_a_boot_is_about_the_present_one(cluster):
+    when_claimed(cluster, lambda: cluster.node(boot_id="boot-2", claim={"run": "me", "operation": "kernel"}))
+    found = turn(cluster, when="required", answer={"needed": "a kernel"})
+    assert found["step"] == "ask", "it has booted while it waited"
+    assert cluster.ledger().slots == {}
+    assert "claim" not in cluster.marks()
+
+
+def test_a_node_that_needs_nothing_is_not_touched(cluster):
+    found = turn(cluster, when="required", answer={"needed": ""})
+    assert found["step"] == "skipped"
+    assert found["result"] == {
+        "name": "node-1",
+        "result": "skipped",
+        "detail": "no reboot is required",
+        "boot_id_before": "boot-1",
+        "boot_id_after": "boot-1",
+        "phases": {},
+    }
+    assert "operation" not in cluster.marks()
+
+
+def test_a_canary_that_needs_nothing_says_so_to_other_slices(cluster):
+    found = turn(cluster, when="required", answer={"needed": ""}, play="canary")
+    assert (found["step"], found["changed"]) == ("skipped", False)
+    assert cluster.marks()["operation"]["result"] == "skipped"
+
+
+def test_a_held_node_is_put_off(cluster):
+    cluster.hold()
+    found = turn(cluster, play="first")
+    assert (found["step"], found["stage"]) == ("put_off", "waiting")
+    assert found["why"].startswith("held by shop/app since 2026-11-21")
+    assert cluster.marks() == {}
+
+
+def test_a_hold_that_does_not_count(cluster):
+    cluster.hold()
+    assert turn(cluster, override_holds=True)["step"] == "go"
+
+
+def test_a_held_node_is_waited_for(cluster):
+    cluster.hold()
+    with pytest.raises(HoldfastError) as caught:
+        turn(cluster, hold_timeout=0)
+    assert (caught.value.kind, caught.value.fields["stage"]) == ("timed_out", "waiting")
+    assert cluster.marks()["operation"]["phase"] == "hold"
+
+
+def test_a_hold_that_comes_before_the_second_look(cluster):
+    when_claimed(cluster, cluster.hold)
+    found = turn(cluster, play="first")
+    assert (found["step"], found["stage"], found["claimed"]) == ("put_off", "waiting", False)
+    assert cluster.ledger().slots == {}
+    assert "claim" not in cluster.marks()
+    assert cluster.marks()["operation"]["phase"] == "hold"
+
+
+def test_a_slot_that_passes_on_before_the_claim_is_left_to_its_run(cluster):
+    when_claimed(cluster, lambda: cluster.ledger(ledger=slot("another")))
+    found = turn(cluster, play="first")
+    assert (found["step"], found["why"]) == ("put_off", "the slot of node node-1 passed to another run")
+    assert cluster.ledger().slots["node-1"].run == "another"
+    assert "claim" not in cluster.marks()
+
+
+def left_midway(cluster, phase, **node):
+    cluster.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record(phase), **node)
+    cluster.ledger(ledger=slot())
+
+
+def test_a_node_that_was_left_midway_is_taken_over(cluster):
+    left_midway(cluster, "drain")
+    found = turn(cluster, when="required")
+    assert (found["step"], found["steps"], found["needed"]) == ("go", STEPS, "another run had begun with it")
+    assert cluster.marks()["claim"]["run"] == "me"
+    assert cluster.ledger().slots["node-1"].run == "me"
+
+
+def test_a_node_that_was_left_after_its_reboot_is_finished_though_it_is_held(cluster):
+    left_midway(cluster, "reboot", boot_id="boot-2")
+    cluster.hold()
+    found = turn(cluster, play="first")
+    assert (found["step"], found["steps"], found["boot_id"]) == ("go", ["ready", "finish"], "boot-1")
+
+
+@pytest.mark.parametrize("play", ["first", "last"])
+def test_a_node_that_was_left_midway_and_is_held_is_put_back_before_anybody_waits(cluster, play):
+    left_midway(cluster, "drain")
+    cluster.hold()
+    if play == "first":
+        assert turn(cluster, play=play)["step"] == "put_off"
+    else:
+        with pytest.raises(HoldfastError, match="is still held after 0 s"):
+            turn(cluster, play=play, hold_timeout=0)
+    assert not cluster.cordoned()
+    assert cluster.ledger().slots == {}
+    assert set(cluster.marks()) == {"operation"}
+    assert cluster.marks()["operation"]["phase"] == "hold"
+
+
+def test_a_node_that_is_done_when_its_claim_is_taken_over_keeps_no_slot(cluster):
+    left_midway(cluster, "drain")
+    cluster.hold()
+    done = {"claim": {"run": "me", "operation": "kernel"}, "operation": record("uncordon", "rebooted")}
+    when_claimed(cluster, lambda: cluster.node(boot_id="boot-2", **done))
+    assert turn(cluster, play="first")["step"] == "skipped"
+    assert cluster.ledger().slots == {}
+    assert "claim" not in cluster.marks()
+
+
+def test_too_many_have_failed(cluster):
+    node = Member("node-2", ready=True, unschedulable=False)
+    cluster.ledger(ledger=fail(Ledger(), node, "kernel", "it broke"))
+    with pytest.raises(HoldfastError, match="1 node failed in this operation and max_failed is 0") as caught:
+        turn(cluster)
+    assert (caught.value.kind, caught.value.fields["stage"], caught.value.fields["claimed"]) == (
+        "refused",
+        "waiting",
+        False,
+    )
+
+
+def test_the_wait_for_a_slot_goes_on_in_the_next_turn(cluster):
+    cluster.ledger(ledger=slot("another", node="node-2"))
+    cluster.lives("another")
+    cluster.node("node-2", claim={**DEAD_CLAIM, "run": "another"})
+    # Something happened in the group: the time is not over yet.
+    late = {"name": "node-3", "group": "default", "reason": "it broke", "healthy": True, "run": "me"}
+    found = turn(cluster, play="first", slot_timeout=10, last=WAITED, uncounted=[late], max_failed=1)
+    assert (found["step"], found["steps"], found["stage"]) == ("wait", ["again"], "waiting")
+    assert found["waited"] >= 101
+
+
+def test_the_wait_for_a_slot_ends(cluster):
+    cluster.ledger(ledger=slot("another", node="node-2"))
+    cluster.lives("another")
+    cluster.node("node-2", claim={**DEAD_CLAIM, "run": "another"})
+    with pytest.raises(HoldfastError, match="got no slot of group default within 10 s: 1 of 1 allowed") as caught:
+        turn(cluster, play="first", slot_timeout=10, last=WAITED)
+    assert caught.value.kind == "timed_out"
+
+
+def test_failures_of_other_hosts_are_counted_first(cluster):
+    cluster.ledger(ledger=slot("me", node="node-2"))
+    cluster.node("node-2", claim={**DEAD_CLAIM, "run": "me"})
+    lost = {"node": "node-2", "group": "default", "claimed": True, "result": None}
+    with pytest.raises(HoldfastError, match=r"node-2 \(its host could not be reached"):
+        turn(cluster, play="first", hosts=[lost])
+    assert cluster.ledger().slots["node-2"].state == "failed"
+
+
+def test_failures_that_could_not_be_counted_are_counted_first(cluster):
+    late = {"name": "node-2", "group": "default", "reason": "it broke", "healthy": True, "run": "me"}
+    with pytest.raises(HoldfastError, match=r"node-2 \(it broke\)"):
+        turn(cluster, uncounted=[late])
+
+
+def test_where_a_failure_can_t_be_counted_no_node_is_begun(cluster):
+    late = {"name": "node-2", "group": "other", "reason": "it broke", "healthy": True, "run": "me"}
+    cluster.broken.append("group.other")
+    with pytest.raises(ApiFailure) as caught:
+        turn(cluster, uncounted=[late])
+    assert caught.value.fields["stage"] == "waiting"
+    assert cluster.ledger().slots == {}
+
+
+def test_a_failure_after_the_claim_says_how_far_it_came(cluster):
+    cluster.node(labels={CONTROL_PLANE: ""})
+    cluster.node("node-2", labels={CONTROL_PLANE: ""})
+    when_claimed(cluster, lambda: cluster.broken.append("/leases"))
+    with pytest.raises(ApiFailure) as caught:
+        turn(cluster, quorum_command="etcd-check")
+    fields = caught.value.fields
+    assert (fields["stage"], fields["claimed"], fields["group"]) == ("working", True, "control-plane")
+    assert fields["boot_id"] == "boot-1"
+
+
+def test_control_plane_nodes_have_a_budget_of_their_own(cluster):
+    cluster.node(labels={CONTROL_PLANE: ""})
+    cluster.node("node-2", labels={CONTROL_PLANE: ""})
+    found = turn(cluster, quorum_command="etcd-check", max_unavailable="50%", topology_key="zone")
+    assert (found["group"], found["steps"]) == ("control-plane", STEPS)
+    assert found["method"] == "after_quorum_command"
+    assert cluster.ledger("control-plane").policy.selector == CONTROL_PLANE
+    assert cluster.ledger().slots == {}
+
+
+def test_the_user_s_tasks_before_the_slot(cluster):
+    files = {"before_slot_tasks": "slot.yml", "check_tasks": "check.yml"}
+    first = turn(cluster, **files)
+    assert (first["step"], first["steps"]) == ("before_slot", ["before_slot", "again"])
+    found = turn(cluster, **files, last=first)
+    assert found["steps"] == ["cordon", "opt_outs", "drain", "reboot", "ready", "check", "finish"]
+
+
+def test_the_last_answer_of_an_earlier_pass_does_not_count(cluster):
+    cluster.hold()
+    put_off = turn(cluster, play="first", last={**WAITED, "attempts": 3})
+    assert (put_off["step"], put_off["attempts"]) == ("put_off", 3)
+    with pytest.raises(HoldfastError) as caught:
+        turn(cluster, play="last", last=put_off, hold_timeout=0)
+    assert caught.value.fields["attempts"] == 0
+
+
+@pytest.mark.parametrize("bad", [{"when": "command"}, {"method": "command"}, {"hold_attempts": 0}, {"soak": -1}])
+def test_settings_that_can_not_work_together_are_refused(cluster, bad):
+    with pytest.raises(HoldfastError, match="rolling_reboot_hold_attempts must be 1 or more") as caught:
+        turn(cluster, **bad)
+    assert (caught.value.kind, caught.value.fields["stage"]) == ("invalid_input", "looking")
+
+
+def test_the_user_is_told_that_a_node_is_put_off(cluster):
+    cluster.hold()
+    said = []
+    turn(cluster, play="first", said=said)
+    assert len(said) == 1
+    assert said[0].startswith("Node node-1 is put off: held by shop/app")
+
+
+def test_a_warning_is_given_once(cluster):
+    said = []
+    turn(cluster, method="systemd", shutdown={"in_effect": False, "enabled": True, "problems": []}, said=said)
+    assert len(said) == 1
+    assert said[0].startswith("WARNING: Graceful shutdown of node node-1 is not in effect")
+
+
+def test_a_warning_is_given_after_the_question_and_not_at_each_request(cluster):
+    said = []
+    cluster.hold()
+    asked = turn(cluster, method="systemd", play="first", said=said)
+    assert (asked["steps"], said) == (["shutdown", "again"], [])
+    answer = {"in_effect": False, "enabled": True, "problems": []}
+    turn(cluster, method="systemd", play="first", last=asked, shutdown=answer, said=said)
+    assert [line.partition(":")[0] for line in said] == ["WARNING", "Node node-1 is put off"]
+    said.clear()
+    turn(cluster, method="systemd", play="first", last={**WAITED, "shutdown": answer}, said=said)
+    assert [line.partition(":")[0] for line in said] == ["Node node-1 is put off"]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "verdict", "why"),
+    [
+        (lambda cluster: None, "now", "rolling_reboot_when is always"),
+        (lambda cluster: cluster.hold(), "later", "held by shop/app"),
+        (lambda cluster: cluster.node(labels={"holdfast.dev/exclude": ""}), "never", "it is labelled"),
+        (lambda cluster: cluster.node(operation=record("uncordon", "rebooted")), "not needed", "already"),
+        (lambda cluster: cluster.objects.pop("/api/v1/nodes/node-2"), "never", "the cluster's only node"),
+    ],
+)
+def test_a_plan_writes_nothing(cluster, prepare, verdict, why):
+    prepare(cluster)
+    before = json.dumps(cluster.objects, sort_keys=True)
+    try:
+        found = turn(cluster, check_mode=True)["result"]
+    except HoldfastError as error:
+        pytest.fail(f"a plan has an answer: {error}")
+    assert (found["result"], found["verdict"]) == ("planned", verdict)
+    assert why in found["detail"]
+    assert cluster.writes == []
+    assert json.dumps(cluster.objects, sort_keys=True) == before

@@ -1,0 +1,220 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The reboot of a node ends, well or badly, on an API server in memory."""
+
+from __future__ import annotations
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from unit.reboot.memory_cluster import AT, MemoryCluster
+from unit.reboot.variables import settings
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.finish import reboot_finish
+from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_finish as module
+
+CLAIM = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
+CORDON = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedulable_before": False}
+BROKEN = {"msg": "It timed out.", "error": "timed_out"}
+
+
+def record(phase):
+    return {
+        "id": "kernel",
+        "run": "me",
+        "started": AT,
+        "since": AT,
+        "phase": phase,
+        "phases": {"drain": 3.0},
+        "boot_id_before": "boot-1",
+        "unschedulable_before": False,
+        "result": "",
+        "detail": "",
+    }
+
+
+def slot(run="me"):
+    return Ledger(slots={"node-1": Slot("node-1", "kernel", run, AT, boot_id="boot-1", claims=1)})
+
+
+@pytest.fixture
+def cluster():
+    """A node that this run works on: cordoned, claimed, with a slot."""
+    found = MemoryCluster()
+    found.ledger(ledger=slot())
+    at_work(found, "drain")
+    return found
+
+
+def at_work(cluster, phase, **node):
+    marks = {"claim": CLAIM, "cordon": CORDON, "operation": record(phase), **node}
+    cluster.node(unschedulable=True, **marks)
+
+
+def finish(cluster, **options):
+    names = ("stage", "steps", "attempts", "needed", "group", "step")
+    turn = {
+        "stage": "working",
+        "steps": ["reboot", "finish"],
+        **{key: options.pop(key) for key in names if key in options},
+    }
+    given = {"name": "node-1", "operation": "kernel", "run": "me", "settings": settings(), "turn": turn, **options}
+    found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate(given)
+    assert not found.error_messages
+    context = Context(found.validated_parameters)
+    context.cluster = cluster
+    return reboot_finish(context, found.validated_parameters)
+
+
+def test_a_healthy_node_is_given_back(cluster):
+    at_work(cluster, "ready", boot_id="boot-2")
+    holds = [{"namespace": "shop", "holder": "app"}]
+    found = finish(
+        cluster, needed="a kernel", rebooted={"overridden_holds": holds}, steps=["reboot", "finish", "after"]
+    )
+    assert (found["step"], found["changed"], found["uncounted"]) == ("done", True, [])
+    assert found["steps"] == ["after"]
+    result = found["result"]
+    assert {**result, "phases": set(result["phases"])} == {
+        "name": "node-1",
+        "result": "rebooted",
+        "detail": "a kernel; holds were overridden: shop/app",
+        "boot_id_before": "boot-1",
+        "boot_id_after": "boot-2",
+        "phases": {"drain", "ready", "uncordon"},
+        "leftovers": [],
+    }
+    assert not cluster.cordoned()
+    assert set(cluster.marks()) == {"operation"}
+    assert cluster.marks()["operation"]["result"] == "rebooted"
+    assert cluster.ledger().slots == {}
+
+
+def test_a_run_that_lost_its_claim_gives_nothing_back(cluster):
+    at_work(cluster, "ready", boot_id="boot-2", claim={**CLAIM, "run": "another"})
+    with pytest.raises(ClaimLost) as caught:
+        finish(cluster)
+    assert (caught.value.fields["stage"], caught.value.fields["group"]) == ("working", "default")
+    assert cluster.cordoned()
+    assert "node-1" in cluster.ledger().slots
+
+
+def test_a_node_that_a_hold_refused_is_put_back(cluster):
+    found = finish(cluster, rebooted={"step": "held", "why": "held by shop/app"}, attempts=1)
+    assert (found["stage"], found["attempts"], found["left"]) == ("waiting", 2, "held by shop/app")
+    assert (found["step"], found["steps"], found["result"]) == ("put_back", ["again"], None)
+    assert found["why"] == "Node node-1 is put back, uncordoned: held by shop/app"
+    assert not cluster.cordoned()
+    assert set(cluster.marks()) == {"operation"}
+    assert cluster.marks()["operation"]["phase"] == "hold"
+    assert cluster.ledger().slots == {}
+
+
+def test_no_slot_is_given_back_for_a_node_that_is_down(cluster):
+    at_work(cluster, "reboot", ready=False)
+    with pytest.raises(Held, match="was left midway and is not Ready, and now it is held: held by shop/app"):
+        finish(cluster, rebooted={"step": "held", "why": "held by shop/app"})
+    assert "node-1" in cluster.ledger().slots
+
+
+def test_a_healthy_node_is_given_back_after_a_failure(cluster):
+    found = finish(cluster, failed=BROKEN, where="Drain")
+    assert found["result"] == {
+        "name": "node-1",
+        "result": "failed",
+        "detail": "Drain: It timed out. The node was uncordoned.",
+        "boot_id_before": "boot-1",
+        "boot_id_after": "boot-1",
+        "phases": found["result"]["phases"],
+    }
+    assert not cluster.cordoned()
+    assert cluster.ledger().slots == {}
+    assert cluster.ledger().failures("kernel") == {"node-1": "It timed out."}
+    assert cluster.marks()["operation"]["result"] == "failed"
+    assert "claim" not in cluster.marks()
+
+
+@pytest.mark.parametrize(
+    ("phase", "node", "options"),
+    [
+        ("reboot", {"ready": False}, {}),
+        ("ready", {"boot_id": "boot-2"}, {}),
+        ("reboot", {}, {}),
+        ("reboot", {}, {"failed": {"msg": "It timed out.", "sent": True}}),
+    ],
+    ids=["not Ready", "failed its check", "may be off", "was told to reboot"],
+)
+def test_a_node_that_is_not_healthy_stays_cordoned_and_keeps_its_slot(cluster, phase, node, options):
+    at_work(cluster, phase, **node)
+    found = finish(cluster, **{"failed": BROKEN, **options})
+    assert found["result"]["result"] == "failed"
+    assert "The node stays cordoned: see what is wrong with it" in found["result"]["detail"]
+    assert cluster.cordoned()
+    assert cluster.ledger().slots["node-1"].state == "failed"
+    assert cluster.ledger().failed("kernel") == 1
+
+
+def test_a_reboot_that_was_refused_did_not_switch_the_node_off(cluster):
+    at_work(cluster, "reboot")
+    found = finish(cluster, failed={"msg": "It is paused.", "error": "refused"})
+    assert "The node was uncordoned." in found["result"]["detail"]
+    assert not cluster.cordoned()
+
+
+def test_holds_that_an_earlier_attempt_overrode_are_not_named(cluster):
+    at_work(cluster, "ready", boot_id="boot-2")
+    holds = [{"namespace": "shop", "holder": "app"}]
+    found = finish(cluster, needed="a kernel", rebooted={"overridden_holds": holds}, steps=["ready", "finish"])
+    assert found["result"]["detail"] == "a kernel"
+
+
+def test_a_node_that_was_not_touched_is_stopped(cluster):
+    cluster.node(operation=record("slot"))
+    found = finish(cluster, failed=BROKEN, stage="waiting")
+    assert found["result"]["result"] == "stopped"
+    assert cluster.ledger().slots == {}
+    assert cluster.ledger().failed("kernel") == 0
+
+
+def test_one_that_another_run_works_on_is_left_to_it(cluster):
+    at_work(cluster, "drain", claim={**CLAIM, "run": "another"})
+    cluster.ledger(ledger=slot("another"))
+    found = finish(cluster, failed={"msg": "It passed on.", "error": "claim_lost"})
+    assert found["result"]["result"] == "lost"
+    assert cluster.cordoned()
+    assert cluster.ledger().slots["node-1"].run == "another"
+
+
+def test_a_failure_that_can_t_be_counted_is_loud(cluster):
+    cluster.broken.append("configmaps/group")
+    found = finish(cluster, failed=BROKEN)
+    assert found["uncounted"] == [
+        {"name": "node-1", "group": "default", "reason": "It timed out.", "healthy": False, "run": "me"}
+    ]
+    assert "THIS FAILURE COULD NOT BE COUNTED" in found["result"]["detail"]
+
+
+def test_a_failure_of_the_control_plane_stops_all_others(cluster):
+    cluster.ledger("control-plane", slot())
+    cluster.ledger(ledger=Ledger())
+    finish(cluster, failed=BROKEN, group="control-plane")
+    assert cluster.ledger("control-plane").slots == {}
+    assert cluster.ledger().failures("kernel") == {"node-1": "It timed out."}
+
+
+def test_a_task_that_fails_after_the_node_is_done_changes_nothing_of_it(cluster):
+    cluster.node(operation={**record("uncordon"), "result": "rebooted"})
+    found = finish(cluster, failed=BROKEN, step="done")
+    assert found["result"]["result"] == "failed"
+    assert cluster.marks()["operation"]["result"] == "rebooted"
+    assert cluster.ledger().failed("kernel") == 0
+
+
+def test_a_healthy_node_of_a_host_that_dropped_out_gives_its_slot_back(cluster):
+    found = finish(cluster, failed=BROKEN, dropped=True)
+    assert found["result"]["result"] == "failed"
+    assert cluster.ledger().slots == {}

@@ -1,0 +1,556 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which step of a rolling reboot is next."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import journey_rules as rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import (
+    Answer,
+    Facts,
+    Settings,
+    SlotWait,
+    Window,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.journey_rules import (
+    ANSWERS,
+    GO,
+    ROLE_STEPS,
+    STOP,
+    method_of,
+    next_step,
+    plan_of,
+    steps_left,
+    warning,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.refusal_rules import Canaries, Etcd, Shutdown
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import (
+    WENT,
+    WORK,
+    Record,
+    Seen,
+    SlotSeen,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn_rules import (
+    hold_patience,
+    slot_patience,
+    time_left,
+)
+
+SETTINGS = Settings(node="node-1", operation="kernel", run="me", when="always", method="metal3")
+SEEN = Seen("node-1", boot_id="boot-1")
+MINE = SlotSeen("me", "kernel")
+FULL = tuple(step for step in ROLE_STEPS if step in ("cordon", "opt_outs", "drain", "reboot", "ready", "finish"))
+
+
+def facts(settings=None, seen=None, **more):
+    known = {"etcd": Etcd(), **more}
+    return Facts(replace(SETTINGS, **(settings or {})), replace(SEEN, **(seen or {})), **known)
+
+
+def claimed(settings=None, seen=None, **more):
+    return facts(settings, {"slot": MINE, **(seen or {})}, **{"has_slot": True, "claimed": True, **more})
+
+
+def midway(phase, boot_id="boot-1", **more):
+    record = Record("kernel", phase, more.pop("result", ""), "boot-1")
+    return {"record": record, "boot_id": boot_id, **more}
+
+
+def test_an_undisturbed_node_goes_step_by_step():
+    known, went = Facts(SETTINGS), []
+    while (step := next_step(known)).name not in ANSWERS:
+        went.append(step.name)
+        if step.name == "look":
+            known = known.looked(replace(SEEN, slot=MINE if known.claimed else None))
+        elif step.name == "look_at_etcd":
+            known = replace(known, etcd=Etcd())
+        elif step.name == "take_slot":
+            known = replace(known, has_slot=True)
+        else:
+            known = known.after_claim()
+    assert went == ["look", "look_at_etcd", "take_slot", "claim", "look"]
+    assert (step.name, step.steps, step.why) == (GO, FULL, "rolling_reboot_when is always")
+
+
+ANSWERED = Answer("kernel 6.1 is installed", boot_id="boot-1")
+TABLE = {
+    "no Node": (facts(seen={"exists": False}), "stop", "There is no Node node-1"),
+    "excluded": (facts(seen={"excluded": True}), "skipped", "it is labelled holdfast.dev/exclude"),
+    "done in this operation": (
+        facts(seen={"record": Record("kernel", "uncordon", "rebooted", "boot-0")}),
+        "skipped",
+        "it was rebooted in operation kernel already",
+    ),
+    "done in another operation": (facts(seen={"record": Record("x", "uncordon", "rebooted", "b")}), "take_slot", ""),
+    "not asked": (facts({"when": "required"}), "ask", ""),
+    "asked in another boot": (facts({"when": "required"}, answer=Answer("yes", boot_id="boot-0")), "ask", ""),
+    "asked": (facts({"when": "required"}, answer=ANSWERED), "take_slot", ""),
+    "asked, not needed": (facts({"when": "required"}, answer=Answer()), "skipped", "no reboot is required"),
+    "can't be asked": (facts({"when": "command"}, answer=Answer(trouble="It is away.")), "stop", "It is away."),
+    "excluded, and can't be asked": (
+        facts({"when": "command"}, {"excluded": True}, answer=Answer(trouble="It is away.")),
+        "skipped",
+        "it is labelled holdfast.dev/exclude",
+    ),
+    "midway, and can't be asked": (
+        facts({"when": "command"}, midway("drain"), answer=Answer(trouble="It is away.")),
+        "take_slot",
+        "",
+    ),
+    "etcd not looked at": (facts(etcd=None), "look_at_etcd", ""),
+    "only node": (facts(etcd=Etcd(single_node=True)), "stop", "the cluster's only node: "),
+    "only control-plane node": (facts(etcd=Etcd(only_control_plane=True)), "stop", "only control-plane node: "),
+    "only node, and meant": (facts({"single_node": True}, etcd=Etcd(single_node=True)), "take_slot", ""),
+    "etcd elsewhere": (facts(etcd=Etcd(control_plane=True)), "stop", "has its etcd elsewhere"),
+    "etcd elsewhere, asked by a command": (
+        facts({"quorum_command": True}, etcd=Etcd(control_plane=True)),
+        "take_slot",
+        "",
+    ),
+    "its shutdown not asked": (facts({"method": "systemd", "graceful_shutdown": "warn"}), "ask", ""),
+    "its shutdown bad, required": (
+        facts({"method": "systemd", "graceful_shutdown": "require"}, shutdown=Shutdown(in_effect=False)),
+        "stop",
+        "Or set rolling_reboot_graceful_shutdown: warn.",
+    ),
+    "its shutdown bad, warned": (
+        facts({"method": "systemd", "graceful_shutdown": "warn"}, shutdown=Shutdown(in_effect=False)),
+        "take_slot",
+        "",
+    ),
+    "its shutdown good": (
+        facts({"method": "systemd", "graceful_shutdown": "require"}, shutdown=Shutdown(in_effect=True)),
+        "take_slot",
+        "",
+    ),
+    "its shutdown ignored": (facts({"method": "systemd", "graceful_shutdown": "ignore"}), "take_slot", ""),
+    "warned in an earlier pass": (
+        facts({"method": "systemd", "graceful_shutdown": "warn", "again": True}),
+        "take_slot",
+        "",
+    ),
+    "midway, its shutdown": (
+        facts({"method": "systemd", "graceful_shutdown": "require"}, midway("drain")),
+        "take_slot",
+        "",
+    ),
+    "canaries not waited for": (facts({"waits_for_canaries": True}), "await_canaries", ""),
+    "canary in trouble": (facts({"waits_for_canaries": True}, canaries=Canaries("It broke.")), "stop", "It broke."),
+    "canary postponed": (
+        facts({"waits_for_canaries": True}, canaries=Canaries(postponed=("a", "b"))),
+        "postponed",
+        "canary a, b is postponed",
+    ),
+    "canaries well": (facts({"waits_for_canaries": True}, canaries=Canaries()), "take_slot", ""),
+    "midway, whatever the canaries do": (facts({"waits_for_canaries": True}, midway("drain")), "take_slot", ""),
+    "window not looked at": (facts({"windows": True}), "look_at_window", ""),
+    "window open": (facts({"windows": True}, window=Window()), "take_slot", ""),
+    "window closed": (
+        facts({"windows": True}, window=Window(open=False, opens="tomorrow")),
+        "postponed",
+        "no maintenance window is open; the next one opens tomorrow",
+    ),
+    "no window ever": (facts({"windows": True}, window=Window(open=False)), "postponed", "opens never"),
+    "midway, whatever the window": (facts({"windows": True}, midway("cordon")), "take_slot", ""),
+    "held, first pass": (facts({"put_off": True}, {"held": "held by a/b"}), "put_off", "held by a/b"),
+    "blocked, first pass": (facts({"put_off": True}, {"blocked": "by a pod"}), "put_off", "by a pod"),
+    "held, last pass": (facts(seen={"held": "held by a/b"}), "await_holders", "held by a/b"),
+    "held, waited for": (facts(seen={"held": "held by a/b"}, holders_waited=True), "take_slot", ""),
+    "tasks before the slot": (facts({"user_steps": frozenset({"before_slot"})}), "before_slot", ""),
+    "tasks before the slot were run": (
+        facts({"user_steps": frozenset({"before_slot"})}, slot_tasks_run=True),
+        "take_slot",
+        "",
+    ),
+    "slot given": (facts(has_slot=True), "claim", ""),
+    "slot not given, in turns": (facts({"in_turns": True}, slot_wait=SlotWait(1, 1, "full")), "wait", "full"),
+    "slot not given, alone": (facts(slot_wait=SlotWait(1, 1, "full")), "take_slot", ""),
+    "slot not given, time over": (facts(slot_wait=SlotWait(1, 9999, "full")), "stop", "full"),
+    "time over, others counted": (
+        facts({"in_turns": True}, slot_wait=SlotWait(1, 9999, "full", counted=True)),
+        "wait",
+        "full",
+    ),
+    "had its turn, first pass": (facts({"put_off": True}, attempts=1, left="full"), "put_off", "full"),
+    "had its turn": (facts(attempts=4), "take_slot", ""),
+    "had too many": (facts(attempts=5, left="held by a/b"), "stop", "held again at each of 5 attempts: held by a/b."),
+    "slot passed on": (claimed(seen={"slot": SlotSeen("x", "kernel")}), "unclaim", "passed to another run"),
+    "slot gone": (claimed(seen={"slot": None}), "unclaim", "passed to another run"),
+    "slot failed": (claimed(seen={"slot": SlotSeen("me", "kernel", "failed")}), "unclaim", ""),
+    "slot of another operation": (claimed(seen={"slot": SlotSeen("me", "x")}), "unclaim", ""),
+    "held meanwhile": (claimed(seen={"held": "held by a/b"}), "leave", "held by a/b"),
+    "held meanwhile, and no window is open": (
+        claimed({"windows": True}, {"held": "held by a/b"}, window=Window(open=False)),
+        "leave",
+        "held by a/b",
+    ),
+    "excluded meanwhile": (claimed(seen={"excluded": True}), "leave", "it is labelled holdfast.dev/exclude"),
+    "booted meanwhile": (claimed({"when": "required"}, answer=Answer("yes", boot_id="boot-0")), "leave", ""),
+    "window closed meanwhile": (claimed({"windows": True}, window=Window(open=False)), "leave", "no maintenance"),
+    "midway and held": (claimed(seen=midway("drain", held="held by a/b")), "put_back", "held by a/b"),
+    "midway, held, not ours yet": (facts(seen=midway("drain", held="held by a/b")), "take_slot", ""),
+    "sent and held, first pass": (claimed({"put_off": True}, midway("reboot", held="x")), "put_off", "x"),
+    "sent and held": (claimed(seen=midway("reboot", held="x")), "await_holders", "x"),
+    "sent, held, waited for": (claimed(seen=midway("reboot", held="x"), holders_waited=True), "go", ""),
+    "down and held": (claimed(seen=midway("drain", held="x", ready=False)), "await_holders", "x"),
+    "rebooted and held": (claimed(seen=midway("ready", "boot-2", held="x")), "go", ""),
+    "sent and not back": (claimed(seen=midway("reboot", ready=False)), "await_back", ""),
+    "sent, waited for, not back": (claimed(seen=midway("reboot", ready=False), back_waited=True), "go", ""),
+    "etcd's other members": (claimed(etcd=Etcd(control_plane=True, kept=False)), "await_quorum", ""),
+    "etcd's other members are well": (claimed(etcd=Etcd(control_plane=True, kept=True), quorum_kept=True), "go", ""),
+    "go": (claimed(), "go", "rolling_reboot_when is always"),
+}
+
+
+@pytest.mark.parametrize(("known", "name", "why"), TABLE.values(), ids=TABLE)
+def test_the_next_step(known, name, why):
+    step = next_step(known)
+    assert step.name == name
+    assert why in step.why
+
+
+def test_every_step_is_in_the_table():
+    assert {name for _known, name, _why in TABLE.values()} == {*rules.ACTS, *ANSWERS} - {"look"}
+
+
+@pytest.mark.parametrize(
+    ("known", "left"),
+    [
+        (claimed(), FULL),
+        (claimed(seen=midway("cordon")), FULL),
+        (claimed(seen=midway("drain")), FULL),
+        (claimed(seen=midway("drain", "boot-2")), FULL),
+        (claimed(seen=midway("reboot")), ("reboot", "ready", "finish")),
+        (claimed(seen=midway("reboot", "boot-2")), ("ready", "finish")),
+        (claimed(seen=midway("uncordon", "boot-2")), ("ready", "finish")),
+        (claimed(etcd=Etcd(single_node=True)), ("cordon", "opt_outs", "reboot", "ready", "finish")),
+        (claimed({"opt_outs": False}), ("cordon", "drain", "reboot", "ready", "finish")),
+    ],
+)
+def test_the_steps_that_are_left(known, left):
+    assert steps_left(known) == left
+
+
+@pytest.mark.parametrize(
+    ("settings", "etcd", "method"),
+    [
+        ({}, Etcd(), "metal3"),
+        ({}, Etcd(control_plane=True, only_control_plane=True), "metal3"),
+        ({}, Etcd(control_plane=True, kept=True), "after_etcd"),
+        ({"quorum_command": True}, Etcd(control_plane=True), "after_quorum_command"),
+    ],
+)
+def test_a_control_plane_node_reboots_after_a_look_at_its_quorum(settings, etcd, method):
+    assert method_of(claimed(settings, etcd=etcd)) == method
+
+
+def test_the_steps_of_the_user_that_have_files():
+    known = claimed({"user_steps": frozenset({"before_slot", "before_drain", "check", "after"})})
+    expected = ("cordon", "opt_outs", "before_drain", "drain", "reboot", "ready", "check", "finish", "after")
+    assert steps_left(known) == expected
+
+
+@pytest.mark.parametrize(
+    ("phase", "boot_id", "result", "cordoned_by", "expected"),
+    [
+        ("hold", "boot-1", "", "", False),
+        ("slot", "boot-1", "", "", False),
+        *((phase, "boot-1", "", "", True) for phase in WORK),
+        *((phase, "boot-1", "failed", "", False) for phase in WORK),
+        *((phase, "boot-1", "failed", "rolling_reboot", phase in WENT) for phase in WORK),
+        *((phase, "boot-2", "failed", "", phase in WENT) for phase in WORK),
+        *((phase, "boot-1", "failed", "someone", False) for phase in WORK),
+        *((phase, "boot-2", "rebooted", "rolling_reboot", False) for phase in WORK),
+        *((phase, "boot-2", "skipped", "rolling_reboot", False) for phase in WORK),
+    ],
+)
+def test_a_node_is_midway(phase, boot_id, result, cordoned_by, expected):
+    seen = replace(SEEN, boot_id=boot_id, cordoned_by=cordoned_by, record=Record("kernel", phase, result, "boot-1"))
+    assert seen.midway("kernel") is expected
+    assert not seen.midway("another")
+
+
+def test_the_wait_for_a_slot():
+    known = facts({"in_turns": True, "slot_timeout": 1000, "unhealthy_grace": 300}, window=Window(seconds_left=5000))
+    assert slot_patience(known) == 360
+    known = known.after_turn(360, 360, "full")
+    assert (time_left(known), known.window) == (639, None)
+    assert time_left(known.after_turn(300, 20, "full")) == 979, "something happened"
+    assert slot_patience(replace(known, window=Window(seconds_left=50))) == 50
+    assert slot_patience(replace(known, seen=replace(SEEN, **midway("drain")), window=Window(seconds_left=50))) == 360
+    assert slot_patience(replace(known, slot_wait=SlotWait(waited=2000))) == 500
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (None, (100, False)),
+        (Window(), (100, False)),
+        (Window(seconds_left=100), (100, False)),
+        (Window(seconds_left=99), (99, True)),
+    ],
+)
+def test_the_wait_for_holders_ends_with_the_window(window, expected):
+    assert hold_patience(facts(window=window), 100) == expected
+
+
+def test_a_warning_is_given_where_the_node_is_rebooted_all_the_same():
+    bad = Shutdown(in_effect=False, problems=("It is 0.",))
+    known = facts({"method": "systemd", "graceful_shutdown": "warn"}, shutdown=bad)
+    assert "It is 0." in warning(known)
+    assert "because rolling_reboot_graceful_shutdown is warn" in warning(known)
+    assert not warning(replace(known, shutdown=Shutdown(in_effect=True)))
+    assert not warning(replace(known, settings=replace(known.settings, again=True)))
+    assert not warning(replace(known, seen=replace(SEEN, **midway("drain"))))
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (facts(), ("now", "rolling_reboot_when is always")),
+        (facts({"put_off": True}, {"held": "held by a/b"}), ("later", "held by a/b")),
+        (facts(seen={"held": "held by a/b"}), ("later", "held by a/b")),
+        (facts({"windows": True}, window=Window(open=False, opens="tomorrow")), ("later", "opens tomorrow")),
+        (facts(etcd=Etcd(single_node=True)), ("never", "only node")),
+        (facts(seen={"excluded": True}), ("never", "it is labelled holdfast.dev/exclude")),
+        (facts(seen={"exists": False}), ("never", "There is no Node")),
+        (facts({"when": "required"}, answer=Answer()), ("not needed", "no reboot is required")),
+        (facts({"when": "required"}, midway("drain")), ("now", "another run had begun with it")),
+    ],
+)
+def test_the_plan_is_what_a_run_would_do(known, expected):
+    plan = plan_of(next_step(known), known)
+    assert plan.verdict == expected[0]
+    assert expected[1] in plan.why
+
+
+@pytest.mark.parametrize(
+    ("known", "stage"),
+    [
+        (Facts(SETTINGS), "looking"),
+        (facts(seen={"exists": False}), "looking"),
+        (facts({"when": "required"}), "looking"),
+        (facts({"when": "required"}, answer=Answer(trouble="It is away.")), "looking"),
+        (facts(), "waiting"),
+        (facts().after_holders(), "waiting"),
+        (facts().after_attempt("held"), "waiting"),
+        (facts({"hold_attempts": 1}).after_attempt("held"), "given_up"),
+        (facts({"hold_attempts": 1, "put_off": True}).after_attempt("held"), "waiting"),
+        (claimed(), "working"),
+        (facts().after_claim(), "working"),
+    ],
+)
+def test_how_far_the_run_has_come(known, stage):
+    assert known.stage == stage
+
+
+# Properties over all facts.
+
+text = st.sampled_from(["", "held by a/b"])
+boots = st.sampled_from(["boot-1", "boot-2"])
+records = st.builds(
+    Record,
+    st.sampled_from(["", "kernel", "other"]),
+    st.sampled_from(["", "hold", "slot", *WORK]),
+    st.sampled_from(["", "rebooted", "skipped", "failed"]),
+    boots,
+)
+slots = st.none() | st.builds(
+    SlotSeen, st.sampled_from(["me", "x"]), st.sampled_from(["kernel", "other"]), st.sampled_from(["active", "failed"])
+)
+seens = st.none() | st.builds(
+    Seen,
+    st.just("node-1"),
+    exists=st.booleans(),
+    ready=st.booleans(),
+    boot_id=boots,
+    excluded=st.booleans(),
+    cordoned_by=st.sampled_from(["", "rolling_reboot"]),
+    record=records,
+    slot=slots,
+    held=text,
+    blocked=text,
+)
+settings_ = st.builds(
+    Settings,
+    node=st.just("node-1"),
+    operation=st.just("kernel"),
+    run=st.just("me"),
+    when=st.sampled_from(["always", "required"]),
+    method=st.sampled_from(["systemd", "command"]),
+    put_off=st.booleans(),
+    waits_for_canaries=st.booleans(),
+    canary=st.booleans(),
+    windows=st.booleans(),
+    hold_attempts=st.integers(1, 3),
+    single_node=st.booleans(),
+    graceful_shutdown=st.sampled_from(["ignore", "warn", "require"]),
+    user_steps=st.sets(st.sampled_from(rules.USER_STEPS)).map(frozenset),
+    in_turns=st.booleans(),
+    slot_timeout=st.integers(0, 100),
+)
+etcds = st.builds(Etcd, st.booleans(), st.booleans(), st.booleans(), st.none() | st.booleans())
+everything = st.builds(
+    Facts,
+    settings=settings_,
+    seen=seens,
+    answer=st.none() | st.builds(Answer, text, text, st.sampled_from(["", "boot-1", "boot-2"])),
+    shutdown=st.none() | st.builds(Shutdown, st.none() | st.booleans()),
+    etcd=st.none() | etcds,
+    canaries=st.none() | st.builds(Canaries, text, st.sampled_from([(), ("a",)])),
+    window=st.none() | st.builds(Window, st.booleans(), text, st.none() | st.integers(0, 100)),
+    slot_wait=st.builds(SlotWait, st.floats(0, 500), st.floats(0, 500), text, st.booleans()),
+    has_slot=st.booleans(),
+    claimed=st.booleans(),
+    holders_waited=st.booleans(),
+    slot_tasks_run=st.booleans(),
+    back_waited=st.booleans(),
+    quorum_kept=st.booleans(),
+    attempts=st.integers(0, 4),
+)
+
+
+@given(everything)
+def test_a_node_goes_down_only_where_nothing_forbids_it(known):
+    step = next_step(known)
+    if step.name != GO:
+        return
+    seen = known.node
+    assert known.claimed
+    assert seen.slot == MINE
+    assert seen.exists
+    if "reboot" not in step.steps:
+        return
+    if not known.midway:
+        assert not seen.excluded
+        assert not known.why_later
+        assert known.needed
+        assert not known.settings.windows or (known.window and known.window.open)
+    assert not known.why_later or seen.past_holds("kernel"), "its cordon alone would be undone"
+
+
+@given(everything)
+def test_what_is_not_claimed_is_not_touched(known):
+    step = next_step(known)
+    if not known.claimed:
+        assert step.name not in (rules.LEAVE, rules.PUT_BACK, rules.UNCLAIM, rules.AWAIT_BACK, rules.AWAIT_QUORUM, GO)
+    elif step.name in (rules.SKIPPED, rules.POSTPONED, rules.ASK, rules.WAIT, rules.BEFORE_SLOT):
+        pytest.fail(f"{step.name} leaves slot and claim behind")
+
+
+@given(everything)
+def test_steps_are_in_their_order_and_end_with_the_node_given_back(known):
+    left = steps_left(known)
+    assert list(left) == [step for step in ROLE_STEPS if step in left]
+    assert "finish" in left
+    assert ("reboot" in left) is not known.rebooted
+
+
+@given(everything, st.booleans())
+def test_a_plan_and_a_run_never_differ(known, put_off):
+    """What a plan says of a node that nobody works on is what becomes of it in a run in which nothing changes."""
+    fresh = replace(
+        known,
+        settings=replace(
+            known.settings, put_off=False, in_turns=False, waits_for_canaries=False, user_steps=frozenset()
+        ),
+        etcd=known.etcd or Etcd(),
+        seen=known.seen or SEEN,
+        window=known.window or Window(),
+        answer=replace(known.answer or Answer("yes"), boot_id=known.node.boot_id),
+        shutdown=known.shutdown or Shutdown(True),
+        slot_wait=SlotWait(),
+        has_slot=False,
+        claimed=False,
+        holders_waited=False,
+        back_waited=False,
+        attempts=0,
+    )
+    planned = plan_of(next_step(fresh), fresh).verdict
+    run = replace(fresh, settings=replace(fresh.settings, put_off=put_off))
+    ended = outcome(run)
+    expected = {
+        "now": {GO},
+        "later": {rules.PUT_OFF, rules.POSTPONED, rules.AWAIT_HOLDERS},
+        "never": {STOP, rules.SKIPPED},
+        "not needed": {rules.SKIPPED},
+    }
+    assert ended in expected[planned], planned
+
+
+def outcome(known):
+    """The answer of a run in which nothing changes; the wait for holders, where it would not end."""
+    world = World(known, [])
+    while True:
+        step = next_step(world.known)
+        if step.name in ANSWERS or step.name == rules.AWAIT_HOLDERS:
+            return step.name
+        if step.name == "look":
+            world.known = world.known.looked(replace(known.node, slot=MINE) if world.known.claimed else known.node)
+        elif step.name == "look_at_window":
+            world.known = replace(world.known, window=known.window)
+        elif step.name in ("put_back", "leave", "unclaim"):
+            return rules.PUT_OFF
+        else:
+            world.known = world.carry_out(step)
+
+
+@given(everything)
+def test_a_plan_says_now_only_where_a_run_would_begin(known):
+    step = next_step(known)
+    if known.seen is not None and plan_of(step, known).verdict == "now":
+        assert step.name not in (STOP, rules.SKIPPED, rules.POSTPONED, rules.PUT_OFF, rules.WAIT, rules.LEAVE)
+        assert not known.why_later
+
+
+class World:
+    """Carries steps out, with what happens meanwhile taken from a list."""
+
+    def __init__(self, known, events):
+        self.known, self.events = known, iter(events)
+
+    def seen(self):
+        chosen = next(self.events, None)
+        seen = chosen if chosen is not None else SEEN
+        return replace(seen, slot=MINE) if self.known.claimed and seen.slot is None else seen
+
+    def carry_out(self, step):
+        known = self.known
+        simple = {
+            "look_at_etcd": {"etcd": Etcd()},
+            "await_canaries": {"canaries": Canaries()},
+            "look_at_window": {"window": Window()},
+            "take_slot": {"has_slot": True},
+        }
+        if step.name in simple:
+            return replace(known, **simple[step.name])
+        if step.name == "look":
+            return known.looked(self.seen())
+        if step.name in ("leave", "put_back", "unclaim"):
+            return known.after_attempt(step.why)
+        after = {
+            "await_holders": Facts.after_holders,
+            "claim": Facts.after_claim,
+            "await_back": Facts.after_back,
+            "await_quorum": Facts.after_quorum,
+        }
+        return after[step.name](known)
+
+
+@given(settings_, st.lists(seens, max_size=12))
+def test_every_admission_ends(settings, events):
+    world = World(Facts(settings, answer=Answer("yes")), events)
+    for _number in range(100):
+        step = next_step(world.known)
+        if step.name in ANSWERS:
+            return
+        world.known = world.carry_out(step)
+    pytest.fail("it goes on for ever")

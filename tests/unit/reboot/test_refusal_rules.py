@@ -1,0 +1,122 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Why a node is refused, whose turn it is, and how its journey ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import end_rules, refusal_rules, turn_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.refusal_rules import Etcd, Shutdown
+
+GROUP = {
+    "group": "workers",
+    "selector": "pool=blue",
+    "max_unavailable": "10%",
+    "topology_key": "zone",
+    "max_unavailable_per_domain": 1,
+    "max_domains": None,
+    "control_plane_group": "control-plane",
+}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ({"in_effect": True, "problems": [], "enabled": True}, ""),
+        ({"in_effect": False, "problems": [{"message": "Too short."}], "enabled": True}, "may kill pods: Too short. "),
+        ({"in_effect": False, "problems": [], "enabled": False}, "its kubelet has no grace periods"),
+        ({"failed": True, "msg": "No such file.\n"}, "can't be told: No such file. The role"),
+        ({"unreachable": True}, "can't be told: no answer The role"),
+    ],
+)
+def test_what_a_node_says_of_its_shutdown(answer, words):
+    said = refusal_rules.shutdown_trouble("node-1", refusal_rules.read_shutdown(answer))
+    assert words in said
+    assert bool(said) is bool(words)
+    assert refusal_rules.read_shutdown({"in_effect": True}) == Shutdown(in_effect=True)
+
+
+@pytest.mark.parametrize(
+    ("results", "trouble", "postponed"),
+    [
+        ([], "", ()),
+        ([{"name": "a", "result": "rebooted"}, {"name": "b", "result": "skipped"}], "", ()),
+        ([{"name": "a", "result": "rebooted"}, {"name": "b", "result": "postponed"}], "", ("b",)),
+        (
+            [{"name": "a", "result": "postponed"}, {"name": "b", "result": "failed", "detail": "no"}],
+            "Canary b failed (no), so no other node is begun. Look at it, then run this again.",
+            (),
+        ),
+        ([None], "Canary of this run dropped out (no result), so no other node is begun.", ()),
+    ],
+)
+def test_what_became_of_the_canaries(results, trouble, postponed):
+    found = refusal_rules.canaries_of_run(results)
+    assert found.trouble.startswith(trouble)
+    assert bool(found.trouble) is bool(trouble)
+    assert found.postponed == postponed
+
+
+def test_a_control_plane_needs_others():
+    assert Etcd(control_plane=True).needs_quorum
+    assert not Etcd(control_plane=True, only_control_plane=True).needs_quorum
+    assert not Etcd().needs_quorum
+
+
+def test_the_budget_of_a_node():
+    worker = turn_rules.budget_of(GROUP, control_plane=False)
+    assert worker.groups == ("workers",)
+    assert worker.policy == {
+        "selector": "pool=blue,!node-role.kubernetes.io/control-plane",
+        "max_unavailable": "10%",
+        "topology_key": "zone",
+        "max_unavailable_per_domain": 1,
+        "max_domains": None,
+    }
+
+
+def test_the_budget_of_a_control_plane_node():
+    budget = turn_rules.budget_of(GROUP, control_plane=True)
+    assert budget.groups == ("control-plane", "workers")
+    assert budget.policy == {"selector": "node-role.kubernetes.io/control-plane", "max_unavailable": "1"}
+    together = turn_rules.budget_of({**GROUP, "selector": "", "control_plane_group": "none"}, control_plane=True)
+    assert (together.groups, together.policy["selector"]) == (("workers",), "")
+
+
+def test_hosts_that_dropped_out():
+    hosts = [
+        {"node": "a", "claimed": True},
+        {"node": "b", "claimed": True, "result": "rebooted"},
+        {"node": "c", "claimed": False},
+    ]
+    assert [host["node"] for host in turn_rules.dropped_out(hosts)] == ["a"]
+
+
+@pytest.mark.parametrize(("ready", "step"), [(True, "put_back"), (False, "stop")])
+def test_a_node_that_is_held_at_the_last_moment(ready, step):
+    found = end_rules.after_hold("node-1", "held by a/b", ready=ready)
+    assert found.name == step
+    assert "held by a/b" in found.why
+
+
+def test_why_a_node_was_rebooted():
+    assert end_rules.detail_of("a kernel", []) == "a kernel"
+    overridden = [{"namespace": "a", "holder": "b"}, "c/d"]
+    assert end_rules.detail_of("a kernel", overridden) == "a kernel; holds were overridden: a/b, c/d"
+
+
+@pytest.mark.parametrize(
+    ("known", "words"),
+    [
+        ({}, "Drain: it timed out."),
+        ({"uncordoned": True}, "Drain: it timed out. The node was uncordoned."),
+        ({"cordoned": True}, "it timed out. The node stays cordoned: see what is wrong"),
+        ({"unwritten": ["No API."]}, "it timed out. Not everything could be put back: No API. Run"),
+        ({"unwritten": ["No API.", "No API."], "lost": True}, "THIS FAILURE COULD NOT BE COUNTED, so others "),
+    ],
+)
+def test_what_a_report_says_of_a_failure(known, words):
+    options = {"uncordoned": False, "cordoned": False, "unwritten": [], "lost": False, **known}
+    assert words in end_rules.detail_of_failure("Drain", "it timed out.", **options)
