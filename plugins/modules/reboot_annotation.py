@@ -167,10 +167,6 @@ step:
   description: V(rebooted), or V(held) if a hold refuses the reboot. With O(operation), the task does not fail then.
   type: str
   returned: with O(operation)
-why:
-  description: Why a hold refuses the reboot.
-  type: str
-  returned: if it is held
 host:
   description: Name of the BareMetalHost.
   type: str
@@ -304,9 +300,10 @@ waited:
   sample: 12.4
 why:
   description: Why the task failed, as one word, for example V(inert) for a host that metal3 does not act on,
-    V(no_reboot), V(foreign), V(node_unknown), V(not_datable), V(new_boot) or V(timed_out).
+    V(no_reboot), V(foreign), V(node_unknown), V(not_datable), V(new_boot) or V(timed_out). If a hold refuses the
+    reboot, the holds.
   type: str
-  returned: failure because of the host
+  returned: failure because of the host, or a reboot that a hold refuses
   sample: inert
 error:
   description: What kind of failure it was, for example V(refused), V(held), V(claimed), V(claim_lost), V(came_back),

@@ -11,7 +11,8 @@ short_description: Look a last time whether a node may go down
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Directly before the user's own tasks reboot a node. The claim must be this run's, nobody may hold the node, and it must still be in the boot in which its reboot began.
+  - Directly before the user's own tasks reboot a node. The claim must be this run's, nobody may hold the node, and it must
+    still be in the boot in which its reboot began.
   - Records the phase C(reboot), and returns O(ignore:step) V(held) if a hold refuses it.
 options:
   operation:

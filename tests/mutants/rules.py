@@ -43,6 +43,7 @@ COLLECTION = "ansible_collections.holdfast.kubernetes."
 # An area's modules and their tests have the same folder. These are exceptions.
 TESTS = {
     "_api/node_rules.py": ["holds/test_rules.py"],
+    "_budget/node_operation_rules.py": ["budget/test_node_operation.py"],
     "_budget/run_rules.py": ["budget/test_runs.py", "budget/test_claim_rules.py"],
     "_budget/standing_rules.py": ["budget/test_slots.py"],
     "_capi/label_rules.py": ["guard/test_rules.py"],
@@ -53,8 +54,11 @@ TESTS = {
     "_fencing/still_down_rules.py": ["fencing/test_annotation.py", "failover/test_rules.py"],
     "_guard/replacement_rules.py": ["guard/test_rules.py"],
     "_nodes/optout_rules.py": ["nodes/test_opt_outs.py"],
-    "_reboot/node_operation_rules.py": ["reboot/test_node_operation.py"],
+    "_reboot/end_rules.py": ["reboot/test_refusal_rules.py", "reboot/test_finish.py"],
+    "_reboot/facts_rules.py": ["reboot/test_journey_rules.py"],
     "_reboot/once_rules.py": ["test_reboot_action.py"],
+    "_reboot/seen_rules.py": ["reboot/test_journey_rules.py"],
+    "_reboot/turn_rules.py": ["reboot/test_refusal_rules.py", "reboot/test_journey_rules.py"],
     "_shared/hold_rules.py": ["holds/test_rules.py"],
     "_shutdown/kubelet_rules.py": ["shutdown/test_kubelet_files.py"],
     "_shutdown/logind_rules.py": ["shutdown/test_logind_files.py"],
