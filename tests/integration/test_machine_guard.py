@@ -637,7 +637,7 @@ def test_a_limit_that_leaves_out_the_workers(guarding, fleet, world):
 
 
 def waiting(fleet, name, reason="WaitingForPreDrainHook"):
-    """Return when the deletion of a Machine waits for hooks of ours that no run has set."""
+    """Return when the deletion of a Machine waits for hooks of this collection that no run has set."""
     fleet.annotate(name, {f"{point}/{HOOK}": OWNER for point in (PRE_DRAIN, PRE_TERMINATE)})
     fleet.delete(name)
     fleet.until_reason(name, reason)

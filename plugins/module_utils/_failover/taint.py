@@ -300,7 +300,7 @@ def _remove_checked(context: Context, params: Params, node: Object, contents: _C
     if rules.needs_force(node):
         context.warn(
             f"The out-of-service taint was removed from node {name} by force, with boot ID {node_rules.boot_id(node)}: "
-            f"the evidence ({(record or {}).get('kind') or 'none of ours'}) did not prove that the node was off. Its "
+            f"the evidence ({(record or {}).get('kind') or 'not recorded'}) did not prove that the node was off. Its "
             f"pods may run twice, and two nodes may have written to its volumes: check them.{left}"
         )
     else:

@@ -135,7 +135,7 @@ def plan(memory: Memory, texts: Texts, wanted: Wanted) -> Outcome:
         texts: The existing files: those that are wanted and remembered, and others that may be ours.
 
     Raises:
-        Refused: A file cannot be changed safely, or someone else's file has the name of ours.
+        Refused: A file cannot be changed safely, or another program's file has the name that this one needs.
     """
     after: dict[str, str | None] = {}
     before: dict[str, Kept] = {}
