@@ -142,8 +142,8 @@ class _Redfish:
         while self._system is None or self._system.power_state != wanted:
             if deadline.passed:
                 raise TimedOut(
-                    f"{self._bmc.uri} was told to go {wanted.lower()}, and its PowerState is not {wanted} after "
-                    f"{self._params['timeout']} s. Look at the machine, and run it again.",
+                    f"{self._bmc.uri} accepted the request to switch {wanted.lower()}, but its PowerState is not "
+                    f"{wanted} after {self._params['timeout']} s. Check the machine, and run it again.",
                     why="timed_out",
                     **self.facts,
                 )
@@ -152,7 +152,7 @@ class _Redfish:
             with suppress(BmcFailure):
                 self._system = self._bmc.read()
             if self._system and self._system.uuid != uuid:
-                raise BmcFailure(f"{self._bmc.uri} is the system with UUID {self._system.uuid} now, it was {uuid}.")
+                raise BmcFailure(f"{self._bmc.uri} is now the system with UUID {self._system.uuid}; it was {uuid}.")
 
 
 class _UserCommand:
@@ -172,25 +172,25 @@ class _UserCommand:
 
     def switch(self, _wanted: str, look: Look | None) -> None:
         node, seconds = self._params["name"], self._params["timeout"]
-        environment = {"HOLDFAST_NODE": node, **_told(look)}
+        environment = {"HOLDFAST_NODE": node, **_deadline_environment(look)}
         argv = command.expand(self._argv, environment)
         # This process may be killed meanwhile; then nothing else would end the command.
         ended = command.run(["timeout", "-s", "KILL", str(seconds), *argv], environment, seconds + _GRACE)
         if ended.status == 0:
             return
-        how = f"did not end within {seconds} s, and was ended" if ended.status in (None, _KILLED) else ""
+        how = f"did not end within {seconds} s, and was killed" if ended.status in (None, _KILLED) else ""
         raise command.CommandFailed(
             f"{self._name} ({self._argv[0]}) for node {node} {how or f'ended with {ended.status}'}. The machine may be "
-            "off or on. Mend the command, and start the playbook again.",
+            "off or on. Fix the command, and start the playbook again.",
             node=node,
             rc=ended.status,
-            output=ended.said or "it said nothing",
+            output=ended.last_lines or "no output",
         )
 
     def wait(self, wanted: str) -> None:
         """Wait until the verify command reports off, or until the Node is back on."""
 
 
-def _told(look: Look | None) -> Mapping[str, str]:
+def _deadline_environment(look: Look | None) -> Mapping[str, str]:
     """Return what a command that acts later needs to know: until when the look counts, and the boot ID."""
     return {"HOLDFAST_BOOT_ID": look.boot_id, "HOLDFAST_DEADLINE": f"{look.until:.0f}"} if look else {}

@@ -44,9 +44,9 @@ class _Begin:
         unknown = rules.unknown(machines, given)
         if unknown:
             self._context.warn(
-                f"there is no Machine {', '.join(unknown)} in the namespace {given['namespace']}. Where it is not gone "
-                "already, check machine_guard_machines, and that machine_guard_management names the cluster in which "
-                "Machines live."
+                f"there is no Machine {', '.join(unknown)} in the namespace {given['namespace']}. If it is not gone "
+                "already, check machine_guard_machines, and that machine_guard_management names the cluster of the "
+                "Machines."
             )
         if rules.changes_hooks(given):
             for template in given["templates"]:
@@ -55,7 +55,7 @@ class _Begin:
                 self._change(MACHINE, machine["name"], machine["namespace"])
         if self._refused:
             names = ", ".join(dict.fromkeys(item["machine"] for item in self._refused))
-            self._context.warn(f"our hooks could not be set on, or taken off, {names}: {self._refused[0]['detail']}")
+            self._context.warn(f"the hooks could not be set on, or removed from, {names}: {self._refused[0]['detail']}")
         steps = rules.steps(given, check_mode=self._context.check_mode)
         who = params["who"]
         run = given.get("run") or who["job"] or f"{who['host']}/{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
@@ -79,7 +79,7 @@ class _Begin:
         }
 
     def _check(self) -> None:
-        """Refuse what can't work before anything is changed."""
+        """Refuse invalid settings before anything is changed."""
         files = rules.files_of(self._given, self._params["playbook_dir"])
         why = rules.problem(self._given, files)
         if why:
@@ -87,7 +87,7 @@ class _Begin:
         for file in (file for point in files.values() for file in point):
             if not Path(file.path).is_file():
                 raise InvalidInput(
-                    f"There is no file {file.path}. Name files of tasks by their whole path, for example with "
+                    f"There is no file {file.path}. Give the full path of each file of tasks, for example with "
                     "playbook_dir in front."
                 )
 
@@ -115,7 +115,7 @@ class _Begin:
                 "hook": self._given["hook"],
                 "owner": self._given["owner"],
                 "state": state,
-                # Its deletion may start after the list was made.
+                # Its deletion may start after the list.
                 "unless_deleting": kind == MACHINE and state == rules.ABSENT,
                 "wait_for": "none",
                 "wait_timeout": 0,
@@ -143,7 +143,7 @@ class _Begin:
             )
 
     def _answered(self, act: Callable[[], Result]) -> Result:
-        """Act, and try again while the API server is away: nobody serves yet what has its hooks."""
+        """Act, and try again while the API server is away: no worker serves yet those that have their hooks."""
         for _try in range(_TRIES):
             try:
                 return act()

@@ -16,7 +16,7 @@ from .journey_rules import File
 PRESENT, ABSENT = "present", "absent"
 # Steps of the role after the start.
 SERVE, PLAN, REPORT = "serve", "plan", "report"
-# What the API server answers if its roles, webhooks or policies forbid a change.
+# The status of a change that roles, webhooks or policies of the API server forbid.
 _REFUSALS = (400, 403, 413, 422)
 
 
@@ -32,7 +32,7 @@ def files_of(given: Mapping[str, Any], playbook_dir: str) -> dict[str, tuple[Fil
 
 
 def _name(path: str, playbook_dir: str) -> str:
-    """Return the name of a file on record. The place of its checkout differs from run to run."""
+    """Return the name under which a file is recorded. The path of the checkout differs from run to run."""
     folder = f"{playbook_dir.rstrip('/')}/"
     path = path[len(folder) :].lstrip("/") if path.startswith(folder) else path
     return posixpath.basename(path) if path.startswith("/") else path
@@ -49,31 +49,28 @@ def problem(given: Mapping[str, Any], files: Mapping[str, Sequence[File]]) -> st
         (
             not chosen and (given["set_hooks"] or given["state"] == ABSENT),
             (
-                "Say on which Machines hooks are set: machine_guard_machines, machine_guard_selector, "
-                "machine_guard_cluster or machine_guard_templates. With machine_guard_set_hooks: false all Machines "
-                "are served that have them already."
+                "Select the Machines that get hooks: with machine_guard_machines, machine_guard_selector, "
+                "machine_guard_cluster or machine_guard_templates. With machine_guard_set_hooks: false, the role "
+                "serves all Machines that already have them."
             ),
         ),
         (
             not given["namespace"] and named,
-            (
-                "machine_guard_machines and machine_guard_templates need machine_guard_namespace, the one that they "
-                "are in."
-            ),
+            "machine_guard_machines and machine_guard_templates need machine_guard_namespace, their namespace.",
         ),
         (
             given["parallel"] < 1 or given["timeout"] < 0 or given["retry_seconds"] < 0,
             (
-                "machine_guard_parallel has to be at least 1, machine_guard_timeout and machine_guard_retry_seconds at "
+                "machine_guard_parallel must be at least 1, machine_guard_timeout and machine_guard_retry_seconds at "
                 "least 0."
             ),
         ),
-        (not given["points"], "machine_guard_points has to name pre-drain, pre-terminate or both."),
+        (not given["points"], "machine_guard_points must name pre-drain, pre-terminate or both."),
         (
             unclear,
             (
-                f"Two files of tasks of one point have the same name, {listed}. What was done is remembered by the "
-                "path below playbook_dir, else by the file's name alone. Give them different names."
+                f"Two files of tasks of one point have the same name, {listed}. The role records the files that it has "
+                "run by their path below playbook_dir, or else by name. Give them different names."
             ),
         ),
     )
@@ -83,7 +80,7 @@ def problem(given: Mapping[str, Any], files: Mapping[str, Sequence[File]]) -> st
 def chosen(machines: Collection[Mapping[str, Any]], given: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the Machines whose hooks are set or removed.
 
-    Those that are being deleted keep theirs: they are still to be served. Templates set and remove the hooks of their
+    Machines that are being deleted keep theirs: they must still be served. Templates set and remove the hooks of their
     Machines; a selector or a Cluster beside templates only narrows which of these are served.
     """
     return [

@@ -25,13 +25,13 @@ def machine_guard_finish(context: Context, params: Params) -> Result:
     begun, workers = params["begun"], params["workers"]
     if begun["serves"] and not workers:
         raise Refused(
-            "Hooks are set, and nobody serves the Machines: --limit leaves out the workers that the playbook makes. "
-            "Add their group, as in --limit localhost,machine_guard_workers."
+            "Hooks are set, but no worker serves the Machines: --limit leaves out the workers that the playbook "
+            "creates. Add their group, as in --limit localhost,machine_guard_workers."
         )
     dropped = [record_dropped(context, begun, worker) for worker in workers]
     end = rules.ended(begun, workers, [item for item in dropped if item])
     if end.looks_for_left:
-        end = _see_what_is_left(context, end)
+        end = _find_what_is_left(context, end)
     summary, failures = rules.summary(end), rules.failures(end)
     report = begun["settings"]["report"]
     return {
@@ -45,15 +45,15 @@ def machine_guard_finish(context: Context, params: Params) -> Result:
     }
 
 
-def _see_what_is_left(context: Context, end: Ended) -> Ended:
-    """See which Machines are being deleted with our hook: without a word, they would wait for ever."""
+def _find_what_is_left(context: Context, end: Ended) -> Ended:
+    """Find the Machines that are being deleted with our hook: without a report, they would wait unnoticed."""
     try:
         # In check mode it takes none.
         left = take_machine(replace(context, check_mode=True), _options(end.begun, "left"))["left"]
     except HoldfastError as error:
-        # The report still says what was done.
+        # The report comes in any case.
         return replace(end, unseen=error.message)
-    machines = [item for item in left if item["phase"] != "NotDeleting" and not rules.is_told(item, end.bad)]
+    machines = [item for item in left if item["phase"] != "NotDeleting" and not rules.is_reported(item, end.bad)]
     waiting = [item for number, item in enumerate(machines) if _is_unserved(context, end, item, number)]
     return replace(end, waiting=waiting)
 
@@ -69,7 +69,7 @@ def _is_unserved(context: Context, end: Ended, machine: Mapping[str, Any], numbe
     if taken["machine"] is None:
         return rules.comes_later(machine, end.begun["settings"]["hook"])
     known = record_of(end.begun, {**taken["machine"], "run": taken["run"]})
-    detail = f"it was not begun: {end.unserved}"
+    detail = f"the work was not started: {end.unserved}"
     with suppress(HoldfastError):
         machine_guard_record(context, {**known, "phase": NOT_BEGUN, "result": FAILED, "detail": detail})
     return True

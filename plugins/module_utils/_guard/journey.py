@@ -147,7 +147,7 @@ class _Journey:
     # -- steps: each answers the facts after it
 
     def _sweep(self, _step: Step) -> Facts:
-        # A run without the rights to see hosts has no keys on them.
+        # A user without the right to read hosts has no keys on them.
         self._free("", 0)
         return replace(self._facts, swept=True)
 
@@ -229,7 +229,7 @@ class _Journey:
         return self._with(self._work.is_past(rules.VOLUMES))
 
     def _release(self, _step: Step) -> Facts:
-        """Remove the hook; a hold that came in the last moment is waited for, too."""
+        """Remove the hook. This also waits for a hold that was taken at the last moment."""
         deadline = Deadline(self._given["hold_timeout"])
         while True:
             try:
@@ -241,7 +241,7 @@ class _Journey:
                 time.sleep(_HELD_PAUSE)
 
     def _keep(self, _step: Step) -> Facts:
-        """Record the failure, and say it on the Machine. If another run has the Machine now, that is its task."""
+        """Record the failure, and report it on the Machine. If another run has the Machine now, that run reports."""
         detail, record = rules.failure_text(self._params["failed"].get("where") or "", self._said), {}
         try:
             record = self._persist(lambda: self._record(result=FAILED, detail=detail))["record"]
@@ -367,15 +367,15 @@ def entry_of(machine: Mapping[str, Any], work: Work, record: Mapping[str, Any], 
 
 
 DROPPED = (
-    "A task could not reach the host that it was delegated to (unreachable). Have the user's tasks wait for the "
-    "connection, which fails where it does not come."
+    "A task could not reach the host that it was delegated to (unreachable). Let your tasks wait for the connection "
+    "(wait_for_connection), which fails if there is none."
 )
 
 
 def record_dropped(context: Context, begun: Mapping[str, Any], left: Mapping[str, Any]) -> dict[str, Any] | None:
     """Record that a worker has dropped out of the play; return the entry of its work, if it had any.
 
-    It dropped out because a task could not reach a host. Nobody works on its Machine any more.
+    It dropped out because a task could not reach a host. No worker serves its Machine now.
     """
     if not left.get("work"):
         return None
@@ -385,6 +385,6 @@ def record_dropped(context: Context, begun: Mapping[str, Any], left: Mapping[str
         options = {**record_of(begun, machine), "result": FAILED, "detail": DROPPED}
         record = machine_guard_record(context, options)["record"]
     except HoldfastError as error:
-        # Another run may have the Machine now, or another worker says so at the same time.
+        # Another run may have the Machine now, or another worker records it at the same time.
         context.warn(error.message)
     return entry_of(machine, work, record, record.get("detail") or DROPPED)

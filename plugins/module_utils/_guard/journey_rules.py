@@ -45,10 +45,10 @@ FENCE, TASKS, DRAIN, CONTINUE, DONE = "fence", "tasks", "drain", "continue", "do
 ANSWERS = (FENCE, TASKS, DRAIN, CONTINUE, DONE)
 
 # Phases on record: the last one before the next act.
-REPLACEMENT, HOLD, HOLD_AGAIN, VOLUMES, LETTING_GO = "replacement", "hold", "hold again", "volumes", "release"
+REPLACEMENT, HOLD, HOLD_AGAIN, VOLUMES, RELEASING = "replacement", "hold", "hold again", "volumes", "release"
 FENCED = "fenced"
 
-# A machine that may be held. If the Node object is gone, the machine may still run.
+# The states in which the machine may be held. If the Node is gone, the machine may still run.
 _MAY_BE_HELD = (READY, NOT_READY, NODE_GONE)
 _ALIVE = (READY, NOT_READY)
 _CLAIMABLE = (READY, NOT_READY, OFF)
@@ -223,7 +223,7 @@ def _failed(facts: Facts) -> Step | None:
 
 
 def _trouble(facts: Facts, failure: Failure) -> Step:
-    """An API server that is away is asked again for as long as there is time."""
+    """While the API server is away, the run repeats the request as long as there is time."""
     often = facts.troubles >= MOST_TROUBLES
     in_time = facts.settings.stop == NEVER or not facts.over
     if (often or failure.kind in ("invalid_input", "not_found")) and not (failure.passes and in_time):
@@ -242,7 +242,7 @@ def _ends(facts: Facts) -> Step | None:
         return Step(DONE, why=facts.why)
     if not facts.swept and facts.settings.unreachable == FENCE:
         return Step(SWEEP)
-    # The first turn looks once however little time there is.
+    # The first turn checks once, even if there is no time left.
     if facts.over and facts.turn and facts.settings.stop != NEVER:
         return Step(DONE, why=DEADLINE)
     return Step(TAKE)
@@ -255,7 +255,7 @@ def _ended(facts: Facts) -> Step | None:
     work = _work(facts)
     if not work.result:
         return None
-    # The key that kept the machine off for the failover would keep off whatever the host is used for next.
+    # The key kept the machine off for the failover. It would also keep the host off in its next use.
     if (work.point, work.state, work.result) == (PRE_TERMINATE, OFF, RELEASED) and FREE_HOST not in work.past:
         return Step(FREE_HOST)
     return Step(CONTINUE)
@@ -270,27 +270,27 @@ def _asked(facts: Facts) -> Step | None:
 
 
 def _silent(facts: Facts) -> Step | None:
-    """Cluster API continues as if a silent node were off. Its volumes are released only on proof."""
+    """Cluster API treats a silent node as off. The role releases its volumes only on proof."""
     work = _work(facts)
     if work.state != UNREACHABLE:
         return None
     if work.begun == FENCED:
-        why = f"Node {work.node} was failed over, and still nothing proves that it is off."
+        why = f"Node {work.node} was failed over, but nothing proves that it is off."
         return Step(STOP, why=why)
     if facts.settings.unreachable != FENCE:
         return Step(
             STOP,
-            why=f"Node {work.node} is not heard of, and machine_guard_unreachable is keep. Switch it off and fail it "
-            "over, or set machine_guard_unreachable: fence.",
+            why=f"Node {work.node} gives no sign of life, and machine_guard_unreachable is keep. Switch the node off "
+            "and fail it over, or set machine_guard_unreachable: fence.",
         )
-    # A failover claims the Node for itself.
+    # A failover takes its own claim.
     if work.claimed:
         return Step(UNCLAIM)
     return Step(FENCE) if work.begun == FENCE else Step(LOOK, act=FENCE)
 
 
 def _claims(facts: Facts) -> Step | None:
-    """No rolling reboot and no failover interferes."""
+    """With the claim, no rolling reboot and no failover interferes."""
     work = _work(facts)
     return Step(CLAIM) if work.state in _CLAIMABLE and not work.claimed else None
 
@@ -314,7 +314,7 @@ def _files(facts: Facts) -> Step | None:
 
 
 def _holders_again(facts: Facts) -> Step | None:
-    """While the user's tasks ran, someone may have taken a hold."""
+    """Someone may hold the node by now."""
     if _work(facts).point != PRE_DRAIN or not facts.settings.drain or not _may_be_held(facts):
         return None
     return _once(facts, HOLD_AGAIN, Step(AWAIT_HOLDERS))
@@ -334,8 +334,8 @@ def _volumes(facts: Facts) -> Step | None:
     return _once(facts, VOLUMES, Step(AWAIT_VOLUMES))
 
 
-def _lets_go(facts: Facts) -> Step | None:
-    return _begun(facts, LETTING_GO, Step(RELEASE))
+def _releases(facts: Facts) -> Step | None:
+    return _begun(facts, RELEASING, Step(RELEASE))
 
 
 _RULES: tuple[Callable[[Facts], Step | None], ...] = (
@@ -352,7 +352,7 @@ _RULES: tuple[Callable[[Facts], Step | None], ...] = (
     _holders_again,
     _drains,
     _volumes,
-    _lets_go,
+    _releases,
 )
 
 
@@ -386,10 +386,10 @@ def phase_of(act: str) -> str:
 def detail_of(work: Work, settings: Settings) -> str:
     """Return what the report says about work that ended."""
     if work.result == REMOVED:
-        return "somebody else removed our hook, or the Machine, before its work was done"
+        return "someone else removed the hook, or the Machine, before its work was done"
     if work.skipped and settings.files.get(PRE_DRAIN):
         return "Cluster API skipped pre-drain, " + (
-            "whose tasks were made up for" if settings.make_up else "whose tasks were not run"
+            "whose tasks ran later" if settings.make_up else "whose tasks did not run"
         )
     return ""
 

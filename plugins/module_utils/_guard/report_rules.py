@@ -45,16 +45,16 @@ class Ended:
 
     @property
     def looks_for_left(self) -> bool:
-        """Whether Machines may be left: a worker that ended as idle or gone has seen that none is."""
+        """Whether Machines may be left: a worker that ended as idle or gone has found none."""
         return not self.begun["check_mode"] and not {IDLE, GONE} & set(self.why)
 
     @property
     def unserved(self) -> str:
-        """What is to be done for Machines that are left."""
+        """What to do for Machines that are left."""
         if self.begun["settings"]["state"] == ABSENT:
             return "machine_guard_state is absent. Serve it with machine_guard_state: present."
         ended = ", ".join(self.why) or "its workers dropped out"
-        return f"the run ended ({ended}). Start the playbook again, with a longer machine_guard_timeout if need be."
+        return f"the run ended ({ended}). Start the playbook again, with a longer machine_guard_timeout if necessary."
 
 
 def ended(begun: Mapping[str, Any], workers: Collection[Mapping[str, Any]], dropped: Iterable[Entry]) -> Ended:
@@ -77,9 +77,9 @@ def ended(begun: Mapping[str, Any], workers: Collection[Mapping[str, Any]], drop
     )
 
 
-def is_told(machine: Entry, told: Collection[Entry]) -> bool:
+def is_reported(machine: Entry, failures: Collection[Entry]) -> bool:
     """Return whether a failure of a Machine is on record already."""
-    return any((item["namespace"], item["name"]) == (machine["namespace"], machine["name"]) for item in told)
+    return any((item["namespace"], item["name"]) == (machine["namespace"], machine["name"]) for item in failures)
 
 
 def comes_later(machine: Entry, hook: str) -> bool:
@@ -122,26 +122,26 @@ def stats(found: Mapping[str, Any]) -> dict[str, Any]:
 def lines(end: Ended) -> list[str]:
     """Return what each Machine came to, in words."""
     return [
-        *(f"{item['name']}, {item['point']}: can not hold ({item['detail']})" for item in end.begun["hooks"]),
+        *(f"{item['name']}, {item['point']}: cannot hold ({item['detail']})" for item in end.begun["hooks"]),
         *(
             f"{item['name']}, {item['point']}: {item['result']}" + (f" ({item['detail']})" if item["detail"] else "")
             for item in end.results
         ),
-        *(f"{item['name']}: waits, and is not served ({item['phase']})" for item in end.waiting),
+        *(f"{item['name']}: waits, but is not served ({item['phase']})" for item in end.waiting),
     ]
 
 
 def failures(end: Ended) -> list[str]:
     """Return why the run failed; none if it did not."""
-    change = "freed of" if end.begun["settings"]["state"] == ABSENT else "given"
+    change = "removed" if end.begun["settings"]["state"] == ABSENT else "set"
     return [
         *(f"Machine {item['name']} at {item['point']} {item['result']}: {item['detail']}" for item in end.bad),
         *(
-            f"Machine {item['name']} is being deleted ({item['phase']}), has our hook, and is not served: "
+            f"Machine {item['name']} is being deleted ({item['phase']}), has the hook, and is not served: "
             f"{end.unserved}"
             for item in end.waiting
         ),
-        *(f"Machine {item['machine']} could not be {change} our hooks: {item['detail']}" for item in end.refused),
+        *(f"The hooks of Machine {item['machine']} could not be {change}: {item['detail']}" for item in end.refused),
         *(item["detail"] for item in end.begun["hooks"] if item["error"] == "refused"),
         *end.gave_up,
         *([end.unseen] if end.unseen else []),

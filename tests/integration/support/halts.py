@@ -29,7 +29,7 @@ class Halt:
     def reached(self) -> bool:
         return self._reached.exists()
 
-    def let_go(self) -> None:
+    def resume(self) -> None:
         self._go.touch()
 
     @property

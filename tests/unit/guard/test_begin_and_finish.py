@@ -169,7 +169,7 @@ class TestFinish:
         assert found["steps"] == ["fail"]
         ((run, result, detail),) = log
         assert (run, result) == ("r/left.0", "failed")
-        assert detail.startswith("it was not begun: the run ended (deadline).")
+        assert detail.startswith("the work was not started: the run ended (deadline).")
 
     def test_one_that_another_run_works_on_is_not_left(self, end):
         found, log = end(WORKER)

@@ -48,13 +48,13 @@ def test_settings_that_work():
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"machines": []}, "Say on which Machines hooks are set"),
-        ({"machines": [], "set_hooks": False, "state": "absent"}, "Say on which Machines hooks are set"),
+        ({"machines": []}, "Select the Machines that get hooks"),
+        ({"machines": [], "set_hooks": False, "state": "absent"}, "Select the Machines that get hooks"),
         ({"namespace": ""}, "need machine_guard_namespace"),
-        ({"parallel": 0}, "has to be at least 1"),
+        ({"parallel": 0}, "must be at least 1"),
         ({"timeout": -1}, "at least 0"),
         ({"retry_seconds": -1}, "at least 0"),
-        ({"points": []}, "has to name pre-drain, pre-terminate or both"),
+        ({"points": []}, "must name pre-drain, pre-terminate or both"),
         ({"pre_drain_tasks": ["/a/x.yml", "/b/x.yml"]}, "the same name, x.yml, x.yml"),
     ],
 )

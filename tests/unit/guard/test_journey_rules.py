@@ -275,7 +275,7 @@ class TestProperties:
             waited |= step.name == rules.AWAIT_HOLDERS
             if step.name == rules.RELEASE:
                 assert state != "unreachable"
-                assert known.begun == rules.LETTING_GO
+                assert known.begun == rules.RELEASING
                 held = state in ("ready", "not_ready", "gone") and not settings.override_holds
                 assert waited or not held
                 drains = known.point == BEFORE and settings.drain and state in ("ready", "not_ready")

@@ -71,9 +71,9 @@ def test_whether_machines_may_be_left(why, check_mode, looks):
 def test_a_machine_that_is_left():
     end = replace(rules.ended(BEGUN, [worker()], []), waiting=[LEFT])
     (why,) = rules.failures(end)
-    waits = "Machine m is being deleted (WaitingForPreDrainHook), has our hook, and is not served: the run ended"
+    waits = "Machine m is being deleted (WaitingForPreDrainHook), has the hook, and is not served: the run ended"
     assert why.startswith(waits)
-    assert rules.lines(end) == ["m: waits, and is not served (WaitingForPreDrainHook)"]
+    assert rules.lines(end) == ["m: waits, but is not served (WaitingForPreDrainHook)"]
 
 
 def test_a_machine_that_is_left_when_hooks_are_removed():
@@ -84,7 +84,7 @@ def test_a_machine_that_is_left_when_hooks_are_removed():
 def test_hooks_that_are_refused():
     odd = {"machine": "metal/odd", "detail": "not here"}
     end = rules.ended({**BEGUN, "refused": [odd]}, [worker(refused=[odd], why="idle")], [])
-    assert rules.failures(end) == ["Machine metal/odd could not be given our hooks: not here"]
+    assert rules.failures(end) == ["The hooks of Machine metal/odd could not be set: not here"]
 
 
 def test_hooks_that_can_not_hold_are_no_failure_and_those_of_others_are():
@@ -102,8 +102,8 @@ def test_a_worker_that_gave_up():
 
 
 def test_a_failure_of_a_machine_is_told_once():
-    assert rules.is_told(LEFT, [entry("m", "failed", "r/1.1")])
-    assert not rules.is_told(LEFT, [entry("n", "failed", "r/1.1")])
+    assert rules.is_reported(LEFT, [entry("m", "failed", "r/1.1")])
+    assert not rules.is_reported(LEFT, [entry("n", "failed", "r/1.1")])
 
 
 @pytest.mark.parametrize(
