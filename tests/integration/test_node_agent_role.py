@@ -285,7 +285,7 @@ def test_a_hold_that_comes_while_the_agent_is_stopped_keeps_it(agent):
     # The stop lasts until the test has seen it.
     unit = f"[Service]\nExecStopPost=/bin/sh -c 'until [ -e {resume} ]; do sleep 0.1; done'\n"
     agent.ssh(
-        f"rm -f {resume}; mkdir {drop_in} && printf %s {shlex.quote(unit)} >{drop_in}/wait.conf && systemctl daemon-reload"
+        f"rm -f {resume}; mkdir {drop_in}; printf %s {shlex.quote(unit)} >{drop_in}/wait.conf; systemctl daemon-reload"
     )
     leases = paths.leases(agent.namespace)
     spec = {"holderIdentity": "bob", "acquireTime": "2026-01-02T03:04:05.000000Z"}
