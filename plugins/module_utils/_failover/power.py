@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Switch the machine of a node off or on, by its BMC or by a command of the user.
+"""Switch the machine of a node off or on, by its BMC, by metal3 or by a command of the user.
 
 The last look at the node and the act are one operation: a run that was paused in between looks again.
 """
@@ -21,12 +21,15 @@ from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline
 from .._budget import claim_rules, gate, runs
 from .._fencing import command, evidence_rules, last_look
+from .._fencing.annotation import reboot_annotation
+from .._fencing.key_rules import HARD, SOFT
 from .._fencing.last_look import Look
 from .._fencing.redfish import OFF, ON, Bmc, BmcFailure, System
 from . import rules
+from .ending_rules import NOTHING_WRITTEN
 from .record import failover_record
 
-REDFISH = "redfish"
+METAL3, REDFISH = "metal3", "redfish"
 _PAUSE = 2.0
 # Seconds that a command gets beyond its deadline, so that timeout(1) can end it.
 _GRACE = 30.0
@@ -36,6 +39,9 @@ _KILLED = -9
 
 def failover_power(context: Context, params: Params) -> Result:
     """Switch one machine off or on; see the module of the same name."""
+    if params["method"] == METAL3:
+        with runs.heartbeat(context.cluster, params["run"]):
+            return _keep_off(context, params)
     machine = _Redfish(params) if params["method"] == REDFISH else _UserCommand(params)
     switch = _switch_off if params["power"] == "off" else _switch_on
     with runs.heartbeat(context.cluster, params.get("run") or ""):
@@ -66,10 +72,55 @@ def _switch_off(context: Context, params: Params, machine: _Redfish | _UserComma
     return {"changed": sent, "sent": sent, **machine.facts}
 
 
+def _keep_off(context: Context, params: Params) -> Result:
+    """Keep the host of the node off by our key. A soft power-off that takes too long becomes a hard one."""
+    sent, mode = False, params["facts"]["mode"]
+    try:
+        if mode == SOFT:
+            try:
+                return _annotate(context, params, SOFT, params["soft_timeout"])
+            except TimedOut:
+                sent = True
+        return _annotate(context, params, HARD, params["timeout"])
+    except HoldfastError as error:
+        # What was refused was not written; with any other failure that is not known.
+        error.fields["sent"] = sent or error.kind not in NOTHING_WRITTEN
+        raise
+
+
+def _annotate(context: Context, params: Params, mode: str, patience: int) -> Result:
+    facts = {**params["facts"], "mode": mode}
+    done = _record(context, {**params, "facts": facts})
+    return reboot_annotation(
+        context,
+        {
+            "node": params["name"],
+            "bare_metal_host": facts["host"],
+            "namespace": facts["namespace"],
+            "key": facts["key"],
+            "mode": mode,
+            "state": "present",
+            "wait": True,
+            "wait_timeout": patience,
+            "override_holds": params["override_holds"],
+            # It looks again directly before it writes the key: the node must still be down, in the boot that is failed
+            # over.
+            "boot_id": done["record"]["boot_id"],
+            "not_ready": True,
+            "run": params["run"],
+        },
+    )
+
+
 def _look(context: Context, params: Params) -> Look:
     """Check that the claim is ours, the node still down and not held by anyone, and record the phase."""
     began = last_look.steady()
-    done = failover_record(
+    done = _record(context, params)
+    return Look(gate.Pass(str(done["record"]["boot_id"])), began)
+
+
+def _record(context: Context, params: Params) -> Result:
+    return failover_record(
         context,
         {
             "name": params["name"],
@@ -85,7 +136,6 @@ def _look(context: Context, params: Params) -> Look:
             "deleted": False,
         },
     )
-    return Look(gate.Pass(str(done["record"]["boot_id"])), began)
 
 
 def _switch_on(context: Context, params: Params, machine: _Redfish | _UserCommand) -> Result:
@@ -105,7 +155,9 @@ class _Redfish:
 
     def __init__(self, params: Params) -> None:
         self._params = params
-        self._options: dict[str, Any] = params["bmc"]
+        self._options: dict[str, Any] = {**params["bmc"]}
+        if params.get("bmc_password"):
+            self._options["password"] = params["bmc_password"]
         self._bmc = Bmc(self._options)
         self._system: System | None = None
 

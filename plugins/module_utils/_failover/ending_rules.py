@@ -1,0 +1,251 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How the work on a node ends: what becomes of it after a failure, its result, and the report of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .facts_rules import COMMAND, REDFISH, Progress
+from .journey_rules import SKIPPED, Step
+from .rules import FAIL_OVER, FAILED, FENCE, MOVED, RECOVERED, STOP, STOPPED, TAINT
+
+PLANNED, REFUSED = "planned", "refused"
+# Failures that come before anything is written.
+NOTHING_WRITTEN = ("refused", "held", "claimed", "claim_lost", "came_back", "invalid_input", "not_found")
+# Reasons for which a node is on after all, no matter which task has seen it.
+_SIGNS_OF_LIFE = ("ready", "new_boot", "alive")
+# In the order in which a node goes through them.
+_PHASES = (
+    "confirm",
+    "claim",
+    "fence",
+    "taint",
+    "move",
+    "delete",
+    "power_on",
+    "ready",
+    "in_service",
+    "uncordon",
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The task that failed, as it answered.
+
+    Attributes:
+        task: Its name.
+        why: In words.
+        reason: As one word, for example ``alive``; empty where it has none.
+        sent: Whether the machine was told to go off; ``None`` if the task does not say.
+        back: The node came back under the taint.
+        output: What a command or a BMC said. It may have secrets in it: it is shown, but not recorded.
+    """
+
+    task: str = ""
+    why: str = "unknown"
+    error: str = ""
+    reason: str = ""
+    sent: bool | None = None
+    back: bool = False
+    blockers: tuple[Mapping[str, Any], ...] = ()
+    output: str = ""
+
+
+def failure_of(result: Mapping[str, Any], task: str) -> Failure:
+    """The failure, from what the task answered."""
+    return Failure(
+        task=task,
+        why=str(result.get("msg") or "unknown"),
+        error=str(result.get("error") or ""),
+        reason=str(result.get("why") or ""),
+        sent=result.get("sent"),
+        back=bool(result.get("back")),
+        blockers=tuple(result.get("blockers") or ()),
+        output=str(result.get("output") or ""),
+    )
+
+
+def was_sent(progress: Progress, failure: Failure) -> bool:
+    """Whether the machine was told to go off, or may have been.
+
+    What was refused was not sent. With any other failure that is not known.
+    """
+    if progress.sent or FENCE not in progress.doing:
+        return progress.sent
+    return failure.sent if failure.sent is not None else failure.error not in NOTHING_WRITTEN
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What becomes of a node after a failure.
+
+    Attributes:
+        result: How the failover ended, if all that is to be undone can be undone.
+        advice: What the user has to do, as more sentences of the reason.
+        record: The result is recorded, and the claim given back with it.
+        let_go: Our key is taken back, and our cordon undone.
+        take_key: There is a key of ours to take back.
+    """
+
+    result: str = REFUSED
+    advice: str = ""
+    record: bool = False
+    let_go: bool = False
+    take_key: bool = False
+
+
+def after_failure(progress: Progress, failure: Failure) -> Ending:
+    """What becomes of a node.
+
+    One that was told to go off stays as it is, so that the same command, started again, resumes. Of one that was not,
+    nothing is left. One that came back under the taint, or after a machine was told to go off that nothing keeps off,
+    is for the recovery to put in order.
+    """
+    if not progress.claimed:
+        return Ending()
+    sent, back = was_sent(progress, failure), _is_back(progress, failure)
+    advice = _advice(progress, failure, sent=sent) if back else ""
+    ours = failure.error != "claim_lost"
+    return Ending(
+        result=STOPPED if back and not advice else FAILED,
+        advice=advice,
+        record=ours,
+        let_go=ours and (back or not sent) and not advice and progress.direction == FAIL_OVER,
+        take_key=sent and "key" in progress.facts,
+    )
+
+
+def _is_back(progress: Progress, failure: Failure) -> bool:
+    found = progress.step == STOP or failure.error == "came_back" or failure.reason in _SIGNS_OF_LIFE or failure.back
+    return found and progress.direction == FAIL_OVER
+
+
+def _advice(progress: Progress, failure: Failure, *, sent: bool) -> str:
+    if progress.step == TAINT or progress.tainted or failure.back:
+        return (
+            " It is back under the taint: run the playbook recover, with failover_force where it has the same boot ID "
+            "still. Its record, its cordon and the taint stay until then."
+        )
+    fence = progress.facts.get("fence")
+    if not sent or fence not in (REDFISH, COMMAND):
+        return ""
+    where = f"at {progress.facts.get('uri')}" if fence == REDFISH else "of failover_fence_command"
+    other = ", and it is probably the machine of another node: look which one" if failure.reason == "alive" else ""
+    return (
+        f" The machine {where} was told to go off and may be off{other}. Run the playbook recover, which switches it on again "
+        "and undoes the cordon."
+    )
+
+
+# -- the result of one node -------------------------------------------------------------------------------------------
+
+
+def result_of(progress: Progress, result: str, detail: str, entry: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """What the report says of one node.
+
+    Args:
+        entry: Its entry in the history of failovers, where it was changed.
+    """
+    known = entry or {}
+    return {
+        "name": progress.node,
+        "result": result,
+        "detail": detail,
+        "operation": progress.operation,
+        "resumed": progress.resumed,
+        "boot_id_before": progress.record_boot_id,
+        "boot_id_after": progress.boot_id_after if known.get("result") == RECOVERED else None,
+        "seconds": known.get("seconds") or {},
+        "evidence": known.get("evidence"),
+        "entry": dict(known),
+    }
+
+
+def result_of_step(progress: Progress, step: Step) -> dict[str, Any]:
+    """The result of a node with which nothing was done."""
+    return {
+        **result_of(progress, SKIPPED if step.name == SKIPPED else PLANNED, step.why),
+        "pods": [],
+        "volume_attachments": [],
+    }
+
+
+@dataclass(frozen=True)
+class Undone:
+    """What became of the ending; each text is empty where all is well.
+
+    Attributes:
+        why_not: Why what was done could not be undone.
+        unrecorded: Why the result could not be recorded.
+        entry: The entry in the history.
+    """
+
+    why_not: str = ""
+    unrecorded: str = ""
+    entry: Mapping[str, Any] = field(default_factory=dict)
+
+
+def result_of_failure(progress: Progress, failure: Failure, ending: Ending, undone: Undone) -> dict[str, Any]:
+    """The result of a node after a failure."""
+    detail = f"{failure.task}: {failure.why}{ending.advice}"
+    if undone.why_not:
+        detail += f" What was done could not be undone: {undone.why_not} Run it again to try that once more."
+    if undone.unrecorded:
+        detail += f" THIS COULD NOT BE RECORDED: {undone.unrecorded} Run it again, or holdfast.kubernetes.doctor."
+    result = str(undone.entry.get("result") or FAILED) if progress.claimed else REFUSED
+    return {
+        **result_of(progress, result, detail, undone.entry),
+        "boot_id_after": None,
+        "blockers": list(failure.blockers),
+        "output": failure.output,
+    }
+
+
+# -- the report of the run --------------------------------------------------------------------------------------------
+
+
+def report_of(run: str, nodes: list[dict[str, Any]], *, check_mode: bool, delete_node: bool) -> dict[str, Any]:
+    """The report of a run over these results."""
+
+    def named(*results: str) -> list[str]:
+        return [node["name"] for node in nodes if node["result"] in results]
+
+    ended = {
+        MOVED: named(MOVED),
+        RECOVERED: named(RECOVERED),
+        SKIPPED: named(SKIPPED, PLANNED),
+        REFUSED: named(REFUSED),
+        STOPPED: named(STOPPED),
+        FAILED: named(FAILED),
+    }
+    bad = ended[REFUSED] + ended[STOPPED] + ended[FAILED]
+    return {
+        "content": {"summary": {"run": run, "check_mode": check_mode, **ended}, "nodes": nodes},
+        "stats": {
+            **{f"failover_{result}": len(names) for result, names in ended.items()},
+            "failover_failed_nodes": ",".join(bad),
+        },
+        "lines": [line for node in nodes for line in _lines(node, delete_node=delete_node)],
+        "why": " ".join(
+            f"Node {node['name']} {node['result']}: {node['detail']}" for node in nodes if node["name"] in bad
+        ),
+    }
+
+
+def _lines(node: Mapping[str, Any], *, delete_node: bool) -> list[str]:
+    name, seconds = node["name"], node["seconds"]
+    spent = ", ".join(f"{phase} {seconds[phase]}" for phase in _PHASES if phase in seconds)
+    lines = [f"{name}: {node['result']} ({node['detail']}){f', seconds: {spent}' if spent else ''}"]
+    if node.get("output"):
+        lines.append(f"{name}: its output was: {node['output']}")
+    if node["result"] == MOVED and not delete_node:
+        lines.append(
+            f"{name} stays off, cordoned and out of service. Once it may come back, with the same variables: "
+            f"ansible-playbook holdfast.kubernetes.recover -e failover_node={name}"
+        )
+    return lines
