@@ -137,8 +137,8 @@ def _advice(progress: Progress, failure: Failure, *, sent: bool) -> str:
     where = f"at {progress.facts.get('uri')}" if fence == REDFISH else "of failover_fence_command"
     other = ", and it is probably the machine of another node: look which one" if failure.reason == "alive" else ""
     return (
-        f" The machine {where} was told to go off and may be off{other}. Run the playbook recover, which switches it on again "
-        "and undoes the cordon."
+        f" The machine {where} was told to go off and may be off{other}. Run the playbook recover, "
+        "which switches it on again and undoes the cordon."
     )
 
 
