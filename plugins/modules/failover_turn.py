@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: failover_turn
 short_description: Say what is next in the failover of a node or in its recovery, and record what was done
-version_added: 0.2.0
+version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
   - With O(done=claim), checks whether a node may be failed over or recovered, and claims it. If another run left a record

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.errors import HoldfastError, TimedOut
+from .._api.errors import HoldfastError, InvalidInput, TimedOut
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
@@ -40,6 +40,10 @@ _KILLED = -9
 def failover_power(context: Context, params: Params) -> Result:
     """Switch one machine off or on; see the module of the same name."""
     if params["method"] == METAL3:
+        if params["power"] != "off":
+            raise InvalidInput(
+                "metal3 switches a host on when its key is removed: use reboot_annotation, state absent."
+            )
         with runs.heartbeat(context.cluster, params["run"]):
             return _keep_off(context, params)
     machine = _Redfish(params) if params["method"] == REDFISH else _UserCommand(params)
@@ -74,53 +78,52 @@ def _switch_off(context: Context, params: Params, machine: _Redfish | _UserComma
 
 def _keep_off(context: Context, params: Params) -> Result:
     """Keep the host of the node off by our key. A soft power-off that takes too long becomes a hard one."""
-    sent, mode = False, params["facts"]["mode"]
+    sent = False
     try:
-        if mode == SOFT:
-            try:
-                return _annotate(context, params, SOFT, params["soft_timeout"])
-            except TimedOut:
-                sent = True
-        return _annotate(context, params, HARD, params["timeout"])
+        if params["facts"]["mode"] == SOFT:
+            look = _look_as(context, params, SOFT)
+            with suppress(TimedOut):
+                return _annotate(context, params, SOFT, look, params["soft_timeout"])
+            sent = True
+        look = _look_as(context, params, HARD)
+        return _annotate(context, params, HARD, look, params["timeout"])
     except HoldfastError as error:
-        # What was refused was not written; with any other failure that is not known.
-        error.fields["sent"] = sent or error.kind not in NOTHING_WRITTEN
+        error.fields["sent"] = sent or error.fields.get("sent", False)
         raise
 
 
-def _annotate(context: Context, params: Params, mode: str, patience: int) -> Result:
-    facts = {**params["facts"], "mode": mode}
-    done = _record(context, {**params, "facts": facts})
-    return reboot_annotation(
-        context,
-        {
-            "node": params["name"],
-            "bare_metal_host": facts["host"],
-            "namespace": facts["namespace"],
-            "key": facts["key"],
-            "mode": mode,
-            "state": "present",
-            "wait": True,
-            "wait_timeout": patience,
-            "override_holds": params["override_holds"],
-            # It looks again directly before it writes the key: the node must still be down, in the boot that is failed
-            # over.
-            "boot_id": done["record"]["boot_id"],
-            "not_ready": True,
-            "run": params["run"],
-        },
-    )
+def _look_as(context: Context, params: Params, mode: str) -> Look:
+    return _look(context, {**params, "facts": {**params["facts"], "mode": mode}})
+
+
+def _annotate(context: Context, params: Params, mode: str, look: Look, patience: int) -> Result:
+    options = {
+        "node": params["name"],
+        "bare_metal_host": params["facts"]["host"],
+        "namespace": params["facts"]["namespace"],
+        "key": params["facts"]["key"],
+        "mode": mode,
+        "state": "present",
+        "wait": True,
+        "wait_timeout": patience,
+        "override_holds": params["override_holds"],
+        # It looks again directly before it writes the key: the node must still be down, in the boot that fails over.
+        "boot_id": look.boot_id,
+        "not_ready": True,
+        "run": params["run"],
+    }
+    try:
+        return reboot_annotation(context, options)
+    except HoldfastError as error:
+        # What was refused was not written; with any other failure that is not known.
+        error.fields["sent"] = error.kind not in NOTHING_WRITTEN
+        raise
 
 
 def _look(context: Context, params: Params) -> Look:
     """Check that the claim is ours, the node still down and not held by anyone, and record the phase."""
     began = last_look.steady()
-    done = _record(context, params)
-    return Look(gate.Pass(str(done["record"]["boot_id"])), began)
-
-
-def _record(context: Context, params: Params) -> Result:
-    return failover_record(
+    done = failover_record(
         context,
         {
             "name": params["name"],
@@ -136,6 +139,7 @@ def _record(context: Context, params: Params) -> Result:
             "deleted": False,
         },
     )
+    return Look(gate.Pass(str(done["record"]["boot_id"])), began)
 
 
 def _switch_on(context: Context, params: Params, machine: _Redfish | _UserCommand) -> Result:
