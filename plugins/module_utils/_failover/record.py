@@ -36,10 +36,11 @@ def failover_record(context: Context, params: Params) -> Result:
     Args:
         context: The cluster.
         params: ``name`` of the Node, ``operation``, ``run``; ``phase`` that begins, ``result``, ``detail`` and
-            ``facts`` (see :class:`.rules.Change`); ``host_version``, the resource version of the BareMetalHost, for people;
-            ``look``: check that the node is still down, after it has reported its shutdown for at most ``wait_timeout``
-            seconds; ``gate``: check that nobody holds it, unless ``override_holds``; ``delete_node``: delete the Node
-            after everything is recorded; ``deleted``: the Node was deleted, so only the history is left.
+            ``facts`` (see :class:`.rules.Change`); ``host_version``, the resource version of the BareMetalHost, for
+            people; ``look``: check that the node is still down, after it has reported its shutdown for at most
+            ``wait_timeout`` seconds; ``gate``: check that nobody holds it, unless ``override_holds``; ``delete_node``:
+            delete the Node after everything is recorded; ``deleted``: the Node was deleted, so only the history is
+            left.
 
     Returns:
         The ``record``, and the ``entry`` in the history.
