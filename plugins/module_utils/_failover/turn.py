@@ -19,7 +19,7 @@ from .._api import node_rules, paths
 from .._api.errors import HoldfastError, Refused
 from .._api.names import CORDON
 from .._api.objects import Object
-from .._api.runner import Context, Params, Result
+from .._api.runner import Context, Params, Result, unexpected
 from .._budget.claim_rules import Claimed
 from .._drain.cordon import cordon
 from .._fencing import command, evidence_rules
@@ -128,10 +128,15 @@ class _Turn:
             return act()
         except HoldfastError as error:
             error.fields.setdefault("changed", self._changed)
-            # A failure here is none of the role's steps.
-            self._progress = replace(self._progress, doing=())
-            error.fields.update(progress=self._progress.to_data(), report=self._report)
+            error.fields.update(self._known())
             raise
+        except Exception as error:  # noqa: BLE001 - what is known of the node is needed to leave it in order
+            return {**unexpected(error, "failover_turn", self._params), **self._known()}
+
+    def _known(self) -> Result:
+        """What the next call needs after a failure, which is none of the role's steps."""
+        self._progress = replace(self._progress, doing=())
+        return {"progress": self._progress.to_data(), "report": self._report}
 
     def _claim(self) -> Result:
         progress = self._progress

@@ -96,6 +96,8 @@ class Play:
         except HoldfastError as error:
             self.turn = error.as_result()
             raise
+        if self.turn.get("failed"):
+            raise HoldfastError(self.turn["msg"])
         # A task passes on plain data.
         self.turn = json.loads(json.dumps(self.turn))
         return self.turn
@@ -286,6 +288,15 @@ def test_a_failure_at_the_power_off(cluster, error, sent):
     # Of what was not sent, nothing is left.
     assert cluster.cordoned() is not refused
     assert "claim" not in cluster.marks()
+
+
+def test_a_defect_leaves_the_node_for_the_next_run(cluster, monkeypatch):
+    play = Play(cluster)
+    monkeypatch.setattr(turns.journey_rules, "contents", lambda *_arguments: 1 / 0)
+    result = play.go()
+    assert result["result"] == "failed"
+    assert "ZeroDivisionError" in result["detail"]
+    assert (cluster.marks()["failover"]["phase"], "claim" in cluster.marks()) == ("move", False)
 
 
 def test_a_command_that_an_earlier_run_has_started_is_not_started_again(cluster):
