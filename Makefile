@@ -1,5 +1,5 @@
-# Everything that is made lives under build/, and what the lab is built of in ~/.cache/holdfast-lab. `make` alone says
-# what there is.
+# Everything that is made lives under build/. What all checkouts share is in ~/.cache/holdfast-lab and
+# ~/.cache/holdfast-sanity. `make` alone lists the targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -103,7 +103,7 @@ build: venv ## The collection artefact: build/holdfast-kubernetes-VERSION.tar.gz
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path build .
 
 changelog: venv ## Write CHANGELOG.md from changelogs/fragments and the plugins, for the version in galaxy.yml
-	@antsibull-changelog release --update-existing --reload-plugins --date $(RELEASE_DATE) \
+	@antsibull-changelog release --update-existing --reload-plugins --refresh-fragments --date $(RELEASE_DATE) \
 		--version "$$(sed -n 's/^version: *//p' galaxy.yml)"
 
 clean: ## Remove build/, after taking the lab down

@@ -96,7 +96,7 @@ def latencies(agent: Agent, times: int) -> dict[str, list[float]]:
         if wanted == "True":
             agent.hold(NAMESPACE)
         else:
-            agent.let_go(NAMESPACE)
+            agent.end_hold(NAMESPACE)
         until(lambda wanted=wanted: [said for _when, said in conditions.seen[-1:]] == [wanted])
         # Locks and masks go after the condition; and neighbours should not be measured together.
         time.sleep(0.4)

@@ -253,8 +253,11 @@ subprocess.run([sys.executable, "-m", "pip", "install", *wanted], check=True)
 
 
 def sanity_home() -> Path:
-    """A home with ansible-test's caches and with pip's settings: ansible-test passes no variables on to pip."""
-    home = BUILD / "sanity/home"
+    """A home with ansible-test's environments, for all checkouts, and with pip's settings.
+
+    ansible-test passes no variables on to pip.
+    """
+    home = Path.home() / ".cache/holdfast-sanity"
     cache = home / ".ansible/test/cache"
     cache.mkdir(parents=True, exist_ok=True)
     (cache / "get_pip_24_2.py").write_text(_GET_PIP)

@@ -110,12 +110,12 @@ def modules() -> str:
     for_jobs = [name for names in JOBS.values() for name in names]
     for_roles = [name for name, document in known.items() if document["description"][0] == FOR_ROLES]
     once("JOBS in tools/tables.py, or FOR_ROLES in its documentation,", for_jobs + for_roles, known)
-    runtime = yaml.safe_load((CHECKOUT / "meta/runtime.yml").read_text())
-    with_api = runtime["action_groups"]["all"]
+    # A module without an action plugin runs where its task does.
+    controller = {path.stem for path in CHECKOUT.glob("plugins/action/*.py")}
     parts = []
     for job, names in {**JOBS, "For the roles of this collection only": for_roles}.items():
         rows = [
-            [f"`{name}`" + ("" if name in with_api else " (on the node)"), text_of(known[name]["short_description"])]
+            [f"`{name}`" + ("" if name in controller else " (on the node)"), text_of(known[name]["short_description"])]
             for name in names
         ]
         parts.append(f"**{job}**\n\n{table(['module', 'what it does'], rows)}")

@@ -22,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import no
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
+    Held,
     HoldfastError,
     MissingLibrary,
     Refused,
@@ -84,6 +85,9 @@ class ActionModule(BuiltinReboot):
             result = {"failed": True, "msg": error.message, "exception": error.traceback}
         except HoldfastError as error:
             result = error.as_result()
+            if isinstance(error, Held) and self._params.get("operation"):
+                # A part of a rolling reboot: the node is put back, and its turn comes again.
+                result = {**error.fields, "step": "held", "why": error.message}
         except AnsibleConnectionFailure as error:
             # If it were reported as unreachable, rescue and always would not run for a node that does not come back.
             result = {"failed": True, "msg": f"The node can't be reached: {error}", "error": "unreachable"}
@@ -91,6 +95,8 @@ class ActionModule(BuiltinReboot):
             result = {"failed": True, "msg": str(error), "error": "error"}
         except Exception as error:  # noqa: BLE001 - whether the node was told to reboot has to be in the result
             result = unexpected(error, "reboot", self._params)
+        if self._params.get("operation") and not result.get("failed"):
+            result.setdefault("step", "rebooted")
         happened = bool(self._after) and self._after != self._boot_id
         if self._task.check_mode and not result.get("failed"):
             happened = True

@@ -59,7 +59,7 @@ class ActionModule(ActionBase):
         if params["prefix"]:
             return dict(self._load(_PLAYBOOKS)), f"{params['prefix']}_"
         if role is None:
-            raise AnsibleActionFail("Outside of a role, role_settings needs prefix: what the variables begin with.")
+            raise AnsibleActionFail("Outside of a role, role_settings needs prefix, the start of the variables' names.")
         return dict(self._load(Path(role._role_path) / "meta/argument_specs.yml")), f"{role.get_name(False)}_"
 
     def _load(self, path: Path) -> Any:

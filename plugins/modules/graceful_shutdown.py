@@ -80,7 +80,7 @@ notes:
   - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
-  - python3-dbus and python3-yaml (python3-pyyaml with RHEL and its kin), on the host
+  - python3-dbus and python3-yaml (python3-pyyaml with RHEL and its derivatives), on the host
 seealso:
   - module: holdfast.kubernetes.graceful_shutdown_info
   - module: holdfast.kubernetes.graceful_shutdown_fit

@@ -25,7 +25,7 @@ notes:
     the module reports.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
-  - python3-dbus and python3-yaml (python3-pyyaml with RHEL and its kin), on the host
+  - python3-dbus and python3-yaml (python3-pyyaml with RHEL and its derivatives), on the host
 options:
   kubelet_unit:
     description:

@@ -17,7 +17,7 @@ notes:
   - If the Python that Ansible uses has no dbus, and the distribution's Python has it, the module uses that Python.
 requirements:
   - systemd 239 or later with systemd-logind, on the host
-  - python3-dbus (Debian, Ubuntu, RHEL and its kin have a package of this name), on the host
+  - python3-dbus (Debian, Ubuntu, RHEL and its derivatives have a package of this name), on the host
 seealso:
   - module: holdfast.kubernetes.inhibitor_lock
 author:

@@ -120,6 +120,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+step:
+  description: V(rebooted), or V(held) if a hold refuses the reboot. With O(operation), the task does not fail then.
+  type: str
+  returned: with O(operation)
+why:
+  description: Why a hold refuses the reboot.
+  type: str
+  returned: if it is held
 rebooted:
   description: Whether the boot ID has changed.
   type: bool

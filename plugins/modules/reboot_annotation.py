@@ -112,6 +112,7 @@ author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.claimant
+  - holdfast.kubernetes.shared.phase
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -162,6 +163,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+step:
+  description: V(rebooted), or V(held) if a hold refuses the reboot. With O(operation), the task does not fail then.
+  type: str
+  returned: with O(operation)
 host:
   description: Name of the BareMetalHost.
   type: str
@@ -295,9 +300,10 @@ waited:
   sample: 12.4
 why:
   description: Why the task failed, as one word, for example V(inert) for a host that metal3 does not act on,
-    V(no_reboot), V(foreign), V(node_unknown), V(not_datable), V(new_boot) or V(timed_out).
+    V(no_reboot), V(foreign), V(node_unknown), V(not_datable), V(new_boot) or V(timed_out). If a hold refuses the
+    reboot, the holds.
   type: str
-  returned: failure because of the host
+  returned: failure because of the host, or a reboot that a hold refuses
   sample: inert
 error:
   description: What kind of failure it was, for example V(refused), V(held), V(claimed), V(claim_lost), V(came_back),
@@ -315,7 +321,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT, PHASE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
 
 OPERATION = reboot_annotation
@@ -333,6 +339,7 @@ SPEC: dict[str, Any] = {
         "boot_id": {"type": "str"},
         "not_ready": {"type": "bool", "default": False},
         **CLAIMANT,
+        **PHASE,
         **auth_options(),
         **management_option(),
     },

@@ -13,51 +13,31 @@ description:
   - Only the roles of this collection call this module; its options may change in any release.
   - Gives a node back that has rebooted and is healthy. Its cordon and its opt-outs are undone, the pods that the shutdown left
     are removed, and slot and claim are given back.
-  - With O(held), puts a node back that was held at the last moment.
+  - Puts a node back whose reboot a hold refused, as O(rebooted) says.
   - With O(failed), sees what the failure left. A healthy node is given back; one that is not stays cordoned and keeps its slot
     as failed. A node that was not touched is reported as stopped, and does not count as a failure. One that another run works
     on is left to that.
 options:
+  settings:
+    description:
+      - The variables of the role, as M(holdfast.kubernetes.role_settings) returns them.
+    type: dict
+    required: true
   operation:
     description:
       - Id of the rolling reboot.
     type: str
     required: true
-  group:
+  turn:
     description:
-      - Group whose ledger has the node's slot.
-    type: str
-    default: default
-  operation_group:
+      - What M(holdfast.kubernetes.reboot_turn) returned for the node, also if it failed.
+    type: dict
+    required: true
+  rebooted:
     description:
-      - Group in whose ledger the failures of the operation are counted.
-    type: str
-    default: default
-  steps:
-    description:
-      - The steps that were left for the node, from M(holdfast.kubernetes.reboot_turn).
-    type: list
-    elements: str
-    default: []
-  attempts:
-    description:
-      - How often the node's turn had come before, from M(holdfast.kubernetes.reboot_turn).
-    type: int
-    default: 0
-  needed:
-    description:
-      - Why the reboot was needed.
-    type: str
-  overridden_holds:
-    description:
-      - Holds that did not count, as the reboot returned them.
-    type: list
-    elements: raw
-    default: []
-  held:
-    description:
-      - Why a hold refused the reboot.
-    type: str
+      - The result of the reboot. It counts if C(turn.steps) has C(reboot). Its C(step) is V(held) if a hold refused it.
+    type: dict
+    default: {}
   failed:
     description:
       - The result of the task that failed.
@@ -66,35 +46,11 @@ options:
     description:
       - Name of the task that failed.
     type: str
-  stage:
-    description:
-      - How far the run had come, from M(holdfast.kubernetes.reboot_turn).
-    type: str
-  done:
-    description:
-      - The node was done already; one of the user's tasks after it failed.
-    type: bool
-    default: false
   dropped:
     description:
       - The host dropped out of the plays, and its failure was counted then.
     type: bool
     default: false
-  switched_off:
-    description:
-      - The node may be off, whatever the API still says of it.
-    type: bool
-    default: false
-  sweep:
-    description:
-      - Whether pods that the shutdown left are removed, or only named.
-    type: bool
-    default: true
-  opt_outs:
-    description:
-      - The autoscaler and health checks were told to leave the node alone.
-    type: bool
-    default: true
 seealso:
   - module: holdfast.kubernetes.reboot_turn
 author:
@@ -117,7 +73,8 @@ EXAMPLES = r"""
     name: node-1
     operation: kernel
     run: bastion/20261121T030000Z
-    needed: a new kernel
+    settings: "{{ read.settings }}"
+    turn: "{{ turn }}"
 """
 
 RETURN = r"""
@@ -202,22 +159,13 @@ SPEC: dict[str, Any] = {
         **NODE,
         **RUN,
         **HOLDER,
+        "settings": {"type": "dict", "required": True},
         "operation": {"type": "str", "required": True},
-        "group": {"type": "str", "default": "default"},
-        "operation_group": {"type": "str", "default": "default"},
-        "steps": {"type": "list", "elements": "str", "default": []},
-        "attempts": {"type": "int", "default": 0},
-        "needed": {"type": "str"},
-        "overridden_holds": {"type": "list", "elements": "raw", "default": []},
-        "held": {"type": "str"},
+        "turn": {"type": "dict", "required": True},
+        "rebooted": {"type": "dict", "default": {}},
         "failed": {"type": "dict"},
         "where": {"type": "str"},
-        "stage": {"type": "str"},
-        "done": {"type": "bool", "default": False},
         "dropped": {"type": "bool", "default": False},
-        "switched_off": {"type": "bool", "default": False},
-        "sweep": {"type": "bool", "default": True},
-        "opt_outs": {"type": "bool", "default": True},
         **auth_options(),
         **management_option(),
     },

@@ -16,6 +16,11 @@ description:
     steps of the role are left.
   - Nothing of the node is touched before its claim is taken.
 options:
+  settings:
+    description:
+      - The variables of the role, as M(holdfast.kubernetes.role_settings) returns them.
+    type: dict
+    required: true
   operation:
     description:
       - Id of the rolling reboot.
@@ -27,55 +32,35 @@ options:
     type: str
   play:
     description:
-      - In which pass of the playbook this is. V(first) puts a node off that is held. V(canary) are the nodes that go first.
-        V(last) and V(own) wait for the holders. V(only) is the role without the playbook.
+      - The pass of the playbook. V(first) puts a held node off. V(canary) is the pass of the nodes that go first. V(last) and
+        V(own) wait for the holders. V(only) is the role without the playbook.
     type: str
     choices: [only, canary, first, last, own]
     default: only
-  user_steps:
+  last:
     description:
-      - The user's own steps for which there are tasks, for example V(before_drain).
-    type: list
-    elements: str
-    default: []
+      - What this module, or M(holdfast.kubernetes.reboot_finish), returned last for the node. It counts if its C(steps) has
+        C(again).
+    type: dict
   answer:
     description:
-      - What the node said to the question whether it needs a reboot.
-      - C(needed) is why it does, and empty where it does not; C(trouble) is why it did not say; C(boot_id) is the boot in
-        which it said so. A node that has booted since is asked again.
+      - What the node said to the question whether it needs a reboot. In the controller, the action plugin asks the node.
+      - C(needed) says why it needs a reboot, and is empty if it needs none. C(trouble) says why it did not answer. C(boot_id)
+        is the boot in which it answered. A node that has booted since is asked again.
     type: dict
   shutdown:
     description:
-      - The result of M(holdfast.kubernetes.graceful_shutdown_info) on the node, also of one that failed.
+      - The result of M(holdfast.kubernetes.graceful_shutdown_info) on the node, also if it failed.
     type: dict
-  slot_tasks_run:
+  shutdown_options:
     description:
-      - The user's tasks before the slot were run since the last attempt.
-    type: bool
-    default: false
-  attempts:
-    description:
-      - How often the node's turn has come before, from the last answer.
-    type: int
-    default: 0
-  left:
-    description:
-      - Why the last attempt ended, from the last answer.
-    type: str
-  waited:
-    description:
-      - Seconds that the node has waited for its slot, from the last answer.
-    type: float
-    default: 0
-  idle:
-    description:
-      - Seconds of these in which nothing happened in the group, from the last answer.
-    type: float
-    default: 0
+      - Options of M(holdfast.kubernetes.graceful_shutdown_info). Blank ones are left out.
+    type: dict
+    default: {}
   hosts:
     description:
-      - Hosts of the run that left the play, each with C(node), C(group), C(claimed), C(result) and C(reason). Those with a
-        claim and without a result have failed, and are counted first.
+      - What this module returned last for each host of the run that left the play. A host with a claim and without a result
+        has failed, and is counted first. In the controller, the action plugin knows them.
     type: list
     elements: dict
     default: []
@@ -85,151 +70,24 @@ options:
     type: list
     elements: dict
     default: []
-  restart:
-    description:
-      - Takes the claim of a dead run of another operation, too.
-    type: bool
-    default: false
-  claim_timeout:
-    description:
-      - Seconds to wait for the claim.
-    type: int
-    default: 900
-  when:
-    description:
-      - Who says that a reboot is needed.
-    type: str
-    choices: [required, always, command]
-    default: required
-  method:
-    description:
-      - How the node is rebooted.
-    type: str
-    choices: [systemd, metal3, command]
-    default: systemd
-  window_time_zone:
-    description:
-      - Name of the IANA time zone of O(windows).
-    type: str
-    default: UTC
-  window_margin:
-    description:
-      - Seconds of a window that have to be left for it to count as open.
-    type: int
-    default: 0
-  window_wait:
-    description:
-      - Seconds to wait for a window to open.
-    type: int
-    default: 0
   canaries:
     description:
-      - Names of the Nodes that go first. Without any, none is waited for.
+      - Names of the Nodes that go first. Without canaries, the task waits for none.
+    type: list
+    elements: str
+    default: []
+  canary_hosts:
+    description:
+      - The hosts of this run among them.
     type: list
     elements: str
     default: []
   canary_results:
     description:
-      - The result of each canary of this run, as it is in the report; an empty one of a host that dropped out.
+      - The result of each canary of this run; an empty one for a host that dropped out.
     type: list
     elements: dict
     default: []
-  soak:
-    description:
-      - Seconds for which the canaries have to stay healthy.
-    type: int
-    default: 0
-  canary_timeout:
-    description:
-      - Seconds to wait for canaries.
-    type: int
-    default: 14400
-  single_node:
-    description:
-      - The cluster's only node, or its only control-plane node, may be rebooted.
-    type: bool
-    default: false
-  etcd_selector:
-    description:
-      - Label selector of etcd's pods in C(kube-system).
-    type: str
-    default: component=etcd
-  quorum_command:
-    description:
-      - The user has a command that says whether one member of etcd may go.
-    type: bool
-    default: false
-  quorum_timeout:
-    description:
-      - Seconds to wait for etcd's other members.
-    type: int
-    default: 600
-  graceful_shutdown:
-    description:
-      - What to do where the node's graceful shutdown is not in effect.
-    type: str
-    choices: [ignore, warn, require]
-    default: warn
-  override_holds:
-    description:
-      - Holds do not count.
-    type: bool
-    default: false
-  hold_timeout:
-    description:
-      - Seconds to wait for the holders and for what else blocks the node.
-    type: int
-    default: 14400
-  hold_attempts:
-    description:
-      - How many times to try a node that is held again each time its turn comes.
-    type: int
-    default: 5
-  group:
-    description:
-      - Name of the group of nodes that share the budget. Failures of the operation are counted there.
-    type: str
-    default: default
-  control_plane_group:
-    description:
-      - Group of the control-plane nodes. V(none) gives them no group of their own.
-    type: str
-    default: control-plane
-  slot_timeout:
-    description:
-      - Seconds to wait for a slot while nothing happens in the group.
-    type: int
-    default: 3600
-  force:
-    description:
-      - For a plan, whether the drain deletes pods without a controller.
-    type: bool
-    default: false
-  delete_emptydir:
-    description:
-      - For a plan, whether the drain deletes pods with an emptyDir volume.
-    type: bool
-    default: false
-  disable_eviction:
-    description:
-      - For a plan, whether the drain ignores disruption budgets.
-    type: bool
-    default: false
-  opt_outs:
-    description:
-      - The autoscaler and health checks are told to leave the node alone while it is worked on.
-    type: bool
-    default: true
-  ready_timeout:
-    description:
-      - Seconds to wait for a node that an earlier run sent into its reboot.
-    type: int
-    default: 900
-  resume_timeout:
-    description:
-      - The same where O(method=command). After it the user's tasks are run again.
-    type: int
-    default: 300
 seealso:
   - module: holdfast.kubernetes.reboot_finish
   - module: holdfast.kubernetes.reboot_slot
@@ -239,8 +97,6 @@ extends_documentation_fragment:
   - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.shared.run
   - holdfast.kubernetes.shared.holder
-  - holdfast.kubernetes.shared.budget
-  - holdfast.kubernetes.shared.windows
   - holdfast.kubernetes.shared.blockers
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
@@ -256,8 +112,7 @@ EXAMPLES = r"""
     name: node-1
     operation: kernel
     run: bastion/20261121T030000Z
-    when: always
-    max_unavailable: 10%
+    settings: "{{ read.settings }}"
   register: turn
 
 - name: Cordon
@@ -321,6 +176,28 @@ needed:
   description: Why the reboot is needed.
   type: str
   returned: always
+method:
+  description: How the role reboots the node; which of its files it includes.
+  type: str
+  returned: always
+  sample: systemd
+answer:
+  description: What the node said, and in which boot.
+  type: dict
+  returned: always
+shutdown:
+  description: What the node said of its graceful shutdown.
+  type: dict
+  returned: always
+slot_tasks_run:
+  description: Whether the user's tasks before the slot were run in this attempt.
+  type: bool
+  returned: always
+asked:
+  description: What the node was asked over its connection, V(needed) or V(shutdown).
+  type: list
+  elements: str
+  returned: success
 boot_id:
   description: The boot in which the node is to be rebooted.
   type: str
@@ -356,14 +233,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import (
-    BLOCKERS,
-    BUDGET,
-    HOLDER,
-    NODE,
-    RUN,
-    WINDOWS,
-)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import BLOCKERS, HOLDER, NODE, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
 
 OPERATION = reboot_turn
@@ -372,50 +242,20 @@ SPEC: dict[str, Any] = {
         **NODE,
         **RUN,
         **HOLDER,
+        "settings": {"type": "dict", "required": True},
         "operation": {"type": "str", "required": True},
         "inventory_host": {"type": "str"},
         "play": {"type": "str", "choices": ["only", "canary", "first", "last", "own"], "default": "only"},
-        "user_steps": {"type": "list", "elements": "str", "default": []},
+        "last": {"type": "dict"},
         "answer": {"type": "dict"},
         "shutdown": {"type": "dict"},
-        "slot_tasks_run": {"type": "bool", "default": False},
-        "attempts": {"type": "int", "default": 0},
-        "left": {"type": "str"},
-        "waited": {"type": "float", "default": 0},
-        "idle": {"type": "float", "default": 0},
+        "shutdown_options": {"type": "dict", "default": {}},
         "hosts": {"type": "list", "elements": "dict", "default": []},
         "uncounted": {"type": "list", "elements": "dict", "default": []},
-        "restart": {"type": "bool", "default": False},
-        "claim_timeout": {"type": "int", "default": 900},
-        "when": {"type": "str", "choices": ["required", "always", "command"], "default": "required"},
-        "method": {"type": "str", "choices": ["systemd", "metal3", "command"], "default": "systemd"},
-        **WINDOWS,
-        "window_time_zone": {"type": "str", "default": "UTC"},
-        "window_margin": {"type": "int", "default": 0},
-        "window_wait": {"type": "int", "default": 0},
         "canaries": {"type": "list", "elements": "str", "default": []},
+        "canary_hosts": {"type": "list", "elements": "str", "default": []},
         "canary_results": {"type": "list", "elements": "dict", "default": []},
-        "soak": {"type": "int", "default": 0},
-        "canary_timeout": {"type": "int", "default": 14400},
-        "single_node": {"type": "bool", "default": False},
-        "etcd_selector": {"type": "str", "default": "component=etcd"},
-        "quorum_command": {"type": "bool", "default": False},
-        "quorum_timeout": {"type": "int", "default": 600},
-        "graceful_shutdown": {"type": "str", "choices": ["ignore", "warn", "require"], "default": "warn"},
-        "override_holds": {"type": "bool", "default": False},
-        "hold_timeout": {"type": "int", "default": 14400},
-        "hold_attempts": {"type": "int", "default": 5},
         **BLOCKERS,
-        "group": {"type": "str", "default": "default"},
-        "control_plane_group": {"type": "str", "default": "control-plane"},
-        **BUDGET,
-        "slot_timeout": {"type": "int", "default": 3600},
-        "force": {"type": "bool", "default": False},
-        "delete_emptydir": {"type": "bool", "default": False},
-        "disable_eviction": {"type": "bool", "default": False},
-        "opt_outs": {"type": "bool", "default": True},
-        "ready_timeout": {"type": "int", "default": 900},
-        "resume_timeout": {"type": "int", "default": 300},
         **auth_options(),
         **management_option(),
     },

@@ -42,11 +42,22 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         end_with_parent()
         result: dict[str, Any] = super().run(tmp, task_vars)
+        self._task_vars = task_vars or {}
         if self._task.delegate_to and self._connection.transport != "local":
             result.update(self._run_there(task_vars))
         else:
             result.update(self._run_here())
         return result
+
+    def operate(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Run the operation of the module with validated options."""
+        return run_operation(
+            self.module.OPERATION,
+            params,
+            check_mode=self._task.check_mode,
+            warn=self._display.warning,
+            say=self._display.display,
+        )
 
     def _run_here(self) -> dict[str, Any]:
         arguments = self._with_kubeconfig(_kubeconfig.decrypted)
@@ -57,9 +68,7 @@ class ActionModule(ActionBase):
         if validation.error_messages:
             raise AnsibleActionFail("; ".join(validation.error_messages))
         params = validation.validated_parameters
-        outcome = run_operation(
-            self.module.OPERATION, params, check_mode=self._task.check_mode, warn=self._display.warning
-        )
+        outcome = self.operate(params)
         if not outcome.get("failed") and not self._task.check_mode:
             self._keep_run(params, outcome)
         outcome.setdefault("invocation", {"module_args": params})

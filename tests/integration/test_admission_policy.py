@@ -104,11 +104,11 @@ def _until_in_force(found: Applications) -> None:
     until(lambda: said("holder") == "", "the holder may hold")
 
 
-def test_who_may_hold_holds(applications):
+def test_applications_with_the_right_can_hold(applications):
     applications.create(applications.holder, holderIdentity="app", acquireTime=SINCE)
 
 
-def test_who_may_write_leases_may_not_hold(applications):
+def test_the_right_to_write_leases_is_not_the_right_to_hold(applications):
     said = applications.refused(lambda: applications.create(applications.other, holderIdentity="a", acquireTime=SINCE))
 
     assert f"holds the node {applications.node}" in said
@@ -123,7 +123,7 @@ def test_an_empty_lease_does_not_become_a_hold(applications):
     applications.refused(lambda: applications.other.replace(path, made))
 
 
-def test_nobody_takes_over_what_another_holds(applications):
+def test_a_lease_of_another_holder_can_not_be_taken_over(applications):
     made = applications.create(applications.holder, holderIdentity="app", acquireTime=SINCE)
     path = paths.one(applications.leases, applications.node)
 
@@ -132,7 +132,7 @@ def test_nobody_takes_over_what_another_holds(applications):
     )
 
 
-def test_a_hold_is_renewed_and_released_though_the_right_was_taken_away(applications):
+def test_a_hold_is_renewed_and_released_although_the_right_was_removed(applications):
     made = applications.create(applications.holder, holderIdentity="app", acquireTime=SINCE)
     path = paths.one(applications.leases, applications.node)
     renewed = applications.other.replace(path, {**made, "spec": {**made["spec"], "renewTime": SINCE}})
@@ -142,7 +142,7 @@ def test_a_hold_is_renewed_and_released_though_the_right_was_taken_away(applicat
     assert not free["spec"].get("acquireTime")
 
 
-def test_nobody_holds_under_a_name_that_is_too_long(applications):
+def test_a_name_that_is_too_long_can_not_hold(applications):
     said = applications.refused(
         lambda: applications.create(applications.holder, holderIdentity="x" * 254, acquireTime=SINCE), 422
     )

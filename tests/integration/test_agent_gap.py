@@ -69,8 +69,8 @@ def test_no_gap_while_the_agent_is_killed_restarted_upgraded_and_configured(agen
             until(lambda enough=enough: tries(agent) >= enough)
     finally:
         agent.ssh("rm /run/tries; while systemctl is-active --quiet tries; do sleep 0.1; done")
-    told = agent.ssh("sort /run/tries.log | uniq -c").split()
-    assert told[1::2] == ["tried"], told
+    counts = agent.ssh("sort /run/tries.log | uniq -c").split()
+    assert counts[1::2] == ["tried"], counts
     assert agent.boot_id == before
     assert agent.ssh("systemctl show -P NFileDescriptorStore holdfast-agent").strip() == "1"
     assert agent.locks() == [f"{world.namespace}/me"]

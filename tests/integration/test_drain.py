@@ -260,7 +260,7 @@ class TestDeadline:
 
         assert "example.com/wait" in result["blocked"][0]["reason"]
 
-    def test_a_cordon_of_others_stays_when_ours_is_taken_back(self, world):
+    def test_a_cordon_of_others_stays_when_ours_is_undone(self, world):
         a, b = *world.nodes(closed=True), *world.nodes()
         world.owned("here", a, "web")
         world.owned("there", b, "web")
@@ -282,7 +282,7 @@ class TestDeadline:
 
 
 class TestWhatGoes:
-    def test_each_check_stands_for_itself_and_nothing_is_changed(self, world):
+    def test_each_check_can_be_accepted_alone_and_nothing_is_changed(self, world):
         (a,) = world.nodes()
         scratch = {"volumes": [{"name": "scratch", "emptyDir": {}}]}
         world.pod("bare", a)
@@ -493,7 +493,7 @@ class TestHow:
         assert names(result["evicted"]) == before
 
     @pytest.mark.parametrize("check_mode", [False, True])
-    def test_deleting_is_something_else_and_refused_to_such_a_user(self, world, evictor, check_mode):
+    def test_deletion_is_another_right_and_refused_to_such_a_user(self, world, evictor, check_mode):
         (a,) = world.nodes()
         world.owned("web", a)
 
@@ -619,7 +619,7 @@ class TestCheckMode:
         assert plan["diff"].keys() == real["diff"].keys()
         assert plan["diff"]["after"]["unschedulable"] is real["diff"]["after"]["unschedulable"] is True
 
-    def test_what_waits_and_what_never_goes(self, world, settle):
+    def test_pods_that_wait_and_pods_that_never_go(self, world, settle):
         a, b = world.nodes(2)
         world.owned("free", a)
         world.owned("kept", a)

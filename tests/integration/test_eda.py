@@ -67,35 +67,35 @@ class TestDeadNode:
     def source(self, world, listen):
         return lambda **args: listen("dead_node", selector=f"pool={world.namespace}", **args)
 
-    def test_told_once_with_evidence(self, world, source):
+    def test_sent_once_with_evidence(self, world, source):
         dead, marker = victims(world, 2)
-        told = source(after=0, repeat=0)
+        listener = source(after=0, repeat=0)
         dead.hang()
 
-        (event,) = told.until(node=dead.name)
+        (event,) = listener.until(node=dead.name)
         assert event["node"]["boot_id"] == dead.boot_id
         assert (event["evidence"]["status"], event["evidence"]["reason"]) == ("Unknown", "NodeStatusUnknown")
         assert event["evidence"]["lease_renewed"] is None
         assert event["told"] == 0
         world.cluster.merge(paths.node(dead.name), {"metadata": {"labels": {"changed": "true"}}})
         marker.hang()
-        told.until(node=marker.name)
-        assert len(told.told(node=dead.name)) == 1
+        listener.until(node=marker.name)
+        assert len(listener.events(node=dead.name)) == 1
 
-    def test_a_node_that_flaps_is_not_told(self, world, source):
+    def test_a_node_that_flaps_is_not_reported(self, world, source):
         silent, flapping = victims(world, 2)
         # Longer than one flap of a node takes on a busy machine.
-        told = source(after=20)
+        listener = source(after=20)
         silent.hang()
         deadline = Deadline(PATIENCE)
-        while not told.told(node=silent.name):
+        while not listener.events(node=silent.name):
             assert not deadline.passed
             flapping.hang()
             flapping.wake()
 
-        assert told.told(node=flapping.name) == []
+        assert listener.events(node=flapping.name) == []
 
-    def test_a_node_whose_kubelet_renews_its_lease_is_not_told(self, world, source):
+    def test_a_node_whose_kubelet_renews_its_lease_is_not_reported(self, world, source):
         # Sorted by name: the source looks at them in this order.
         alive, dead = victims(world, 2)
         for victim in (alive, dead):
@@ -105,12 +105,12 @@ class TestDeadNode:
         renewed = {"holderIdentity": alive.name, "renewTime": "2036-05-04T12:00:00.000000Z"}
         world.cluster.create(leases, {"metadata": {"name": alive.name}, "spec": renewed})
         world.made.objects.append(paths.one(leases, alive.name))
-        told = source(after=300)
+        listener = source(after=300)
 
-        told.until(node=dead.name)
-        assert told.told(node=alive.name) == []
+        listener.until(node=dead.name)
+        assert listener.events(node=alive.name) == []
 
-    def test_a_node_whose_clock_is_ahead_is_told_once(self, world, source):
+    def test_a_node_whose_clock_is_ahead_is_reported_once(self, world, source):
         (dead,) = victims(world, 1)
         dead.hang()
         since = world.cluster.now() - timedelta(seconds=8)
@@ -120,32 +120,32 @@ class TestDeadNode:
         spec = {"holderIdentity": dead.name, "renewTime": renewed}
         world.cluster.create(leases, {"metadata": {"name": dead.name}, "spec": spec})
         world.made.objects.append(paths.one(leases, dead.name))
-        told = source(after=5, repeat=0)
+        listener = source(after=5, repeat=0)
 
-        (event,) = told.until(node=dead.name)
+        (event,) = listener.until(node=dead.name)
         assert event["evidence"]["lease_renewed"] == renewed
         assert event["evidence"]["seconds"] < 3600
 
-    def test_one_that_was_dead_before_is_told_at_once_and_again_where_wanted(self, world, source):
+    def test_a_node_that_was_dead_before_is_sent_at_once_and_again_if_wanted(self, world, source):
         (dead,) = victims(world, 1)
         dead.hang()
         world.cluster.merge(f"{paths.node(dead.name)}/status", unknown(dead, "2026-05-04T12:00:00Z"))
-        told = source(after=300, repeat=2)
+        listener = source(after=300, repeat=2)
 
-        first, second = told.until(2, node=dead.name)[:2]
+        first, second = listener.until(2, node=dead.name)[:2]
         assert (first["told"], second["told"]) == (0, 1)
         assert first["key"] == second["key"]
         assert first["evidence"]["seconds"] > 300
 
-    def test_one_that_comes_back_is_not_told(self, world, source):
+    def test_one_that_comes_back_is_not_reported(self, world, source):
         dead, back = victims(world, 2)
         back.hang()
-        told = source(after=20)
+        listener = source(after=20)
         back.wake()
         dead.hang()
 
-        told.until(node=dead.name)
-        assert told.told(node=back.name) == []
+        listener.until(node=dead.name)
+        assert listener.events(node=back.name) == []
 
 
 def unknown(victim, since, reason="NodeStatusUnknown", message="by a test"):
@@ -155,47 +155,47 @@ def unknown(victim, since, reason="NodeStatusUnknown", message="by a test"):
 
 
 class TestLongHold:
-    def test_told_with_who_holds_what(self, world, listen):
+    def test_sent_with_node_and_holder(self, world, listen):
         (node,) = world.nodes()
-        told = listen("long_hold", namespace=world.namespace, after=3600)
+        listener = listen("long_hold", namespace=world.namespace, after=3600)
         hold(world, node)
 
-        (event,) = told.until(hold=node)
+        (event,) = listener.until(hold=node)
         assert event["hold"]["held_seconds"] > 3600
         assert (event["hold"]["holder"], event["hold"]["reason"]) == ("app", "it takes long")
         assert event["hold"]["namespace"] == world.namespace
 
-    def test_what_is_no_node_is_no_hold_and_a_new_holder_begins_anew(self, world, listen):
+    def test_a_lease_without_a_node_is_no_hold_and_a_new_holder_starts_again(self, world, listen):
         one, other = world.nodes(2)
         hold(world, "some-election")
         hold(world, one)
-        told = listen("long_hold", namespace=world.namespace, after=3600)
-        told.until(hold=one)
+        listener = listen("long_hold", namespace=world.namespace, after=3600)
+        listener.until(hold=one)
         world.delete("leases", one)
         hold(world, one, acquired="2096-01-01T00:00:00.000000Z", holder="next")
         hold(world, other)
-        told.until(hold=other)
+        listener.until(hold=other)
 
-        assert [event["hold"]["holder"] for event in told.told(hold=one)] == ["app"]
-        assert told.told(hold="some-election") == []
+        assert [event["hold"]["holder"] for event in listener.events(hold=one)] == ["app"]
+        assert listener.events(hold="some-election") == []
 
 
 class TestAround:
-    def test_goes_on_after_an_outage_of_the_api(self, world, lab, listen):
+    def test_continues_after_an_outage_of_the_api(self, world, lab, listen):
         """In its own cluster, which may be away; no controller changes objects there."""
         with management(lab, world) as (cluster, kubeconfig):
             label = {"pool": world.namespace}
-            told = listen("dead_node", after=0, selector=f"pool={world.namespace}", kubeconfig=str(kubeconfig))
+            listener = listen("dead_node", after=0, selector=f"pool={world.namespace}", kubeconfig=str(kubeconfig))
             silent(cluster, f"{world.namespace}-a", label)
-            told.until(node=f"{world.namespace}-a")
+            listener.until(node=f"{world.namespace}-a")
             plane = Management(lab)
             plane.process("kube-apiserver").kill()
             plane.start_apiserver()
             silent(cluster, f"{world.namespace}-b", label)
 
-            told.until(node=f"{world.namespace}-b")
-            assert len(told.told()) == 2
-            told.stop()
+            listener.until(node=f"{world.namespace}-b")
+            assert len(listener.events()) == 2
+            listener.stop()
 
     def test_the_rights_in_the_guide_are_enough(self, world, listen):
         (rights,) = [
@@ -220,7 +220,7 @@ class TestAround:
         listen("dead_node", impersonate_user=who, **pool).until(node=dead.name)
         listen("long_hold", impersonate_user=who, after=0).until(hold=dead.name)
 
-    def test_without_rights_it_says_so_and_ends(self, listen):
+    def test_missing_rights_end_it_with_a_message(self, listen):
         failure = listen("dead_node", impersonate_user="nobody").failure()
 
         assert "403" in str(failure)
@@ -242,10 +242,10 @@ class TestArguments:
             ("dead_node", {"after": -1}, "after must not be negative"),
             ("dead_node", {"after": "soon"}, "after"),
             ("dead_node", {"afterwards": 1}, "afterwards"),
-            ("waiting_machine", {"namespace": "x"}, "hook or owner is needed"),
+            ("waiting_machine", {"namespace": "x"}, "hook or owner is missing"),
         ],
     )
-    def test_what_can_not_be_is_said_at_once(self, listen, source, args, says):
+    def test_invalid_options_are_reported_at_once(self, listen, source, args, says):
         assert says in str(listen(source, **args).failure())
 
 
@@ -331,7 +331,7 @@ class TestRulebooks:
         assert "lookup(" in run.output
         assert not ran.exists()
 
-    def test_a_hold_too_long_is_told(self, world, rulebooks):
+    def test_a_hold_too_long_is_reported(self, world, rulebooks):
         (node,) = world.nodes()
         run = rulebooks.start("long_hold", long_hold_after=3600, long_hold_namespace=world.namespace)
         hold(world, node)

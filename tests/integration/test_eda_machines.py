@@ -56,12 +56,12 @@ def guarded(fleet, count=1, annotations=None):
 
 
 @pytest.mark.long
-def test_each_point_is_told_once_and_again_after_a_restart(fleet, listen):
+def test_each_point_is_reported_once_and_again_after_a_restart(fleet, listen):
     (name,) = guarded(fleet)
-    told = listen(owner="holdfast.kubernetes")
+    listener = listen(owner="holdfast.kubernetes")
     fleet.delete(name)
 
-    (event,) = told.until(machine=name)
+    (event,) = listener.until(machine=name)
     assert (event["hook"]["point"], event["hook"]["owner"]) == ("pre-drain", "holdfast.kubernetes")
     assert event["machine"]["phase"] == "WaitingForPreDrainHook"
     assert event["machine"]["node"] == name.removeprefix("m-")
@@ -70,24 +70,24 @@ def test_each_point_is_told_once_and_again_after_a_restart(fleet, listen):
     (again,) = listen(owner="holdfast.kubernetes").until(machine=name)
     assert again["key"] == event["key"]
     fleet.annotate(name, {f"{PRE_DRAIN}/machine-guard": None})
-    events_ = told.until(2, machine=name)
+    events_ = listener.until(2, machine=name)
     assert [item["hook"]["point"] for item in events_] == ["pre-drain", "pre-terminate"]
     fleet.annotate(name, {f"{PRE_TERMINATE}/machine-guard": None})
     fleet.until_gone(name)
-    assert len(told.told(machine=name)) == 2
+    assert len(listener.events(machine=name)) == 2
 
 
-def test_hooks_of_others_and_machines_that_stay_are_not_told(fleet, listen):
+def test_hooks_of_others_and_machines_that_stay_are_not_reported(fleet, listen):
     (theirs,) = guarded(fleet, annotations=THEIRS)
     ours, stays = guarded(fleet, 2)
-    told = listen(owner="holdfast.kubernetes")
+    listener = listen(owner="holdfast.kubernetes")
     fleet.delete(theirs)
     fleet.until_reason(theirs, "WaitingForPreDrainHook")
     fleet.delete(ours)
 
-    told.until(machine=ours)
-    assert told.told(machine=theirs) == []
-    assert told.told(machine=stays) == []
+    listener.until(machine=ours)
+    assert listener.events(machine=theirs) == []
+    assert listener.events(machine=stays) == []
 
 
 @pytest.mark.long
@@ -97,14 +97,14 @@ def test_a_machine_that_is_deleted_is_served_within_seconds_and_goes(fleet, rule
     started = time.monotonic()
     fleet.delete(first)
     until(run, lambda: events(run, first), "the event")
-    told = time.monotonic() - started
+    sent_after = time.monotonic() - started
     until(run, lambda: "PLAY [" in run.output, "the playbook")
-    begun = time.monotonic() - started
+    started_after = time.monotonic() - started
     fleet.until_gone(first)
     # One run serves both points; the run for the second point finds nothing to do.
     until_runs(run, 2)
 
-    print(f"told after {told:.1f} s, the playbook began after {begun:.1f} s")
+    print(f"the event was sent after {sent_after:.1f} s, the playbook began after {started_after:.1f} s")
     fleet.delete(second)
     fleet.until_gone(second)
     until_runs(run, 4)
@@ -132,7 +132,7 @@ def test_the_second_point_is_not_taken_for_the_first(fleet, rulebooks):
 
 @pytest.mark.long
 @pytest.mark.slow
-def test_killed_with_its_playbook_it_goes_on_when_it_is_started_again(fleet, rulebooks):
+def test_killed_with_its_playbook_it_resumes_when_it_is_started_again(fleet, rulebooks):
     (name,) = guarded(fleet)
     run = rulebooks.start("guard_machine", waiting_machine_namespace=fleet.namespace)
     fleet.delete(name)

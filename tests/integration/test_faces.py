@@ -248,7 +248,7 @@ class TestKubeconfig:
         assert result["lease"] == world.get("leases", node)
 
     @pytest.mark.long
-    def test_a_broken_one_says_so(self, ansible, read):
+    def test_an_invalid_kubeconfig_is_reported(self, ansible, read):
         results, _text = ansible.tasks([self.given(read, "/not/there"), self.given(read, {"clusters": 1})])
 
         for result in results:
@@ -256,7 +256,7 @@ class TestKubeconfig:
             assert "No cluster can be reached" in result["msg"]
 
     @pytest.mark.long
-    def test_nobody_answers(self, ansible, world):
+    def test_no_server_answers(self, ansible, world):
         item = task(
             "lease_hold_info", host="https://127.0.0.1:1", api_key="abc-def", validate_certs=False, api_timeout=1
         )
@@ -297,9 +297,9 @@ class TestOptions:
         ]
         results, text = ansible.tasks(tasks, "-vvvv")
 
-        told = json.dumps(results) + text
+        printed = json.dumps(results) + text
         for secret in (key, "pass-word-1", "token-of-mine"):
-            assert secret not in told
+            assert secret not in printed
 
     def test_check_mode_reaches_the_operation(self, ansible, world, kubeconfig):
         (node,) = world.nodes()

@@ -63,7 +63,7 @@ def access(world, lab, tmp_path, elsewhere):
 
 
 @pytest.mark.long
-def test_there_and_back_with_the_documented_rights(failovers, victim, host, access):
+def test_failover_and_recovery_with_the_documented_rights(failovers, victim, host, access):
     world = victim.world
     world.workload("statefulsets", "db", 3)
     on_it = [name for name, pod in world.pods().items() if pod["spec"]["nodeName"] == victim.name]

@@ -103,7 +103,7 @@ def way(request, world, lab, tmp_path, failovers):
         }
 
 
-def test_there_and_back(loss, failovers, way):
+def test_the_machine_is_switched_off_and_on(loss, failovers, way):
     loss.cut()
     try:
         (moved,) = failovers.run(DEAD, **way).good().report["nodes"]
@@ -125,7 +125,7 @@ def host(world, lab, tmp_path, loss):
         yield found
 
 
-def test_metal3_hears_of_it_by_our_key(loss, host, failovers):
+def test_metal3_is_switched_off_by_the_key(loss, host, failovers):
     loss.cut()
     try:
         (moved,) = failovers.run(DEAD, bare_metal_host=host.name, soft_timeout=0).good().report["nodes"]
@@ -145,7 +145,7 @@ def test_metal3_knew_it_before(loss, host, failovers, lab, tmp_path):
     loss.cut()
     # metal3 looks at the host because it changed, finds it off, and can't switch it on.
     host.annotate({"somebody": "was here"})
-    host.until_told(on=False)
+    host.until_reported(on=False)
     try:
         refused = failovers.run(DEAD, bare_metal_host=host.name, soft_timeout=0).report["nodes"]
         assert [item["result"] for item in refused] == ["failed"]

@@ -77,7 +77,7 @@ def test_what_is_refused_is_not_sent(world, lab, tmp_path):
 
 
 @pytest.mark.long
-def test_by_redfish_there_and_back(world, ansible, lab, tmp_path):
+def test_failover_and_recovery_by_redfish(world, ansible, lab, tmp_path):
     failovers = Failovers(world, ansible)
     victim = failovers.victim()
     world.nodes(2)

@@ -63,7 +63,7 @@ def failover(world):
     return Failover(world)
 
 
-def test_somebody_elses_taint_is_not_recovered_from(failover):
+def test_a_taint_of_others_is_not_recovered_from(failover):
     failover.taint()
     before = failover.victim.marks
     refused = failover.step("recover")
@@ -71,7 +71,7 @@ def test_somebody_elses_taint_is_not_recovered_from(failover):
     assert failover.victim.marks == before == {}
 
 
-def test_a_record_that_somebody_removed(failover):
+def test_a_record_that_was_removed(failover):
     failover.fenced()
     failover.annotate(**{MARK: None})
     planned = failover.step("recover", check_mode=True)
@@ -87,7 +87,7 @@ def test_a_record_that_somebody_removed(failover):
     assert failover.step("recover")["step"] == "done"
 
 
-def test_a_node_that_was_made_anew(failover):
+def test_a_node_that_was_created_again(failover):
     failover.fenced()
     spec = failover.victim.node["spec"]
     labels = failover.victim.node["metadata"]["labels"]
@@ -182,7 +182,7 @@ def test_a_recovery_that_was_left_halfway(failover):
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", "[]", '{"id": "x"}'])
-def test_a_record_that_somebody_broke(failover, content):
+def test_an_invalid_record(failover, content):
     failover.victim.hang()
     failover.annotate(**{MARK: content})
     before = failover.victim.node["metadata"]["annotations"]
@@ -191,8 +191,8 @@ def test_a_record_that_somebody_broke(failover, content):
         assert (refused["error"], refused["why"], refused["changed"]) == ("refused", "broken_record", False)
         assert failover.name in refused["msg"]
     assert failover.victim.node["metadata"]["annotations"] == before
-    told = failover.world.run(doctor, nodes=[failover.name])
-    assert "broken" in str([item["todo"] for item in told["findings"] if item["kind"] == "failover"])
+    report = failover.world.run(doctor, nodes=[failover.name])
+    assert "is invalid" in str([item["todo"] for item in report["findings"] if item["kind"] == "failover"])
 
 
 def test_it_is_confirmed_again_after_a_failure(failover):

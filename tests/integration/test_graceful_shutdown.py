@@ -70,7 +70,7 @@ NODE_CRITICAL = {"priorityClassName": "system-node-critical"}
 
 
 @pytest.mark.long_on("node-1")
-def test_critical_pods_end_last_and_nobody_gets_more_than_its_group_has(node, world):
+def test_critical_pods_end_last_and_no_pod_gets_more_than_its_group_has(node, world):
     with node.periods(total=14, critical=5):
         before = node.boot_id
         start(
@@ -112,14 +112,14 @@ def test_critical_pods_end_last_and_nobody_gets_more_than_its_group_has(node, wo
         assert written["slow"].took >= 6
         # First the hook, then SIGTERM.
         hooked = written["hooked"]
-        assert hooked.hooked + 2 <= hooked.unhooked <= hooked.told < hooked.ended
+        assert hooked.hooked + 2 <= hooked.unhooked <= hooked.terminated < hooked.ended
         # Killed at the limit of its group, or at its own limit if that is shorter.
         assert written["stubborn"].ended is None
         assert written["stubborn"].last >= first + 9 - LATE
         assert written["own-limit"].ended is None
         assert written["own-limit"].last < written["slow"].ended < written["stubborn"].last
 
-        second = min(record.told for record in critical.values())
+        second = min(record.terminated for record in critical.values())
         for name in ("quick", "slow", "hooked"):
             assert written[name].ended < second, name
         # While other pods still work, critical pods must wait for the whole time of the others.
@@ -160,11 +160,11 @@ def test_three_groups_by_priority_end_one_after_the_other(node, world):
             [written[name] for name in names] for names in (("lowest", "between"), ("middle", "other"), ("highest",))
         )
         for earlier, later in ((low, mid), (mid, high)):
-            assert max(record.told for record in earlier) < min(record.told for record in later)
-            assert all(record.ended < min(after.told for after in later) for record in earlier if record.ended)
+            assert max(record.terminated for record in earlier) < min(record.terminated for record in later)
+            assert all(record.ended < min(after.terminated for after in later) for record in earlier if record.ended)
         assert [record.ended is None for record in (*low, *mid, *high)] == [True, False, True, False, False]
         for group, seconds in ((low, 5), (mid, 4)):
-            assert max(record.last for record in group) >= min(record.told for record in group) + seconds - LATE
+            assert max(record.last for record in group) >= min(record.terminated for record in group) + seconds - LATE
         finished(node)
 
 
@@ -177,7 +177,7 @@ REBOOTS = (
 
 
 @pytest.mark.long_on("node-2")
-def test_a_hold_comes_first_and_no_pod_hears_of_the_reboot_that_it_refuses(node, world, lab, cluster):
+def test_a_hold_comes_first_and_the_reboot_that_it_refuses_ends_no_pod(node, world, lab, cluster):
     name = node.name
     with (
         node.periods(total=8, critical=4),
@@ -203,18 +203,18 @@ def test_a_hold_comes_first_and_no_pod_hears_of_the_reboot_that_it_refuses(node,
         assert going_down(news.changes) is None
         held = node.written()
         assert set(held) == {"plain", "critical", "later"}
-        assert [record.told for record in held.values()] == [None] * 3
+        assert [record.terminated for record in held.values()] == [None] * 3
 
-        agent.let_go(world.namespace)
+        agent.end_hold(world.namespace)
         agent.until_free()
-        assert [record.told for record in node.written().values()] == [None] * 3
+        assert [record.terminated for record in node.written().values()] == [None] * 3
         node.ask_to_reboot()
         assert news.until(going_down)
         node.wait_for_a_new_boot(before)
 
         written = node.written()
         assert None not in [record.ended for record in written.values()]
-        assert max(written["plain"].ended, written["later"].ended) < written["critical"].told
+        assert max(written["plain"].ended, written["later"].ended) < written["critical"].terminated
         assert node.heard(boot=-1)
         assert node.last_shutdown() != state
         finished(node)
@@ -236,7 +236,7 @@ def owned(world, node, kind, name, spec, **more):
 
 
 @pytest.mark.long
-def test_what_it_leaves_is_named_and_removed_where_nobody_needs_it(node, world):
+def test_pods_that_it_leaves_are_named_and_removed_if_they_are_not_needed(node, world):
     # This is the setting of the lab's nodes.
     before = node.boot_id
     fails = {"restartPolicy": "Never", **node.pod("job", 0, status=3)}

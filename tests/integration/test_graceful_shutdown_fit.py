@@ -86,7 +86,7 @@ def test_all_nodes_of_a_selector(world, fit, node):
     assert {item["name"]: item["fits"] for item in result["nodes"]} == {node: False, empty: True}
 
 
-def test_a_node_that_is_not_there_is_said(world):
+def test_a_missing_node_is_reported(world):
     result = world.run(graceful_shutdown_fit, name=f"{world.namespace}-none", **MINUTE)
 
     assert (result["failed"], result["error"]) == (True, "not_found")

@@ -128,16 +128,16 @@ class Node:
     @contextlib.contextmanager
     def watched(self, one: str, other: str) -> Iterator[dict[str, int]]:
         """The fewest locks that two holders had at any time."""
-        told = "/run/watch-locks"
-        self.write(f"{told}.py", COUNT)
-        self.ssh(f"systemd-run --quiet --unit=watch-locks python3 {told}.py {one} {other} {told}")
-        self.ssh(f"until [ -s {told} ]; do sleep 0.1; done")
+        result_file = "/run/watch-locks"
+        self.write(f"{result_file}.py", COUNT)
+        self.ssh(f"systemd-run --quiet --unit=watch-locks python3 {result_file}.py {one} {other} {result_file}")
+        self.ssh(f"until [ -s {result_file} ]; do sleep 0.1; done")
         seen: dict[str, int] = {}
         try:
             yield seen
-            seen[one], seen[other], seen["looks"] = map(int, self.ssh(f"cat {told}").split())
+            seen[one], seen[other], seen["looks"] = map(int, self.ssh(f"cat {result_file}").split())
         finally:
-            self.ssh(f"systemctl stop watch-locks; rm -f {told} {told}.py")
+            self.ssh(f"systemctl stop watch-locks; rm -f {result_file} {result_file}.py")
 
 
 def changed(done: Done, host: str) -> int:
@@ -278,7 +278,7 @@ def test_what_cannot_work_is_refused_with_nothing_changed(old, world):
         "both": ({"total": 5, "by_priority": BY_PRIORITY}, "may not be given together"),
         "twice": ({"by_priority": twice}, "a priority twice"),
         "nothing": ({"by_priority": [{"priority": 1, "seconds": 0}]}, "gives no pod any time"),
-        "large": ({"by_priority": [{"priority": 2**31, "seconds": 1}]}, "no number of 32 bits"),
+        "large": ({"by_priority": [{"priority": 2**31, "seconds": 1}]}, "not a number of 32 bits"),
         "word": ({"total": "long"}, "long"),
         "nobody": ({"total": 5, "node": "nobody"}, "There is no Node nobody for host nobody"),
         "mistaken": ({"total": 5, "node": another}, f"Host mistaken is not Node {another}"),
@@ -357,7 +357,7 @@ def test_a_drop_in_beats_what_all_other_files_say(old):
         old.write(f"{DROP_INS}/broken.conf", "shutdownGracePeriod: 1s\n")
         before, pid = old.snapshot(), old.pid
         done = old.play(total=30)
-        assert f"{DROP_INS}/broken.conf is not of apiVersion" in failed(done, OLD)
+        assert f"{DROP_INS}/broken.conf does not have apiVersion" in failed(done, OLD)
         assert (old.snapshot(), old.pid) == (before, pid)
         old.ssh(f"rm {DROP_INS}/broken.conf")
 
@@ -387,7 +387,7 @@ def test_a_kubelet_that_does_not_come_back_gets_its_old_configuration_back(old):
         said = failed(done, OLD)
         assert f"The kubelet of Node {OLD} did not come back" in said
         assert "requires feature gate GracefulNodeShutdown" in said
-        assert "Its old configuration was put back, and with that it runs again." in said
+        assert "Its earlier configuration was restored, and the kubelet runs again." in said
         assert old.ssh(f"cat {CONFIG}") + "\n" == off
         assert old.snapshot() == before
         assert old.ssh("systemctl is-active kubelet") == "active"

@@ -181,7 +181,7 @@ class TestForeignLeases:
         assert after["metadata"]["labels"] == theirs["labels"]
         assert after["metadata"]["annotations"] == theirs["annotations"]
 
-    def test_an_old_reason_is_not_told_of_the_next_holder(self, holds):
+    def test_an_old_reason_does_not_stay_for_the_next_holder(self, holds):
         holds.foreign({}, annotations={REASON: "of somebody before"})
         holds.take()
 
@@ -214,7 +214,7 @@ class TestReleasing:
 
         assert (result["changed"], result["inhibited"]) == (True, False)
 
-    def test_waits_until_the_node_says_so(self, holds):
+    def test_waits_for_the_confirmation_of_the_node(self, holds):
         holds.take()
         holds.confirm(f"{holds.world.namespace}/app", "other/one")
         leases = holds.world.record(paths.leases(holds.world.namespace))
@@ -270,7 +270,7 @@ class TestConfirmation:
             (None, None),
         ],
     )
-    def test_alike_is_no_confirmation_and_the_new_lease_is_taken_back(self, holds, entry, status):
+    def test_a_similar_name_is_no_confirmation_and_the_new_lease_is_removed(self, holds, entry, status):
         if entry:
             holds.confirm(entry.format(f"{holds.world.namespace}/app"), status=status)
 
@@ -287,7 +287,7 @@ class TestConfirmation:
 
         assert holds.take(wait=True, wait_timeout=0)["inhibited"] is True
 
-    def test_what_was_ours_before_stays(self, holds):
+    def test_a_hold_of_the_same_holder_stays(self, holds):
         holds.take()
         before = holds.bytes()
 
@@ -333,7 +333,7 @@ class TestInfo:
         assert waiting.result()["holds"] == []
 
     @pytest.mark.parametrize("wait_timeout", [0, 1])
-    def test_says_who_holds_it_still(self, holds, wait_timeout):
+    def test_names_the_remaining_holders(self, holds, wait_timeout):
         holds.take(reason="why")
 
         result = holds.world.run(lease_hold_info, node=holds.node, wait_for="free", wait_timeout=wait_timeout)
@@ -349,7 +349,7 @@ class TestGate:
     def look(self, holds, *, override=False):
         return gate.look(holds.world.cluster, holds.node, override_holds=override)
 
-    def test_nobody_holds_it(self, holds):
+    def test_the_node_is_free(self, holds):
         passed = self.look(holds)
 
         assert passed.boot_id == holds.world.node(holds.node)["status"]["nodeInfo"]["bootID"]
@@ -380,7 +380,7 @@ class TestGate:
 
         assert self.look(holds).overridden == []
 
-    def test_override_passes_and_is_told(self, holds):
+    def test_override_passes_and_is_recorded(self, holds):
         holds.take()
 
         assert [item["holder"] for item in self.look(holds, override=True).overridden] == ["app"]
@@ -393,7 +393,7 @@ class TestGate:
 
 
 @pytest.mark.parametrize("acquired", ["0000-01-01T00:00:00.000000Z", "0001-01-01T00:00:00.000001Z"])
-def test_what_one_tenant_writes_stops_nobody_who_looks(holds, acquired):
+def test_what_one_tenant_writes_stops_no_reader(holds, acquired):
     """An absurd time and a holder of 220 KB: the node is held, and each reader reports that in a few words."""
     holds.foreign({"holderIdentity": "x" * 220_000, "acquireTime": acquired})
     name = holds.node

@@ -77,17 +77,17 @@ class Node:
     @contextlib.contextmanager
     def watched(self):
         """The fewest locks at any time; it looks all the while."""
-        unit, told = f"watch-{self.lock}", f"/run/watch-{self.lock}"
-        self.ssh(f"cat > {told}.py <<'END'\n{COUNT}\nEND")
-        self.ssh(f"systemd-run --quiet --unit={unit} python3 {told}.py {self.lock} {told}")
-        self.ssh(f"until [ -s {told} ]; do sleep 0.1; done")
+        unit, result_file = f"watch-{self.lock}", f"/run/watch-{self.lock}"
+        self.ssh(f"cat > {result_file}.py <<'END'\n{COUNT}\nEND")
+        self.ssh(f"systemd-run --quiet --unit={unit} python3 {result_file}.py {self.lock} {result_file}")
+        self.ssh(f"until [ -s {result_file} ]; do sleep 0.1; done")
         seen = {}
         try:
             yield seen
             self.ssh(f"systemctl is-active {unit}")
-            seen["fewest"], seen["looks"] = map(int, self.ssh(f"cat {told}").split())
+            seen["fewest"], seen["looks"] = map(int, self.ssh(f"cat {result_file}").split())
         finally:
-            self.ssh(f"systemctl stop {unit}; rm -f {told} {told}.py")
+            self.ssh(f"systemctl stop {unit}; rm -f {result_file} {result_file}.py")
 
 
 @pytest.fixture(params=[OLD, NEW])
@@ -97,7 +97,8 @@ def node(request, lab, ansible):
     found.ssh(f"systemctl stop 'holdfast-lock-{found.lock}*'")
 
 
-def test_a_lock_stays_until_it_is_let_go(node):
+@pytest.mark.long_on("node-2")
+def test_a_lock_stays_until_it_is_released(node):
     checked, info, taken, again, predicted = node.tasks(
         node.task(check_mode=True, why=WHY),
         {"name": "Look", INFO: {}},
@@ -196,7 +197,7 @@ def test_what_is_refused_leaves_the_node_as_it_is(node):
     assert node.listed == []
     for result in foreign:
         assert (result["failed"], result["changed"], result["error"], result["unit"]) == (True, False, "refused", unit)
-        assert "no lock of this module" in result["msg"]
+        assert "not a lock of this module" in result["msg"]
     for result in (name, agent, why, control, backslash, idle):
         assert (result["failed"], result["error"]) == (True, "invalid_input"), result
     for result in (what, mode):

@@ -59,12 +59,12 @@ def test_the_kind_checks_what_metal3s_own_does(host):
     assert host.get()["spec"]["of_others"] == {"kept": [1]}
 
 
-def test_a_simulated_node_that_is_off_is_not_heard_of_and_its_pods_stay(host, world):
+def test_a_simulated_node_that_is_off_is_silent_and_its_pods_stay(host, world):
     world.pod("web", host.node)
     before = world.node(host.node)["status"]["nodeInfo"]["bootID"]
 
     host.annotate({KEY: HARD})
-    host.until_told(on=False)
+    host.until_reported(on=False)
     assert (host.powered, host.commands) == (False, ["off"])
     # No controller is there that could end it.
     world.delete("pods", "web")
@@ -72,7 +72,7 @@ def test_a_simulated_node_that_is_off_is_not_heard_of_and_its_pods_stay(host, wo
     assert world.get("pods", "web")["metadata"]["deletionTimestamp"]
 
     host.annotate({KEY: None})
-    host.until_told(on=True)
+    host.until_reported(on=True)
     found = world.until(paths.NODES, host.node, lambda node: ready(node, "True"))
     assert found["status"]["nodeInfo"]["bootID"] != before
     world.until(world.path("pods"), "web", lambda pod: pod is None)
@@ -90,7 +90,7 @@ def test_keys_of_several_clients(host):
     time.sleep(2)
     assert (host.powered, host.annotations) == (False, {KEY: SOFT})
     host.annotate({KEY: None})
-    host.until_told(on=True)
+    host.until_reported(on=True)
 
 
 def test_events_and_last_updated(host):
@@ -98,7 +98,7 @@ def test_events_and_last_updated(host):
     time.sleep(2)
     assert host.status["lastUpdated"] == first, "no heartbeat"
     host.annotate({KEY: "hard"})
-    host.until_told(on=False)
+    host.until_reported(on=False)
     wait(lambda: ("PowerOff", "Host soft powered off") in host.events, "the event of its end")
     wait(lambda: "InvalidAnnotationValue" in [reason for reason, _message in host.events], "the event of the value")
     assert host.status["lastUpdated"] > first
@@ -111,7 +111,7 @@ def test_refused_then_flaky_then_off(host):
     assert failed["status"]["operationalStatus"] == "error"
     assert host.powered is True
     host.faults(refused=False, flaky=1)
-    host.until_told(on=False)
+    host.until_reported(on=False)
     assert host.status["errorCount"] >= 2
 
 
@@ -124,7 +124,7 @@ def test_soft_that_never_ends_becomes_hard(hosts, nodes):
     failed = host.until(lambda item: item["status"]["errorCount"] == 1)
     assert failed["status"]["errorMessage"].startswith("Continuing with hard poweroff")
     assert failed["status"]["poweredOn"] is True
-    host.until_told(on=False)
+    host.until_reported(on=False)
     assert host.commands == ["nothing", "off"]
 
 
@@ -135,14 +135,14 @@ def test_slow_and_stale(host):
     time.sleep(1)
     assert (host.powered, host.status["poweredOn"]) == (True, True)
     host.faults(slow=0.0)
-    host.until_told(on=False)
+    host.until_reported(on=False)
     host.faults(slow=0.0, stale=True)
     host.annotate({KEY: None})
     wait(lambda: host.powered, "power")
     time.sleep(1.5)
     assert host.status["poweredOn"] is False
     host.faults(stale=False)
-    host.until_told(on=True)
+    host.until_reported(on=True)
 
 
 def test_metal3_is_away(host, hosts):
@@ -152,7 +152,7 @@ def test_metal3_is_away(host, hosts):
     time.sleep(2)
     assert (host.powered, host.status["poweredOn"], host.commands) == (True, True, [])
     hosts.start()
-    host.until_told(on=False)
+    host.until_reported(on=False)
     hosts.stop()
     host.annotate({KEY: None})
     time.sleep(1)
@@ -174,12 +174,12 @@ def test_nothing_happens_to_a_host_that_is_left_alone(host, how):
 def test_where_power_off_is_disabled_a_reboot_is_one_and_off_is_never_seen(host, world):
     host.set(disablePowerOff=True)
     before = world.node(host.node)["status"]["nodeInfo"]["bootID"]
-    told = world.record(host.collection)
+    recorder = world.record(host.collection)
     host.annotate({BASE: HARD})
     host.until(lambda item: BASE not in item["metadata"].get("annotations", {}))
     world.until(paths.NODES, host.node, lambda node: node["status"]["nodeInfo"]["bootID"] != before)
     assert host.commands == ["reset"]
-    assert all(change.object["status"]["poweredOn"] for change in told.changes)
+    assert all(change.object["status"]["poweredOn"] for change in recorder.changes)
 
 
 def test_where_there_is_a_webhook_a_bad_value_is_rejected_and_an_old_one_blocks_every_edit(hosts, nodes, tmp_path):
@@ -205,10 +205,10 @@ def refusal(host, annotations):
 
 def test_a_change_from_outside_is_noticed(host, world):
     host.until(lambda item: item["status"].get("conditions"))
-    told = world.record(host.collection)
+    recorder = world.record(host.collection)
     host.cut()
-    told.until(lambda changes: any(not change.object["status"]["poweredOn"] for change in changes))
-    host.until_told(on=True)
+    recorder.until(lambda changes: any(not change.object["status"]["poweredOn"] for change in changes))
+    host.until_reported(on=True)
     assert host.commands == ["on"]
 
 
@@ -230,7 +230,7 @@ def test_hosts_in_a_cluster_of_their_own(world, lab, nodes, tmp_path):
         hosts.chain(host)
         hosts.start()
         host.annotate({KEY: HARD})
-        host.until_told(on=False)
+        host.until_reported(on=False)
         assert host.powered is False
         assert cluster.find(paths.node(node)) is None
         assert world.cluster.find(host.path) is None
@@ -250,13 +250,13 @@ def test_metal3s_own_times(hosts, nodes, world):
     host.annotate({KEY: SOFT})
     host.until(lambda item: item["status"]["errorCount"] == 1)
     assert time.monotonic() - start >= 180
-    host.until_told(on=False)
+    host.until_reported(on=False)
     assert time.monotonic() - start >= 180 + 60
     assert host.commands == ["nothing", "off"]
-    told = world.record(host.collection)
+    recorder = world.record(host.collection)
     host.switch_on()
-    told.until(lambda changes: any(change.object["status"]["poweredOn"] for change in changes))
-    host.until_told(on=False)
+    recorder.until(lambda changes: any(change.object["status"]["poweredOn"] for change in changes))
+    host.until_reported(on=False)
     assert host.commands == ["nothing", "off", "off"]
 
 
@@ -271,19 +271,19 @@ def test_a_real_node(hosts, lab, world, name, value):
     host = hosts.add(name)
     hosts.start()
     host.annotate({KEY: value})
-    host.until_told(on=False)
+    host.until_reported(on=False)
     assert (host.powered, lab.powered(name), host.commands) == (False, False, [command])
     world.until(paths.NODES, name, lambda node: not ready(node, "True"))
 
     host.annotate({KEY: None})
-    host.until_told(on=True)
+    host.until_reported(on=True)
     lab.wait_ready([name])
     assert boot_id(lab, name) != before
     assert host.commands == [command, "on"]
 
 
 @pytest.mark.nodes
-def test_a_real_node_that_somebody_holds_ignores_the_button_but_not_the_plug(hosts, lab):
+def test_a_held_real_node_ignores_the_button_but_not_the_plug(hosts, lab):
     lock = "systemd-inhibit --what=shutdown --mode=block --who=test --why=test sleep infinity"
     lab.ssh("node-1", f"systemd-run --collect --unit=test-lock {lock}")
     try:
@@ -293,7 +293,7 @@ def test_a_real_node_that_somebody_holds_ignores_the_button_but_not_the_plug(hos
         host.annotate({KEY: SOFT})
         failed = host.until(lambda item: item["status"]["errorCount"] == 1)
         assert failed["status"]["poweredOn"] is True
-        host.until_told(on=False)
+        host.until_reported(on=False)
         assert host.commands == ["shut down", "off"]
     finally:
         if lab.powered("node-1"):

@@ -60,7 +60,7 @@ def test_power_goes_and_comes_back(bmc, world):
         ({}, "Nonsense", 400),
     ],
 )
-def test_what_goes_wrong_is_answered(bmc, fault, kind, status):
+def test_failures_with_an_answer(bmc, fault, kind, status):
     bmc.faults(bmc.node, **fault)
     with pytest.raises(urllib.error.HTTPError) as error:
         bmc.reset(bmc.node, kind)
@@ -68,7 +68,7 @@ def test_what_goes_wrong_is_answered(bmc, fault, kind, status):
     assert bmc.machine(bmc.node).powered() is True
 
 
-def test_what_goes_wrong_in_silence(bmc):
+def test_failures_without_an_answer(bmc):
     bmc.faults(bmc.node, soft_ignored=True)
     bmc.reset(bmc.node, "GracefulShutdown")
     bmc.faults(bmc.node, says="off")

@@ -35,7 +35,7 @@ def test_ends_in_a_node_that_is_put_back_and_a_later_try(lab, cluster, world, ro
             assert boot_id(lab, name) == before
             assert rolling.slots() == {}
             assert "node is shutting down" not in agent.journal("kubelet")
-            agent.let_go(world.namespace)
+            agent.end_hold(world.namespace)
             done = run.done().good()
 
         assert done.results == {name: "rebooted"}

@@ -1,12 +1,14 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A request for a slot that reads the Nodes later than the ledger."""
+"""A request for a slot, and what happens between its looks at the ledger and at the Nodes, and its write."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from integration.support.group import group_of
+from integration.support.group import group_of, perform
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots
 
@@ -35,3 +37,26 @@ def test_a_node_that_went_down_under_its_slot_meanwhile_is_waited_for(group, mon
     # An immediate refusal would mean that no run works on the node that is down.
     assert asked["error"] == "timed_out", asked["msg"]
     assert f"{down} has a slot" in asked["msg"]
+
+
+def test_a_silent_run_that_claims_its_node_after_the_nodes_were_read_keeps_its_slot(group, monkeypatch):
+    claimed, other = group.nodes
+    run, look = f"{group.name}-1", slots._SlotRequest._members
+    group.taken(claimed, run=run)
+    silent = json.dumps({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
+    group.lab.kubectl("patch", "lease", f"run.{run}", "-n", "holdfast", "--type=merge", "-p", silent)
+
+    def early(taking):
+        monkeypatch.setattr(slots._SlotRequest, "_members", look)
+        found = look(taking)
+        options = {"name": claimed, "run": run, "operation": "kernel", "group": group.name}
+        assert perform(group.lab, "node_claim", **options)["changed"]
+        return found
+
+    monkeypatch.setattr(slots._SlotRequest, "_members", early)
+
+    asked = group.slot(other, run=f"{group.name}-2", operation="firmware")
+    group.lab.kubectl("annotate", "node", claimed, "holdfast.dev/claim-")
+
+    assert asked.get("failed"), "the budget is exceeded"
+    assert set(group.slots()) == {claimed}

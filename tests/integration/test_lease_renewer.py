@@ -117,7 +117,7 @@ def renewers(group):
     return {int(pid) for pgid, pid, command in lines if int(pgid) == group and f"-m {RENEWER}" in command}
 
 
-def test_a_worker_starts_one_that_outlives_it_and_ends_with_the_controller(world):
+def test_a_worker_starts_a_renewer_that_outlives_it_and_ends_with_the_controller(world):
     run = f"renewer-{world.namespace}"
     world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))
     runs.renew(world.cluster, run, "somebody")

@@ -182,7 +182,7 @@ def test_guarded_from_birth(guarding, fleet, world):
 
 
 @pytest.mark.long
-def test_what_cannot_hold_is_said(guarding, fleet, world):
+def test_hooks_that_can_not_hold_are_reported(guarding, fleet, world):
     """A Machine that is past a point, and one without a Node: the report names them, and the run does not wait."""
     lonely = fleet.unbound("lonely")
     fleet.annotate(lonely, {f"{PRE_TERMINATE}/{HOOK}": OWNER})
@@ -230,10 +230,10 @@ def test_a_failed_task_keeps_the_hook(guarding, fleet, world):
     assert "User's task" in event["message"]
     assert guarding.record(name)["result"] == "failed"
     assert guarding.leases() == []
-    (told,) = (item for item in world.run(doctor, nodes=[node])["findings"] if item["kind"] == "machine")
-    assert (told["operation"], told["alive"], told["stale"]) == (f"{fleet.namespace}/{name}", False, False)
-    assert "User's task" in told["why"]
-    assert "start guard_machine again" in told["todo"]
+    (finding,) = (item for item in world.run(doctor, nodes=[node])["findings"] if item["kind"] == "machine")
+    assert (finding["operation"], finding["alive"], finding["stale"]) == (f"{fleet.namespace}/{name}", False, False)
+    assert "User's task" in finding["why"]
+    assert "start guard_machine again" in finding["todo"]
 
     guarding.tasks("second")
     elsewhere = guarding.folder / "elsewhere"
@@ -291,7 +291,7 @@ def test_a_deadline(guarding, fleet, world):
 
 
 @pytest.mark.long
-def test_what_is_left_is_said(guarding, fleet, world):
+def test_machines_that_are_left_are_reported(guarding, fleet, world):
     """A worker without further turns leaves one Machine that waits, and one that comes to our next hook."""
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
@@ -305,7 +305,7 @@ def test_what_is_left_is_said(guarding, fleet, world):
     assert done.stats["machine_guard_waiting"] == 2
     assert f"Machine {left} is being deleted (WaitingForPreDrainHook)" in done.output
     (event,) = guarding.events(left)
-    assert "it was not begun: the run ended (1 turns)" in event["message"]
+    assert "not started: the run ended (1 turns)" in event["message"]
     assert guarding.leases() == []
 
     done = guarding.run(*names).good()
@@ -334,7 +334,7 @@ def test_the_api_is_away_for_long(guarding, fleet, world):
     )
     run.until(lambda: halt.reached, "the hooks are set")
     nowhere.replace(config)
-    halt.let_go()
+    halt.resume()
     run.until(lambda: run.output.count('"error": "api_unreachable"') > 2, "it asks again")
     back.replace(config)
     fleet.delete(name)
@@ -362,7 +362,7 @@ def test_left_at_the_deadline(guarding, fleet, world):
 
 
 @pytest.mark.long
-def test_nothing_is_begun_after_the_deadline(guarding, fleet, world):
+def test_nothing_is_started_after_the_deadline(guarding, fleet, world):
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
         waiting(fleet, name)
@@ -489,7 +489,7 @@ def test_two_files_of_one_name(guarding, fleet):
 
 
 @pytest.mark.long
-def test_somebody_holds_the_node(guarding, fleet, world):
+def test_the_node_is_held(guarding, fleet, world):
     """The hold is respected: neither the drain nor the end of the machine comes before its release."""
     (node,) = world.nodes()
     name = fleet.machine(node)
@@ -570,7 +570,7 @@ def test_a_machine_that_may_not_have_hooks(guarding, fleet, world, made):
     assert set(refused) == {f"{fleet.namespace}/odd-{which}" for which in ("from-the-start", "one-later")}
     for odd, detail in refused.items():
         assert "not here" in detail
-        assert f"Machine {odd} could not be given our hooks" in done.output
+        assert f"hooks of Machine {odd} could not be set" in done.output
     assert done.report["summary"]["cannot_hold"] == []
     assert set(points(done).values()) == {"released"}
 
@@ -624,7 +624,7 @@ def test_no_such_machine(guarding, fleet):
 def test_nothing_is_selected(guarding, fleet):
     refused = guarding.run()
     assert refused.code != 0
-    assert "Say on which Machines hooks are set" in refused.output
+    assert "machine_guard_selector" in refused.output
 
 
 @pytest.mark.long
@@ -637,7 +637,7 @@ def test_a_limit_that_leaves_out_the_workers(guarding, fleet, world):
 
 
 def waiting(fleet, name, reason="WaitingForPreDrainHook"):
-    """Return when the deletion of a Machine waits for hooks of ours that no run has set."""
+    """Return when the deletion of a Machine waits for hooks of this collection that no run has set."""
     fleet.annotate(name, {f"{point}/{HOOK}": OWNER for point in (PRE_DRAIN, PRE_TERMINATE)})
     fleet.delete(name)
     fleet.until_reason(name, reason)

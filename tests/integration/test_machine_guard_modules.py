@@ -129,9 +129,9 @@ def test_from_point_to_point(work, fleet, name, world):
     work.claim()
     assert work.write(phase="tasks")["changed"]
     assert work.write(done="a.yml")["record"]["done"] == {"pre-drain": ["a.yml"]}
-    told = work.write(result="released")
-    assert (told["record"]["result"], told["node_state"]) == ("released", "ready")
-    assert told["diff"]["after"]["hooks"] == {f"{PRE_TERMINATE}/backup": "team"}
+    outcome = work.write(result="released")
+    assert (outcome["record"]["result"], outcome["node_state"]) == ("released", "ready")
+    assert outcome["diff"]["after"]["hooks"] == {f"{PRE_TERMINATE}/backup": "team"}
     assert "holdfast.dev/claim" not in world.node(taken["machine"]["node"])["metadata"]["annotations"]
 
     taken = work.step()
@@ -146,11 +146,11 @@ def test_from_point_to_point(work, fleet, name, world):
 
 def test_one_of_many_gets_it(work, name):
     waiting = [work.start(wait_timeout=0) for _number in range(12)]
-    told = [item.result(PATIENCE) for item in waiting]
-    assert sorted(item["step"] for item in told) == ["done"] * 11 + ["pre-drain"]
+    outcome = [item.result(PATIENCE) for item in waiting]
+    assert sorted(item["step"] for item in outcome) == ["done"] * 11 + ["pre-drain"]
 
 
-def test_a_live_run_keeps_it_and_a_dead_one_does_not(work, another, name, world):
+def test_a_live_run_keeps_the_machine_and_a_dead_one_does_not(work, another, name, world):
     first = work.step()
     assert another.step(wait_timeout=0)["step"] == "done"
     runs.end(world.cluster, first["run"])
@@ -162,7 +162,7 @@ def test_a_live_run_keeps_it_and_a_dead_one_does_not(work, another, name, world)
     assert another.write(phase="tasks")["changed"]
 
 
-def test_somebody_holds_the_node(work, fleet, name, world):
+def test_the_node_is_held(work, fleet, name, world):
     """The last look, directly before the hook is removed."""
     taken = work.step()
     work.claim()
@@ -171,8 +171,8 @@ def test_somebody_holds_the_node(work, fleet, name, world):
     refused = work.write(result="released")
     assert refused["error"] == "held"
     assert fleet.hooks(name) == HOOKS
-    told = work.write(result="released", override_holds=True)
-    assert told["record"]["facts"] == {"overridden_holds": [f"{world.namespace}/app"]}
+    outcome = work.write(result="released", override_holds=True)
+    assert outcome["record"]["facts"] == {"overridden_holds": [f"{world.namespace}/app"]}
     assert f"{PRE_DRAIN}/backup" not in fleet.hooks(name)
 
 
@@ -182,7 +182,7 @@ def test_the_node_is_another_runs(work, fleet, name):
     assert fleet.hooks(name) == HOOKS
 
 
-def test_a_node_that_is_not_heard_of(work, fleet, name, world):
+def test_a_silent_node(work, fleet, name, world):
     taken = work.step()
     victim = Victim(world, taken["machine"]["node"])
     victim.hang()
@@ -196,8 +196,8 @@ def test_a_node_that_is_not_heard_of(work, fleet, name, world):
 def test_a_failure(work, another, fleet, name, world):
     work.step()
     work.claim()
-    told = work.write(result="failed", detail="the disk is full")
-    assert told["record"]["result"] == "failed"
+    outcome = work.write(result="failed", detail="the disk is full")
+    assert outcome["record"]["result"] == "failed"
     assert fleet.hooks(name) == HOOKS
     (event,) = [
         item
@@ -210,7 +210,7 @@ def test_a_failure(work, another, fleet, name, world):
     assert another.step()["resumed"]
 
 
-def test_somebody_removes_the_hook(work, fleet, name):
+def test_the_hook_is_removed_by_others(work, fleet, name):
     work.step()
     work.claim()
     fleet.annotate(name, {f"{PRE_DRAIN}/backup": None})
@@ -293,8 +293,8 @@ def test_a_machine_that_is_made_later_is_given_hooks(work, fleet, world):
 
 def test_check_mode_takes_nothing(work, fleet, name):
     before = fleet.get(name)["metadata"]["annotations"]
-    told = work.step(check_mode=True)
-    assert (told["step"], told["changed"]) == ("pre-drain", True)
+    outcome = work.step(check_mode=True)
+    assert (outcome["step"], outcome["changed"]) == ("pre-drain", True)
     assert fleet.get(name)["metadata"]["annotations"] == before
 
 
@@ -331,8 +331,8 @@ class TestWaits:
         one, two = fleet.until_running("pool", 2)
         fleet.annotate(one, HOOKS)
         fleet.delete(one)
-        told = work.wait("replacement", machine=one, wait_timeout=PATIENCE)
-        assert (told["wanted"], told["ready"]) == (1, [two]), "another is made only when it is gone"
+        outcome = work.wait("replacement", machine=one, wait_timeout=PATIENCE)
+        assert (outcome["wanted"], outcome["ready"]) == (1, [two]), "another is made only when it is gone"
 
         world.set_condition(two, "Ready", "False", "ATest")
         late = work.wait("replacement", machine=one, wait_timeout=0)
@@ -346,12 +346,12 @@ class TestWaits:
             namespace=fleet.namespace,
             wait_timeout=PATIENCE,
         )
-        told = waiting.result(PATIENCE)
-        assert (told["wanted"], len(told["ready"])) == (2, 2)
+        outcome = waiting.result(PATIENCE)
+        assert (outcome["wanted"], len(outcome["ready"])) == (2, 2)
         fleet.annotate(one, dict.fromkeys(HOOKS))
         fleet.until_gone(one)
 
-    def test_nobody_makes_a_replacement(self, work, fleet, world):
+    def test_nothing_creates_a_replacement(self, work, fleet, world):
         (node,) = world.nodes()
         assert work.wait("replacement", machine=fleet.machine(node))["wanted"] is None
 
@@ -359,19 +359,19 @@ class TestWaits:
 def test_the_node_is_gone(work, fleet, name, world):
     taken = work.step()
     world.cluster.delete(paths.node(taken["machine"]["node"]))
-    told = work.write(result="released")
-    assert (told["record"]["result"], told["node_state"]) == ("released", "gone")
+    outcome = work.write(result="released")
+    assert (outcome["record"]["result"], outcome["node_state"]) == ("released", "gone")
 
 
-def test_the_node_is_gone_and_somebody_holds_it(work, fleet, name, world):
+def test_the_node_is_gone_and_held(work, fleet, name, world):
     """Its machine may still run."""
     node = work.step()["machine"]["node"]
     world.create("leases", node, {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}})
     world.cluster.delete(paths.node(node))
     assert work.write(result="released")["error"] == "held"
     assert fleet.hooks(name) == HOOKS
-    told = work.write(result="released", override_holds=True)
-    assert told["record"]["facts"] == {"overridden_holds": [f"{world.namespace}/app"]}
+    outcome = work.write(result="released", override_holds=True)
+    assert outcome["record"]["facts"] == {"overridden_holds": [f"{world.namespace}/app"]}
 
 
 def test_the_node_of_another_machine(work, fleet, name, world):

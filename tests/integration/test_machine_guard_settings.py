@@ -35,6 +35,7 @@ def inventory(ansible):
     return str(path)
 
 
+@pytest.mark.long
 def test_guarding_with_texts_keeps_the_hook_of_a_held_node(guarding, world, ansible):
     fleet = guarding.fleet
     (node,) = world.nodes()
@@ -80,7 +81,7 @@ def test_guarding_with_blanks(guarding, world):
 
 
 @pytest.mark.long
-def test_a_guard_that_nobody_could_serve_sets_no_hooks(guarding, world, inventory):
+def test_a_guard_without_workers_sets_no_hooks(guarding, world, inventory):
     fleet = guarding.fleet
     (node,) = world.nodes()
     name = fleet.machine(node)

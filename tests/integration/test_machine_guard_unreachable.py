@@ -10,6 +10,7 @@ from integration.support.failovers import TAINT, Failovers
 from integration.support.guards import HOOK, Guarding, points
 from integration.support.halts import Halt
 from integration.support.machines_capi import PRE_DRAIN, Fleet, controlled, deleting
+from integration.support.metal3 import BASE, bound
 from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -72,6 +73,31 @@ def test_it_is_fenced_first(guarding, fleet, failovers, world):
 
 
 @pytest.mark.long
+def test_the_key_on_its_host_goes_with_it(guarding, fleet, failovers, world, lab):
+    """The host's next life stays on: TestExpired in test_reboot_annotation.py."""
+    victim = failovers.victim()
+    name = fleet.machine(victim.name)
+    with bound(world, lab, guarding.folder) as hosts:
+        host = hosts.add(victim.name)
+        hosts.start()
+        metal3 = {"fence": "metal3", "soft_timeout": 0, "bare_metal_host": host.name}
+        limits = {"selector": f"pool={world.namespace}", "max_unhealthy": 1, "confirm_seconds": 0}
+        variables = {f"failover_{key}": value for key, value in {**metal3, **limits}.items()}
+        run = guarding.start(name, variables=variables)
+        guarding.hooked(name)
+        victim.hang()
+        fleet.delete(name)
+        fleet.until_gone(name)
+        assert host.commands == ["off"]
+        assert [key for key in host.annotations if key.startswith(BASE)] != []
+        host.tell(provisioning={"state": "deprovisioning", "ID": "an-id"})
+
+        done = run.done().good()
+        assert points(done) == {(name, "pre-drain"): "released", (name, "pre-terminate"): "released"}
+        assert [key for key in host.annotations if key.startswith(BASE)] == []
+
+
+@pytest.mark.long
 def test_it_dies_while_the_users_tasks_run(guarding, fleet, failovers, world, ansible):
     victim = failovers.victim()
     name = fleet.machine(victim.name)
@@ -86,7 +112,7 @@ def test_it_dies_while_the_users_tasks_run(guarding, fleet, failovers, world, an
     fleet.delete(name)
     run.until(lambda: halt.reached, "the user's task")
     victim.hang()
-    halt.let_go()
+    halt.resume()
 
     run.done().good()
     fleet.until_gone(name)
@@ -111,7 +137,7 @@ def test_it_dies_before_its_volumes_are_gone(guarding, fleet, failovers, world, 
     fleet.delete(name)
     run.until(lambda: halt.reached, "the user's task")
     victim.hang()
-    halt.let_go()
+    halt.resume()
     run.until(lambda: failovers.commands, "it is fenced")
     detach(world, victim.name)
 
@@ -122,7 +148,7 @@ def test_it_dies_before_its_volumes_are_gone(guarding, fleet, failovers, world, 
 
 
 @pytest.mark.long
-def test_it_dies_while_somebody_holds_it(guarding, fleet, failovers, world):
+def test_it_dies_while_it_is_held(guarding, fleet, failovers, world):
     """The user's tasks run once the state of the node is known."""
     victim = failovers.victim()
     name = fleet.machine(victim.name)
@@ -158,7 +184,7 @@ def test_without_a_way_to_fence_it_stays(guarding, fleet, failovers, world):
     assert done.code != 0
     assert points(done) == {(name, "pre-drain"): "failed"}
     assert deleting(fleet.get(name)) == "WaitingForPreDrainHook"
-    assert "is not heard of" in guarding.events(name)[0]["message"]
+    assert "no sign of life" in guarding.events(name)[0]["message"]
     assert victim.taint is None
 
     victim.wake()

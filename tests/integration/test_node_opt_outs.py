@@ -22,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import node_opt_out
 
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SKIP = "cluster.x-k8s.io/skip-remediation"
+EXCLUDED = "remediation.medik8s.io/exclude-from-remediation"
 RECORD = "holdfast.dev/opt-outs"
 NOWHERE = {"host": "https://127.0.0.1:1", "api_key": "none", "validate_certs": False}
 
@@ -57,6 +58,10 @@ class Spared:
         return node.get(DISABLED), machine.get(SKIP)
 
     @property
+    def labels(self):
+        return self.world.node(self.name)["metadata"]["labels"]
+
+    @property
     def record(self):
         return json.loads(self.state[0].get(RECORD, "null"))
 
@@ -78,10 +83,12 @@ def test_there_and_back(spared):
     assert told["changed"]
     assert told["opt_outs"] == {"autoscaler": True, "machine": spared.machine.full_name, "node_health_check": True}
     assert spared.values == ("true", "")
+    assert spared.labels[EXCLUDED] == "true"
     assert spared.record["machine"]["before"] is None
     assert spared.run()["changed"] is False
 
     assert spared.run("absent")["changed"]
+    assert EXCLUDED not in spared.labels
     assert spared.state == spared.start
     assert spared.run("absent")["changed"] is False
 

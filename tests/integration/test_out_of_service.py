@@ -308,10 +308,10 @@ def test_a_volume_of_a_pod_that_stays_stays_too(up):
 
 def test_check_mode_looks_and_does_nothing(down):
     down.world.owned("goes", down.name, wait=False)
-    told = down.put(check_mode=True)
-    assert (told["changed"], told["taint"]["value"]) == (True, "nodeshutdown")
-    assert [item["name"] for item in told["blockers"]] == ["goes"]
-    assert told["diff"]["after"]["evidence"]["by"] == "Ada"
+    outcome = down.put(check_mode=True)
+    assert (outcome["changed"], outcome["taint"]["value"]) == (True, "nodeshutdown")
+    assert [item["name"] for item in outcome["blockers"]] == ["goes"]
+    assert outcome["diff"]["after"]["evidence"]["by"] == "Ada"
     assert down.untouched
     assert down.put(commanded("echo on"), check_mode=True)["why"] == "not_off"
 
@@ -405,7 +405,7 @@ def test_a_kubelet_that_still_renews_its_lease(down):
     assert down.put()["waited"] > 0
 
 
-def test_a_machine_that_goes_on_while_the_kubelet_is_waited_for(down, bmc):
+def test_a_machine_that_continues_while_the_kubelet_is_waited_for(down, bmc):
     """The kubelet's silence takes a while, so the module looks at the power again after it."""
     system, evidence = bmc
     spec = {"holderIdentity": down.name, "leaseDurationSeconds": 4, "renewTime": "2026-01-01T00:00:00.000000Z"}
@@ -471,7 +471,7 @@ def test_a_volume_whose_driver_never_detaches_it(down):
 def test_a_node_that_comes_back_between_the_look_and_the_taint(down, monkeypatch, sign):
     look = operation.check_evidence.look
 
-    def meddle(*arguments):
+    def interfere(*arguments):
         seen = look(*arguments)
         if sign == "ready":
             down.world.set_condition(down.name, "Ready", "True", "KubeletReady")
@@ -480,7 +480,7 @@ def test_a_node_that_comes_back_between_the_look_and_the_taint(down, monkeypatch
         return seen
 
     evidence = attested(boot_id=down.boot_id)
-    monkeypatch.setattr(operation.check_evidence, "look", meddle)
+    monkeypatch.setattr(operation.check_evidence, "look", interfere)
     refused(down, "ready" if sign == "ready" else "new_boot", evidence=evidence)
 
 
@@ -584,7 +584,7 @@ class TestBareMetalHost:
         refused(other, "other_host", evidence={**evidence, "node": other.name, "boot_id": other.boot_id})
         refused(other, "other_host", evidence={**evidence, "node": "", "boot_id": ""})
 
-    def test_of_a_host_made_anew(self, fenced):
+    def test_of_a_host_that_was_created_again(self, fenced):
         node, evidence = self.fence(fenced)
         refused(node, "other_host", evidence={**evidence, "uid": "another"})
         refused(node, None, "not_found", evidence={**evidence, "host": "no-such-host"})
@@ -680,7 +680,7 @@ class TestCommand:
 # -- taking it off ----------------------------------------------------------------------------------------------------
 
 
-def test_wrong_evidence_is_taken_off_by_force_and_stays_on_record(down):
+def test_wrong_evidence_is_overridden_by_force_and_stays_on_record(down):
     down.put()
     boot_id = down.boot_id
     assert down.run("absent", force=True)["why"] == "not_ready"
@@ -704,7 +704,7 @@ def test_force_where_all_is_well_is_no_force(down):
     assert down.untouched
 
 
-def test_a_taint_of_somebody_else(down):
+def test_a_taint_of_someone_else(down):
     world = down.world
     taint = {"key": KEY, "value": "nodeshutdown", "effect": "NoExecute"}
     world.cluster.merge(paths.node(down.name), {"spec": {"taints": [taint]}})
@@ -715,14 +715,14 @@ def test_a_taint_of_somebody_else(down):
 
     down.boot()
     left = down.run("absent")
-    assert "whoever put it there" in left["warnings"][0]
+    assert "taint stays on node" in left["warnings"][0]
     assert (down.taint, down.evidence) == ("nodeshutdown", None)
     assert down.run("absent")["why"] == "not_ours"
     assert down.run("absent", force=True)["changed"]
     assert down.taint is None
 
 
-def test_down_again_before_the_taint_was_off_it_is_still_ours(down):
+def test_a_taint_is_still_ours_if_the_node_is_down_again_before_its_removal(down):
     down.put()
     down.boot("second")
     down.die()
@@ -744,7 +744,7 @@ def test_claimed_it_stays(down):
     assert down.run("absent", run="theirs")["changed"]
 
 
-def test_taken_off_by_hand_the_evidence_goes(down):
+def test_the_evidence_is_removed_if_a_person_removed_the_taint(down):
     down.put()
     down.world.cluster.merge(paths.node(down.name), {"spec": {"taints": None}})
     assert down.run("absent")["changed"]

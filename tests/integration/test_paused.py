@@ -119,7 +119,7 @@ def paused_for_a_minute(stage: Any) -> None:
             first.send(signal.SIGCONT)
             first.until(lambda: scene.leases.renewed(lease) > last, "a sign of life")
             assert scene.owners() == owners
-            scene.halt.let_go()
+            scene.halt.resume()
             assert first.done(PATIENCE).good().results == {scene.node: "rebooted"}
             assert second.done(PATIENCE).good().results == {scene.node: "skipped"}
         assert scene.rolling.record(scene.node)["run"] == owners[0]
@@ -149,7 +149,7 @@ def paused_for_longer(stage: Any) -> None:
             written = scene.versions_of(node, claims=True), scene.versions_of(other, claims=False)
             ledger = scene.rolling.ledger()["slots"]
 
-            scene.halt.let_go()
+            scene.halt.resume()
             first.send_to_all(signal.SIGCONT)
             woken = first.done(PATIENCE)
 
@@ -172,7 +172,7 @@ def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
             first = scene.first()
             (run, _same) = scene.owners()
             (lease,) = scene.leases.names
-            second = scene.second(**scene.second_halt.after(scene.node, "reboot_slot", state=None))
+            second = scene.second(**scene.second_halt.after_act(scene.node, "slot", "present"))
             first.send_to_all(signal.SIGSTOP)
             second.until(lambda: scene.second_halt.reached, "the slot passes", PATIENCE)
             slot, claim = scene.owners()
@@ -180,13 +180,13 @@ def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
             last = scene.leases.renewed(lease)
             first.send_to_all(signal.SIGCONT)
             first.until(lambda: scene.leases.renewed(lease) > last, "a sign of life")
-            scene.second_halt.let_go()
+            scene.second_halt.resume()
             second.until(lambda: "It was waited for 3 s" in second.output, "a claim that is not given")
             # Time for the mistake: to start with the other node while the first run works on this one.
             time.sleep(10)
             assert scene.rolling.boot_id(other) == scene.before[other]
             assert scene.node in scene.rolling.slots()
-            scene.halt.let_go()
+            scene.halt.resume()
             first.done(PATIENCE)
             second.done(PATIENCE)
         assert all(len(found) == 2 for found in history.boot_ids.values()), history.boot_ids

@@ -9,6 +9,7 @@ import contextlib
 import threading
 
 import pytest
+from integration.support.realnodes import noted_reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from lab.patience import PATIENCE
@@ -18,6 +19,13 @@ pytestmark = pytest.mark.nodes
 # systemd 252 and systemd 257.
 OLD, NEW = "node-1", "node-2"
 UNIT = "test-upgrade"
+# As with a hold that comes after the last look, and ends a moment later. The answer outlives the boot.
+REFUSED = """ln -s /usr/bin/systemctl /usr/sbin/systemctl
+/usr/bin/systemctl mask --runtime --quiet reboot.target
+/usr/bin/systemctl "$@"
+echo $? > /var/tmp/refused
+/usr/bin/systemctl unmask --runtime --quiet reboot.target
+exit $(cat /var/tmp/refused)"""
 
 
 class Node:
@@ -119,6 +127,17 @@ def test_holds_are_honoured_and_an_override_is_recorded(new, namespace):
         assert not rebooted.get("failed"), rebooted["msg"]
         assert [(hold["namespace"], hold["holder"]) for hold in rebooted["overridden_holds"]] == [(namespace, "backup")]
         assert new.boot_id != before
+
+
+def test_a_refusal_that_ends_a_moment_later_is_no_failure(old):
+    before = old.boot_id
+    with noted_reboot(old.lab, old.name, REFUSED):
+        rebooted = old.reboot(node=old.name)
+    refused = old.lab.ssh(old.name, "cat /var/tmp/refused; rm /var/tmp/refused").strip()
+    assert refused == "1"
+    assert not rebooted.get("failed"), rebooted["msg"]
+    assert (rebooted["boot_id_before"], rebooted["boot_id_after"]) == (before, old.boot_id)
+    assert old.boot_id != before
 
 
 def test_check_mode_looks_and_leaves_the_node(old):

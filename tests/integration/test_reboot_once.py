@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
+from integration.support.history import History
 from integration.support.playbooks import Rolling
 from integration.support.realnodes import boot_id, member, noted_reboot
 
@@ -25,18 +25,6 @@ while [ "$(cat /proc/$pid/comm)" != sshd ]; do pid=$(awk '/^PPid:/ {print $2}' /
 kill -9 $pid"""
 
 
-class Boots:
-    """Every boot ID that the API had for a node."""
-
-    def __init__(self, world: Any, name: str) -> None:
-        self._record = world.record(paths.NODES, field_selector=f"metadata.name={name}")
-
-    @property
-    def ids(self) -> list[str]:
-        found = [change.object["status"]["nodeInfo"]["bootID"] for change in list(self._record.changes)]
-        return list(dict.fromkeys(found))
-
-
 @pytest.fixture
 def rolling(world, ansible):
     found = Rolling(world, ansible)
@@ -44,14 +32,21 @@ def rolling(world, ansible):
     found.close()
 
 
+def watched(rolling):
+    return History(rolling.world.kubeconfig, group=rolling.group, selector=rolling.selector)
+
+
 @pytest.mark.parametrize("name", ["node-1"])
 def test_a_connection_that_repeats_what_it_sends(lab, world, rolling, name):
     with member(world, lab, name) as variables, noted_reboot(lab, name, CUT):
-        before, boots = boot_id(lab, name), Boots(world, name)
-        done = rolling.run({name: {**variables, "ansible_ssh_retries": 5}}).good()
+        before = boot_id(lab, name)
+        with watched(rolling) as history:
+            done = rolling.run({name: {**variables, "ansible_ssh_retries": 5}})
 
-        assert done.results == {name: "rebooted"}
-        assert boots.ids == [before, boot_id(lab, name)]
+        # No slot is given back while its node goes down.
+        assert all(moment.unavailable <= moment.slots for moment in history.moments)
+        assert done.good().results == {name: "rebooted"}
+        assert history.boot_ids == {name: [before, boot_id(lab, name)]}
         rolling.assert_nothing_left([name])
 
 
@@ -82,19 +77,20 @@ def test_a_controller_that_is_paused_between_the_look_and_the_act(world, rolling
     """Meanwhile the node is rebooted by other means; when the controller continues, nothing happens to the node."""
     lab = rolling.lab
     with member(world, lab, name) as variables:
-        before, boots = boot_id(lab, name), Boots(world, name)
-        run = rolling.start({name: {**variables, "ansible_ssh_executable": str(ssh.path)}})
-        run.until(ssh.reached.exists, "the act", PATIENCE)
-        with freeze(run.pid):
-            # The connection ends with the node.
-            lab.ssh(name, "systemd-run --on-active=1 systemctl reboot")
-            world.until(paths.NODES, name, lambda item: item["status"]["nodeInfo"]["bootID"] != before)
-            lab.wait_ready([name])
-            other = boot_id(lab, name)
-            ssh.go.touch()
-        done = run.done(PATIENCE)
+        before = boot_id(lab, name)
+        with watched(rolling) as history:
+            run = rolling.start({name: {**variables, "ansible_ssh_executable": str(ssh.path)}})
+            run.until(ssh.reached.exists, "the act", PATIENCE)
+            with freeze(run.pid):
+                # The connection ends with the node.
+                lab.ssh(name, "systemd-run --on-active=1 systemctl reboot")
+                world.until(paths.NODES, name, lambda item: item["status"]["nodeInfo"]["bootID"] != before)
+                lab.wait_ready([name])
+                other = boot_id(lab, name)
+                ssh.go.touch()
+            done = run.done(PATIENCE)
         # By the boot ID, the run resumes a node that was rebooted.
         assert done.results == {name: "rebooted"}, done.output
-        assert boots.ids == [before, other]
+        assert history.boot_ids == {name: [before, other]}
         assert boot_id(lab, name) == other
         rolling.assert_nothing_left([name])

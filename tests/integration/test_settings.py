@@ -89,7 +89,7 @@ def test_blank_answers_of_a_survey_are_unset(rolling, nodes, ansible):
     rolling.assert_nothing_left([name])
 
 
-def test_a_mistyped_name_stops_the_run_before_anything_is_looked_at(rolling, nodes):
+def test_a_mistyped_name_stops_the_run_before_anything_is_checked(rolling, nodes):
     (name,) = nodes(1)
     before = rolling.versions([name])
 
@@ -133,6 +133,7 @@ def test_a_limit_that_leaves_no_node_fails(rolling, nodes):
 # -- failover ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_failover_with_texts_keeps_a_held_node_and_deletes_none(failovers, victim, ansible):
     world = victim.world
     own = {
@@ -223,6 +224,7 @@ def test_failover_works_or_fails_under_a_limit(failovers, victim, inventory):
     assert done.report["nodes"][0]["result"] == "refused"
 
 
+@pytest.mark.long
 def test_doctor_hold_and_release_work_under_a_limit(world, nodes, ansible, inventory):
     (name,) = nodes(1)
     arguments = ("-i", inventory, "--limit", "worker-1")
@@ -237,7 +239,7 @@ def test_doctor_hold_and_release_work_under_a_limit(world, nodes, ansible, inven
         "ansible-playbook", *arguments, "--check", "-e", f"doctor_nodes={name}", "holdfast.kubernetes.doctor", **known
     )
     assert doctor.returncode == 0, doctor.stdout + doctor.stderr
-    assert "TASK [Show what there is]" in doctor.stdout
+    assert "TASK [Show the report]" in doctor.stdout
 
     released = ansible.command("ansible-playbook", *arguments, *about, "holdfast.kubernetes.release", **known)
     assert released.returncode == 0, released.stdout + released.stderr

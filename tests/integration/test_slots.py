@@ -455,6 +455,26 @@ class TestFailed:
         assert f"{first} (drain timed out); {second} (drain timed out)" in refused["msg"]
         assert group.taken(fourth, operation="firmware")["changed"]
 
+    def test_those_of_a_live_run_outlast_eleven_operations_with_long_reasons(self, group):
+        run, (first, second, *_rest) = f"{group.name}-1", group.nodes
+        options, reason = {"max_failed": 0, "run": run}, "x" * 1400
+        begun = {"group": group.name, "operation": "kernel", "run": run, "nodes": [first, second]}
+        assert perform(group.lab, "reboot_operation", **begun)["changed"]
+        group.taken(first, **options)
+        group.taken(first, state="failed", reason=reason, **options)
+        for number in range(11):
+            for node in group.nodes:
+                group.taken(node, operation=f"other-{number}", max_failed=NODES)
+                group.taken(node, operation=f"other-{number}", state="failed", reason=reason)
+
+        refused = group.slot(second, **options, wait_timeout=AT_ONCE)
+        perform(group.lab, "reboot_operation", **begun, state="ended")
+
+        assert refused["error"] == "refused"
+        assert "1 node failed in this operation and max_failed is 0" in refused["msg"]
+        # Of 67 reasons, which have 94,000 characters.
+        assert len(json.dumps(group.config_map()["data"])) < 40_000
+
     def test_of_an_operation_over_several_groups_they_count_in_one(self, group, lab):
         first, second, third, *_rest = group.nodes
         home = f"{group.name}-home"

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from integration.support.faults import AWAY, BUSY, KINDS, LOST, UNANSWERED, Faults
+from integration.support.faults import AWAY, BUSY, ENDED, KINDS, LOST, UNANSWERED, Faults
 from integration.support.playbooks import CLAIM, CORDON, OPERATION, Rolling
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -253,7 +253,7 @@ def test_a_waiting_node_gets_its_slot_after_an_outage(scene):
 
 
 def test_watches_that_end_at_once_lose_nothing(scene):
-    scene.proxy.faults.watches_end = True
+    scene.proxy.faults.watches = ENDED
     scene.slot()
     waiting = scene.world._threads.submit(scene.slot, node=scene.other, wait_timeout=PATIENCE)
     time.sleep(1)

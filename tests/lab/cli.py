@@ -32,7 +32,7 @@ def parser() -> argparse.ArgumentParser:
     for command in (setup, up):
         command.add_argument("--nodes", type=_count, default=3, help="real nodes (default: 3)")
         command.add_argument("--simulated", type=_count, default=0, help="simulated nodes (default: 0)")
-    commands.add_parser("down", help="take everything away, also after a crash")
+    commands.add_parser("down", help="remove everything, also after a crash")
     commands.add_parser("status", help="what runs")
     power = commands.add_parser("power", help="switch a real node, hard")
     power.add_argument("action", choices=["on", "off", "cycle"])
@@ -41,14 +41,14 @@ def parser() -> argparse.ArgumentParser:
     apiserver.add_argument("action", choices=["start", "stop"])
     cluster_api = commands.add_parser("cluster-api", help="Cluster API's core controller and its kinds")
     cluster_api.add_argument("action", choices=["up", "down"])
-    simulate = commands.add_parser("simulate", help="make simulated nodes")
+    simulate = commands.add_parser("simulate", help="create simulated nodes")
     simulate.add_argument("count", type=_count)
     simulate.add_argument("--prefix", default=kwok.PREFIX)
     simulate.add_argument("--label", action="append", default=[], type=_label, metavar="KEY=VALUE")
     unsimulate = commands.add_parser("unsimulate", help="remove simulated nodes")
-    unsimulate.add_argument("--prefix", help="only those that were made with it (default: all)")
+    unsimulate.add_argument("--prefix", help="only the nodes that were created with this prefix (default: all)")
     management = commands.add_parser(
-        "management", help="a second API server, for hosts and Machines; says its kubeconfig"
+        "management", help="a second API server, for hosts and Machines; prints its kubeconfig"
     )
     management.add_argument("action", choices=["start", "stop"])
     _parts(commands)
@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _parts(commands: Any) -> None:
     """The programs that a test starts itself, and the commands that run until they are ended."""
-    metal3 = commands.add_parser("metal3", help="play metal3's part for the BareMetalHosts of a namespace")
+    metal3 = commands.add_parser("metal3", help="simulate metal3 for the BareMetalHosts of a namespace")
     metal3.add_argument("--namespace", required=True)
     metal3.add_argument("--settings", required=True, type=Path, help="directory with the settings of each host")
     metal3.add_argument("--kubeconfig", type=Path, help="of the cluster with the BareMetalHosts (default: the lab's)")
@@ -71,7 +71,9 @@ def _parts(commands: Any) -> None:
     redfish.add_argument("--settings", required=True, type=Path, help="directory with a file NODE.json for each node")
     redfish.add_argument("--address", default="127.0.0.1")
     redfish.add_argument("--port", type=int, default=8000)
-    redfish.add_argument("--auth-file", type=Path, help="users, as htpasswd -B writes them (default: nobody needs one)")
+    redfish.add_argument(
+        "--auth-file", type=Path, help="users, as htpasswd -B writes them (default: no credentials are needed)"
+    )
     redfish.add_argument("--pki", type=Path, help="directory with tls.crt and tls.key (default: plain HTTP)")
 
 
@@ -83,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"lab: {error}")
         return 1
     except KeyboardInterrupt:
-        say("lab: interrupted; the same command goes on from here, 'down' takes everything away")
+        say("lab: interrupted; the same command resumes here, 'down' removes everything")
         return 130
 
 

@@ -15,7 +15,7 @@ import yaml
 from .node import Node
 from .paths import PACKAGE, Paths
 
-HEADER = "# Written by the lab, anew after each change.\n"
+HEADER = "# Written by the lab, again after each change.\n"
 
 
 def inventory(paths: Paths, nodes: Sequence[Node], simulated: Iterable[str]) -> dict[str, Any]:

@@ -133,9 +133,9 @@ class Node:
                 return self.ssh("cat /proc/sys/kernel/random/boot_id", timeout=20).strip()
             except LabError as error:
                 if self.supervisor.pid() is None:
-                    raise LabError(f"{self.name} went off; its console says:\n{self.supervisor.tail()}") from error
+                    raise LabError(f"{self.name} switched off; its console says:\n{self.supervisor.tail()}") from error
                 if time.monotonic() > deadline:
-                    message = f"{self.name} lets nobody in after {timeout:.0f} s ({error}); its console says:"
+                    message = f"{self.name} accepts no login after {timeout:.0f} s ({error}); its console says:"
                     raise LabError(f"{message}\n{self.supervisor.tail()}") from error
             time.sleep(0.5)
 

@@ -28,7 +28,9 @@ def start_time(pid: int) -> str | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else fields[19]
+    state, threads, started = fields[0], int(fields[17]), fields[19]
+    # The first thread of a process that was killed can end before the others, which still have its ports.
+    return None if state in "ZX" and threads <= 1 else started
 
 
 def machine_boot() -> str:

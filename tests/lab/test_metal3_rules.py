@@ -33,7 +33,7 @@ class Bench:
         state: str = "provisioned",
         *,
         on: bool = True,
-        told: bool | None = None,
+        reported: bool | None = None,
         online: bool = True,
         **faults: Any,
     ) -> None:
@@ -52,7 +52,7 @@ class Bench:
             "metadata": {"name": "host", "annotations": {}},
             "spec": {"online": online},
             "status": {
-                "poweredOn": on if told is None else told,
+                "poweredOn": on if reported is None else reported,
                 "operationalStatus": "OK",
                 "errorCount": 0,
                 "errorMessage": "",
@@ -208,7 +208,7 @@ def test_any_other_mode_is_soft(value: str) -> None:
     assert Bench().put(KEY, value).run(1).commands == ["shut down"]
 
 
-def test_no_json_is_told_and_still_is_a_soft_reboot() -> None:
+def test_no_json_is_reported_and_still_is_a_soft_reboot() -> None:
     bench = Bench().put(KEY, "hard").run(1)
     assert bench.commands == ["shut down"]
     assert bench.events[0] == (
@@ -269,7 +269,7 @@ def test_the_webhook_rejects_what_the_controller_would_take(value: str, complain
 # -- order of steps
 
 
-def test_a_power_that_differs_is_told_first_and_nothing_else_is_done() -> None:
+def test_a_power_that_differs_is_reported_first_and_nothing_else_is_done() -> None:
     bench = Bench().put(KEY, HARD).put(REBOOT)
     bench.powered = False
     outcome = bench.look()
@@ -379,12 +379,12 @@ def test_where_the_bmc_knows_no_soft_power_off_it_is_hard_at_once() -> None:
 
 
 @pytest.mark.parametrize(("value", "message"), [(HARD, "Host powered off"), (SOFT, "Host soft powered off")])
-def test_the_event_is_told_when_the_request_is_heard_not_when_the_host_is_off(value: str, message: str) -> None:
+def test_the_event_is_sent_when_the_request_is_read_not_when_the_host_is_off(value: str, message: str) -> None:
     bench = Bench(slow=100).put(KEY, value).run(20)
     assert (bench.events, bench.powered, bench.commands) == ([("PowerOff", message)], True, [])
 
 
-def test_power_that_comes_back_is_told() -> None:
+def test_power_that_comes_back_is_reported() -> None:
     bench = Bench().put(REBOOT, HARD).run(10)
     assert bench.events == [("PowerOff", "Host powered off"), ("PowerOn", "Host powered on")]
 
@@ -440,7 +440,7 @@ def test_a_bmc_can_lie() -> None:
     assert (bench.powered, bench.status["poweredOn"]) == (True, False)
 
 
-def test_a_bmc_that_does_not_answer_leaves_the_status_and_is_told() -> None:
+def test_a_bmc_that_does_not_answer_leaves_the_status_and_is_reported() -> None:
     bench = Bench(unreachable=True).put(KEY, HARD).run(10)
     assert (bench.powered, bench.status["poweredOn"], bench.status["errorCount"]) == (True, True, 1)
     manageable = next(item for item in bench.status["conditions"] if item["type"] == "Manageable")
@@ -506,7 +506,7 @@ def test_among_those_without_force_the_mode_of_none_counts_on_an_available_host(
     assert bench.run(1).commands == ["shut down"]
 
 
-def test_an_available_host_that_is_off_loses_the_key_without_a_suffix_all_the_same() -> None:
+def test_an_available_host_that_is_off_loses_the_key_without_a_suffix_nevertheless() -> None:
     bench = Bench("available", on=False, online=False)
     assert bench.put(REBOOT).run(1).keys == []
 
@@ -550,7 +550,7 @@ def test_bad_credentials_are_an_error_of_another_kind_and_nothing_is_acted_upon(
 # -- paused, detached, online: false
 
 
-def test_a_paused_host_is_not_looked_at() -> None:
+def test_a_paused_host_is_not_checked() -> None:
     bench = Bench().put(PAUSED).put(KEY, HARD).put(REBOOT, "nonsense")
     bench.powered = False
     outcome = bench.look()
@@ -585,13 +585,13 @@ def test_with_online_false_a_reboot_does_nothing_and_loses_the_key_without_a_suf
 
 
 def test_powered_on_is_false_until_it_was_seen() -> None:
-    bench = Bench("preparing", on=True, told=False).run(120)
+    bench = Bench("preparing", on=True, reported=False).run(120)
     assert (bench.powered, bench.status["poweredOn"]) == (True, False)
     bench.status["provisioning"]["state"], bench.due = "provisioned", bench.now
     assert bench.run(1).status["poweredOn"] is True
 
 
-def test_where_ironic_had_nothing_to_do_the_power_told_is_that_of_the_specification() -> None:
+def test_where_ironic_had_nothing_to_do_the_power_reported_is_that_of_the_specification() -> None:
     bench = Bench().put(KEY, HARD)
     bench.status["errorCount"] = 3
 

@@ -188,6 +188,19 @@ def test_a_process_that_ended_has_no_start_time() -> None:
     child.wait()
 
 
+def test_a_process_runs_until_its_last_thread_ends() -> None:
+    """A server that was killed has its port until then."""
+    first_thread_ends = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); "
+    child = subprocess.Popen([sys.executable, "-c", first_thread_ends + "ctypes.CDLL(None).pthread_exit(None)"])
+    stat = Path(f"/proc/{child.pid}/stat")
+    deadline = time.monotonic() + 600
+    while " Z " not in stat.read_text() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert start_time(child.pid) is not None
+    child.kill()
+    child.wait()
+
+
 def test_what_is_mounted_in_a_directory_is_found_innermost_first() -> None:
     mountinfo = """\
 24 27 0:6 / /dev rw - devtmpfs devtmpfs rw

@@ -10,10 +10,13 @@ guard what happens between them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+import yaml
 from model.acts import Act, Outcome
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import (
@@ -28,10 +31,22 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.refusa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import Record, Seen, SlotSeen
 
 OWNER = "rolling_reboot"
+NODE_TASKS = Path(__file__).resolve().parents[2] / "roles/rolling_reboot/tasks/node.yml"
 HOLD_ATTEMPTS = 2
 Program = Generator[Act, Outcome, Any]
 # The end of the first pass: no node starts the last pass before all nodes are here.
 NEXT_PASS = Act("next_pass")
+
+
+def order_of_the_role() -> tuple[str, ...]:
+    """The steps in the order of the role's tasks: the first task that a step is a condition of takes it."""
+    _settings, block = yaml.safe_load(NODE_TASKS.read_text())
+    conditions = [f"{task.get('when', '')} {task.get('loop', '')}" for task in block["block"]]
+    named = [name for text in conditions for name in re.findall(r"'(\w+)'", text)]
+    return tuple(dict.fromkeys(name for name in named if name in journey_rules.ROLE_STEPS))
+
+
+ORDER = order_of_the_role()
 
 
 class Failed(Exception):
@@ -209,7 +224,7 @@ ADMISSION = {
 def go(host: Host, steps: tuple[str, ...]) -> Program:
     """The steps of the role; whether they came to their end, and were not refused by a hold."""
     boot_id = host.facts.node.boot_id_before(host.operation)
-    for step in steps:
+    for step in (step for step in ORDER if step in steps):
         if step in ("cordon", "drain", "reboot", "ready"):
             yield from do(host.ours("note", phase=step, claimed=True))
         if step in ("cordon", "drain"):

@@ -127,8 +127,8 @@ MUTANTS = [
         "reboot-role-takes-no-slot",
         1,
         "The role reboots nodes without a slot.",
-        Task("rolling_reboot", "Take a slot"),
-        "tests/integration/test_rolling_reboot.py::test_every_node_is_done_once_and_nothing_is_left",
+        Code("_turn", "not facts.has_slot", "False"),
+        "tests/unit/reboot/test_admit.py::test_a_node_has_its_turn",
     ),
     # -- 2: holds, the gate, locks, the agent
     Mutant(
@@ -194,7 +194,7 @@ MUTANTS = [
             "metadata = page['metadata']\nversion = str(metadata['resourceVersion'])",
             "metadata = page.get('metadata') or {}\nversion = str(metadata.get('resourceVersion') or 0)",
         ),
-        "tests/unit/agent/test_agent_watch.py::test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one",
+        "tests/unit/agent/test_agent_watch.py::test_an_answer_that_is_not_a_list_is_not_taken_for_an_empty_one",
     ),
     Mutant(
         "agent-keeps-no-copy-of-its-locks",
@@ -216,8 +216,8 @@ MUTANTS = [
         "The module lets the old lock go before it takes the new one.",
         Code(
             "_follow",
-            "if plan.start and lock: _start(bus, plan.start, lock)\nfor unit in plan.let_go: _stop(bus, unit)",
-            "for unit in plan.let_go: _stop(bus, unit)\nif plan.start and lock: _start(bus, plan.start, lock)",
+            "if plan.start and lock: _start(bus, plan.start, lock)\nfor unit in plan.release: _stop(bus, unit)",
+            "for unit in plan.release: _stop(bus, unit)\nif plan.start and lock: _start(bus, plan.start, lock)",
         ),
         "tests/unit/logind/test_lock.py::TestPresent::test_the_new_one_is_listed_before_the_old_one_goes",
     ),
@@ -236,12 +236,7 @@ MUTANTS = [
         "reboot-role-ignores-a-late-hold",
         2,
         "The role ignores a hold that comes after the drain.",
-        Task(
-            "rolling_reboot",
-            "Judge once more",
-            ("ansible.builtin.set_fact", "__rolling_reboot_refused_by_hold"),
-            False,
-        ),
+        Code("reboot_gate", "params['override_holds']", "True"),
         "tests/integration/test_rolling_reboot.py::test_a_hold_that_comes_late_puts_the_node_back[before_reboot]",
     ),
     # -- 3: cordons
@@ -254,7 +249,7 @@ MUTANTS = [
             "node_rules.unschedulable(node) and bool(record is None or record.get('unschedulable_before'))",
             "False",
         ),
-        "tests/unit/drain/test_cordon.py::test_what_somebody_else_had_cordoned_stays_so",
+        "tests/unit/drain/test_cordon.py::test_a_node_that_others_had_cordoned_stays_cordoned",
     ),
     Mutant(
         "cordon-of-others-undone",
@@ -265,21 +260,21 @@ MUTANTS = [
             "if record is None or record.get('owner') != owner:\n    return node, node",
             "if record is not None and record.get('owner') != owner:\n    return node, node\nrecord = record or {}",
         ),
-        "tests/unit/drain/test_cordon.py::test_whatever_others_do_only_ours_is_undone",
+        "tests/unit/drain/test_cordon.py::test_only_our_cordon_is_undone_whatever_others_do",
     ),
     Mutant(
         "doctor-undoes-cordons-of-others",
         3,
         "The doctor takes the cordon of another owner for one of a dead run.",
         Code("_cordon", "not ours", "False"),
-        "tests/unit/doctor/test_rules.py::test_another_owners_cordon_is_theirs",
+        "tests/unit/doctor/test_rules.py::test_only_its_owner_undoes_a_cordon",
     ),
     Mutant(
         "reboot-role-leaves-a-healthy-node-cordoned",
         3,
         "A node whose drain failed stays cordoned although it is healthy.",
-        Task("rolling_reboot", "Put back a healthy node", ("when",), False),
-        "tests/integration/test_rolling_reboot.py::test_a_drain_that_fails_is_counted_and_the_node_given_back[0]",
+        Code("_Failed.run", "found['give_back'] and self._put_back()", "False"),
+        "tests/unit/reboot/test_finish.py::test_a_healthy_node_is_given_back_after_a_failure",
     ),
     # -- 4: drain
     Mutant(
@@ -320,7 +315,7 @@ MUTANTS = [
             "pod.empty_dir and not options.delete_emptydir",
             "pod.empty_dir and not options.delete_emptydir and not options.force",
         ),
-        "tests/unit/drain/test_rules.py::TestPlan::test_each_check_stands_for_itself",
+        "tests/unit/drain/test_rules.py::TestPlan::test_each_check_can_be_accepted_alone",
     ),
     # -- 5: the failure budget
     Mutant(
@@ -366,14 +361,14 @@ MUTANTS = [
         "reboot-role-does-not-count-failures",
         5,
         "A failed node does not count, so the next one begins.",
-        Task("rolling_reboot", "Count the failure", ("holdfast.kubernetes.reboot_slot", "state"), "absent"),
-        "tests/integration/test_rolling_reboot.py::test_a_drain_that_fails_is_counted_and_the_node_given_back[0]",
+        Code("_Failed._count", "'failed'", "'absent'"),
+        "tests/unit/reboot/test_finish.py::test_a_healthy_node_is_given_back_after_a_failure",
     ),
     Mutant(
         "reboot-role-loses-an-unreachable-node",
         5,
         "An unreachable node drops out of the play and counts as no failure.",
-        Task("rolling_reboot", "Ask the distribution", ("ignore_unreachable",)),
+        Code("ActionModule._needed", "AnsibleConnectionFailure", "KeyError"),
         "tests/integration/test_rolling_reboot.py::test_unreachable_hosts_are_failures_and_the_others_go_on",
     ),
     # -- 6: claims, operations, runs that die
@@ -414,7 +409,7 @@ MUTANTS = [
         6,
         "A worker whose controller was killed before its task began works on.",
         Code("controller", "maker.pid if maker and maker.pid else os.getppid()", "os.getppid()"),
-        "tests/unit/test_lease_renewer.py::test_a_worker_whose_controller_went_before_its_task_began",
+        "tests/unit/test_lease_renewer.py::test_a_worker_whose_controller_ended_before_its_task_started",
     ),
     Mutant(
         "doctor-clears-what-a-live-run-has",
@@ -447,7 +442,7 @@ MUTANTS = [
         "The same playbook in another checkout runs the user's tasks again.",
         Task(
             "machine_guard",
-            "Write down that it was done",
+            "Record that the file was run",
             ("holdfast.kubernetes.machine_guard_record", "done"),
             "{{ __machine_guard_file.0 }}",
         ),
@@ -491,7 +486,7 @@ MUTANTS = [
         7,
         "A person's word counts although the kubelet was heard of later.",
         Code("check_silent_since", "seconds_between(from_text(at), last_sign) <= BEHIND", "True"),
-        "tests/unit/fencing/test_evidence_rules.py::test_a_word_that_is_older_than_the_last_sign_of_life",
+        "tests/unit/fencing/test_evidence_rules.py::test_a_statement_that_is_older_than_the_last_sign_of_life",
     ),
     Mutant(
         "evidence-of-a-host-that-was-off-before",
@@ -529,8 +524,8 @@ MUTANTS = [
         "failover-keeps-proof-of-an-earlier-boot",
         7,
         "A node that is fenced again counts as off by the proof of an earlier boot.",
-        Code("anew", "('evidence', 'pods', 'volume_attachments')", "('pods', 'volume_attachments')"),
-        "tests/unit/failover/test_rules.py::test_what_was_of_a_boot_that_is_over_is_forgotten",
+        Code("restarted", "('evidence', 'pods', 'volume_attachments')", "('pods', 'volume_attachments')"),
+        "tests/unit/failover/test_rules.py::test_facts_of_an_earlier_boot_are_forgotten",
     ),
     Mutant(
         "failover-taints-without-a-last-look",
@@ -549,16 +544,16 @@ MUTANTS = [
     Mutant(
         "failed-failover-undone-while-the-machine-goes-off",
         7,
-        "After a failure, a machine that was told to go off counts as untouched, so nothing keeps new pods away.",
+        "After a failure, a machine that was requested to switch off counts as untouched: nothing keeps new pods away.",
         Code("was_sent", "failure.error not in NOTHING_WRITTEN", "False"),
-        "tests/unit/failover/test_ending_rules.py::test_whether_the_machine_was_told_to_go_off",
+        "tests/unit/failover/test_ending_rules.py::test_whether_the_machine_was_requested_to_switch_off",
     ),
     Mutant(
         "guard-lets-a-running-node-go",
         7,
         "The guard lets the volumes of a silent node go although it may still run.",
         Code("check_fenced", "state != UNREACHABLE", "True"),
-        "tests/unit/guard/test_rules.py::TestLetGo::test_a_node_that_is_not_heard_of_keeps_its_machine",
+        "tests/unit/guard/test_rules.py::TestRelease::test_a_silent_node_keeps_its_machine",
     ),
     # -- 8: what belongs to others
     Mutant(
@@ -596,7 +591,7 @@ MUTANTS = [
             "node_rules.annotations_of(machine).get(self.key(point)) == self.owner",
             "self.key(point) in node_rules.annotations_of(machine)",
         ),
-        "tests/unit/guard/test_rules.py::TestLetGo::test_which_hooks_go",
+        "tests/unit/guard/test_rules.py::TestRelease::test_which_hooks_go",
     ),
     Mutant(
         "others-opt-outs-overwritten",
@@ -610,6 +605,6 @@ MUTANTS = [
         8,
         "A file of others that has our name is overwritten and removed.",
         Code("is_ours", "bool(text) and str(text).startswith(MARK)", "bool(text)"),
-        "tests/unit/shutdown/test_plan_rules.py::test_a_file_of_others_is_not_taken_for_ours",
+        "tests/unit/shutdown/test_plan_rules.py::test_a_file_of_others_is_not_taken_for_our_own",
     ),
 ]

@@ -5,112 +5,235 @@
 
 tests/mutants/rules.py [--table] [PART OF A MODULE'S NAME ...]
 
-mutmut.toml names the modules and the tests. mutmut works on a copy in build/mutants and stores its results there; a
-change of the code or of the tests makes a new copy. With --table, nothing runs: the table in docs/mutants.md is written
-from the stored results.
+mutmut makes the mutants. trials.py collects an area's tests once, and tries each mutant in a fork of that process: a
+new pytest for each of thousands of mutants would take hours. A module is tried again only when its code or its tests
+have changed, and continues where it was interrupted. With --table, nothing runs: the stored results are written into
+the table in docs/mutants.md. A row without stored results stays as it is.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import hashlib
+import importlib
 import json
+import multiprocessing
 import os
 import re
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(CHECKOUT / "tools"))
+sys.path[:0] = [str(CHECKOUT / "tests"), str(CHECKOUT / "tools")]
 
 import workingtree  # noqa: E402
+from mutants import trials  # noqa: E402
 
 WORK = CHECKOUT / "build/mutants"
+RESULTS = WORK / "results"
 SURVIVORS = CHECKOUT / "build/logs/mutants/survivors.diff"
 PAGE = CHECKOUT / "docs/mutants.md"
-AT_ONCE = 2
-NOTICED = ("killed", "timeout", "segfault", "caught by type check")
+SAVED_EVERY = 25
+COLLECTION = "ansible_collections.holdfast.kubernetes."
+
+# An area's modules and their tests have the same folder. These are exceptions.
+TESTS = {
+    "_api/node_rules.py": ["holds/test_rules.py"],
+    "_budget/node_operation_rules.py": ["budget/test_node_operation.py"],
+    "_budget/run_rules.py": ["budget/test_runs.py", "budget/test_claim_rules.py"],
+    "_budget/standing_rules.py": ["budget/test_slots.py"],
+    "_capi/label_rules.py": ["guard/test_rules.py"],
+    "_doctor/advice_rules.py": ["doctor/test_rules.py"],
+    "_doctor/picture_rules.py": ["doctor/test_rules.py"],
+    "_drain/cordon_rules.py": ["drain/test_cordon.py"],
+    "_failover/audit_rules.py": ["failover/test_rules.py"],
+    "_failover/facts_rules.py": ["failover/test_journey_rules.py", "failover/test_ending_rules.py"],
+    "_fencing/still_down_rules.py": ["fencing/test_annotation.py", "failover/test_rules.py"],
+    "_guard/replacement_rules.py": ["guard/test_rules.py"],
+    "_nodes/optout_rules.py": ["nodes/test_opt_outs.py"],
+    "_reboot/end_rules.py": ["reboot/test_refusal_rules.py", "reboot/test_finish.py"],
+    "_reboot/facts_rules.py": ["reboot/test_journey_rules.py"],
+    "_reboot/once_rules.py": ["test_reboot_action.py"],
+    "_reboot/seen_rules.py": ["reboot/test_journey_rules.py"],
+    "_reboot/turn_rules.py": ["reboot/test_refusal_rules.py", "reboot/test_journey_rules.py"],
+    "_shared/hold_rules.py": ["holds/test_rules.py"],
+    "_shutdown/kubelet_rules.py": ["shutdown/test_kubelet_files.py"],
+    "_shutdown/logind_rules.py": ["shutdown/test_logind_files.py"],
+}
+AGENT = {
+    "condition": ["agent/test_agent_rules.py"],
+    "holds": ["agent/test_agent_rules.py"],
+    "plan": ["agent/test_agent_plan.py", "agent/test_agent_rules.py"],
+}
 
 
-def prepare() -> None:
-    """Bring the copy up to date, and remove results of an older one."""
-    root = workingtree.copy(WORK, keep=("mutants",))
-    shutil.copy(CHECKOUT / "tests/mutants/mutmut.toml", WORK / "pyproject.toml")
-    # By Python's path of the module, because mutmut names its mutants by paths.
-    shutil.copytree(root / "roles/node_agent/files/holdfast_agent", WORK / "holdfast_agent", dirs_exist_ok=True)
-    digest = hashlib.sha256()
-    for folder in ("plugins/module_utils", "roles/node_agent/files", "tests/unit", "tests/mutants/mutmut.toml"):
-        path = CHECKOUT / folder
-        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-            digest.update(file.read_bytes())
-    made_from = WORK / "made-from"
-    if not made_from.exists() or made_from.read_text() != digest.hexdigest():
-        shutil.rmtree(WORK / "mutants", ignore_errors=True)
-        made_from.write_text(digest.hexdigest())
+class Module(NamedTuple):
+    """A module of pure rules. The path is relative to the checkout, the tests to tests/unit."""
+
+    path: Path
+    tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.path.parent.name}.{self.path.stem}"
+
+    @property
+    def area(self) -> str:
+        return self.path.parent.name
+
+    @property
+    def imported(self) -> str:
+        if self.area == "holdfast_agent":
+            return self.name
+        return COLLECTION + ".".join(self.path.with_suffix("").parts)
+
+    def made_from(self, root: Path) -> str:
+        files = [self.path, Path("tests/conftest.py"), *(Path("tests/unit") / test for test in self.tests)]
+        return hashlib.sha256(b"".join((root / file).read_bytes() for file in files)).hexdigest()
 
 
-def run(modules: list[str]) -> None:
-    # mutmut reads its settings from the directory where it is imported.
+def known() -> list[Module]:
+    found = []
+    unit = CHECKOUT / "tests/unit"
+    utils = CHECKOUT / "plugins/module_utils"
+    for path in sorted([*utils.glob("*/*rules.py"), utils / "_api/selector.py"]):
+        area = path.parent.name.removeprefix("_")
+        tests = [test.relative_to(unit).as_posix() for test in sorted((unit / area).glob(f"test_{path.stem}.py"))]
+        tests += TESTS.get(path.relative_to(utils).as_posix(), [])
+        if tests:
+            found.append(Module(path.relative_to(CHECKOUT), tuple(tests)))
+    agent = Path("roles/node_agent/files/holdfast_agent")
+    return [*found, *(Module(agent / f"{name}.py", tuple(tests)) for name, tests in AGENT.items())]
+
+
+class Results:
+    """What became of a module's mutants, and the diffs of those that no test notices."""
+
+    def __init__(self, module: Module, root: Path = CHECKOUT) -> None:
+        self._path = RESULTS / f"{module.name}.json"
+        self._made_from = module.made_from(root)
+        self.status: dict[str, str] = {}
+        self.diffs: dict[str, str] = {}
+        self.complete = False
+        stored = json.loads(self._path.read_text()) if self._path.exists() else {}
+        if stored.get("made_from") == self._made_from:
+            self.status, self.diffs, self.complete = stored["status"], stored["diffs"], stored["complete"]
+
+    def save(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        values = {"made_from": self._made_from, "status": self.status, "diffs": self.diffs, "complete": self.complete}
+        self._path.write_text(json.dumps(values, indent=1))
+
+
+def mutate(path: Path) -> tuple[dict[str, str], str]:
+    """The mutants' names with their diffs, and the code that has them all."""
     import libcst
-    from mutmut.__main__ import _run
     from mutmut.mutation import mutators
-    from mutmut.mutation.file_mutation import MutationVisitor
+    from mutmut.mutation.file_mutation import MutationVisitor, mutate_file_contents
 
-    os.environ["HYPOTHESIS_PROFILE"] = "mutants"
-    sys.dont_write_bytecode = True
     # Tests check what is refused and why, not the wording: texts, and what is raised, stay as they are.
     mutators.mutation_operators[:] = [
         (node, operator) for node, operator in mutators.mutation_operators if operator is not mutators.operator_string
     ]
     skips = MutationVisitor._skip_node_and_children
     MutationVisitor._skip_node_and_children = lambda self, node: isinstance(node, libcst.Raise) or skips(self, node)
-    _run([f"*{module}*.x*" for module in modules], AT_ONCE)
+    try:
+        mutated = mutate_file_contents(str(path), path.read_text())
+    finally:
+        MutationVisitor._skip_node_and_children = skips
+    lines = mutated.code.splitlines()
+    spans = {name: lines[span.start - 1 : span.end] for name, span in mutated.line_span_by_function_name.items()}
+    diffs = {}
+    for name in mutated.mutant_names:
+        before = spans[name.partition("__mutmut_")[0] + "__mutmut_orig"]
+        diffs[name] = "\n".join(list(difflib.unified_diff(before, spans[name], n=2, lineterm=""))[2:])
+    return diffs, mutated.code
 
 
-def results() -> Iterator[tuple[str, str, str]]:
-    """Module, mutant and its result."""
-    from mutmut.stats import status_by_exit_code
+def prepare() -> Path:
+    """Bring the copy up to date, and load what all areas need before they fork."""
+    root = workingtree.copy(WORK)
+    # mutmut reads its settings from the current directory.
+    (WORK / "pyproject.toml").write_text('[tool.mutmut]\nsource_paths = ["ansible_collections"]\n')
+    os.chdir(WORK)
+    os.environ["HYPOTHESIS_PROFILE"] = "mutants"
+    sys.path.insert(0, str(WORK))
+    for name in ("hypothesis", "mutmut.mutation.file_mutation", "mutmut.mutation.trampoline", "pytest"):
+        importlib.import_module(name)
+    return root
 
-    for path in sorted((WORK / "mutants").rglob("*.py.meta")):
-        for name, code in json.loads(path.read_text())["exit_code_by_key"].items():
-            yield f"{path.parent.name}.{path.name.removesuffix('.py.meta')}", name, status_by_exit_code[code]
+
+def try_area(root: Path, modules: list[Module]) -> None:
+    """Run in a process of its own: the tests import the mutated modules."""
+    results, wanted = {}, {}
+    for module in modules:
+        results[module] = Results(module, root)
+        diffs, code = mutate(root / module.path)
+        (root / module.path).write_text(code)
+        results[module].diffs = diffs
+        for name in diffs.keys() - results[module].status.keys():
+            wanted[f"{module.imported}.{name}"] = module
+    os.chdir(root)
+    tests = sorted({f"tests/unit/{test}" for module in modules for test in module.tests})
+
+    def report(mutant: str, status: str) -> None:
+        result = results[wanted[mutant]]
+        result.status[mutant.rpartition(".")[2]] = status
+        if len(result.status) % SAVED_EVERY == 0:
+            result.save()
+
+    if status := trials.run(tests, sorted(wanted), {module.imported: module.tests for module in modules}, report):
+        sys.exit(status)
+    for module, result in results.items():
+        result.complete = True
+        result.save()
+        print(f"{module.name}: {dict(Counter(result.status.values()))}", flush=True)
+
+
+def rows() -> dict[str, tuple[int, int, int, int]]:
+    """By module: mutants, noticed, survived, no test."""
+    found = {}
+    for line in PAGE.read_text().splitlines():
+        if row := re.fullmatch(r"\| `(\S+)` \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| .*", line):
+            found[row[1]] = (int(row[2]), int(row[3]), int(row[4]), int(row[5]))
+    modules = {module.name: module for module in known()}
+    for name, module in modules.items():
+        results = Results(module)
+        if results.complete:
+            counts = Counter(results.status.values())
+            noticed = counts["killed"] + counts["timeout"]
+            found[name] = (counts.total(), noticed, counts["survived"], counts["no tests"])
+    return {name: found[name] for name in sorted(found) if name in modules}
 
 
 def table() -> str:
-    counted: dict[str, Counter[str]] = {}
-    for module, _name, status in results():
-        if status != "not checked":
-            counted.setdefault(module, Counter())[status] += 1
     lines = ["| module | mutants | noticed | survived | no test | score |", "|---|--:|--:|--:|--:|--:|"]
-    total: Counter[str] = Counter()
-    for module, counts in [*sorted(counted.items()), ("**all**", total)]:
-        noticed, tried = sum(counts[status] for status in NOTICED), counts.total()
-        score = f"{100 * noticed / tried:.0f} %" if tried else ""
-        name = module if counts is total else f"`{module}`"
-        lines.append(f"| {name} | {tried} | {noticed} | {counts['survived']} | {counts['no tests']} | {score} |")
-        if counts is not total:
-            total.update(counts)
+    counted = rows()
+    total = tuple(map(sum, zip(*counted.values(), strict=True)))
+    for name, counts in [*((f"`{name}`", counts) for name, counts in counted.items()), ("**all**", total)]:
+        score = f"{100 * counts[1] // counts[0]} %" if counts[0] else ""
+        lines.append(f"| {name} | {' | '.join(map(str, counts))} | {score} |")
     return "\n".join(lines)
 
 
 def write_survivors() -> None:
-    from mutmut.__main__ import get_diff_for_mutant
-
     SURVIVORS.parent.mkdir(parents=True, exist_ok=True)
     with SURVIVORS.open("w") as file:
-        for _module, name, status in results():
-            if status in ("survived", "no tests"):
-                file.write(f"# {name}: {status}\n{get_diff_for_mutant(name)}\n\n")
+        for module in known():
+            results = Results(module)
+            for name, status in results.status.items():
+                if status in ("survived", "no tests"):
+                    file.write(f"# {module.name} {name}: {status}\n{results.diffs[name]}\n\n")
 
 
 def write_table() -> None:
     before = PAGE.read_text()
-    PAGE.write_text(
-        re.sub(r"(?<=<!-- scores -->\n).*(?=\n<!-- end -->)", lambda _found: table(), before, flags=re.DOTALL)
-    )
+    written = table()
+    PAGE.write_text(re.sub(r"(?<=<!-- scores -->\n).*(?=\n<!-- end -->)", lambda _: written, before, flags=re.DOTALL))
 
 
 def main() -> int:
@@ -118,17 +241,28 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", help="parts of the modules' names; all of them by default")
     parser.add_argument("--table", action="store_true", help="only write the table in docs/mutants.md again")
     options = parser.parse_args()
-    if not options.table:
-        prepare()
-    os.chdir(WORK)
     if options.table:
         write_table()
         return 0
-    run(options.modules)
+    parts = options.modules or [""]
+    chosen = dict.fromkeys(module for part in parts for module in known() if part in module.name)
+    areas: dict[str, list[Module]] = {}
+    for module in chosen:
+        if not Results(module).complete:
+            areas.setdefault(module.area, []).append(module)
+    status = 0
+    root = prepare()
+    for modules in areas.values():
+        process = multiprocessing.get_context("fork").Process(target=try_area, args=(root, modules))
+        process.start()
+        process.join()
+        status |= process.exitcode or 0
+        for module in modules:
+            shutil.copy2(CHECKOUT / module.path, root / module.path)
     print(f"\n{table()}")
     write_survivors()
     print(f"\nSurvivors: {SURVIVORS.relative_to(CHECKOUT)}")
-    return 0
+    return status
 
 
 if __name__ == "__main__":

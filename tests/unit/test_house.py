@@ -32,8 +32,8 @@ def names(kind: str) -> set[str]:
 MODULES = names("modules")
 # This works on the variables of a play, in the controller: no API, not in the group.
 CONTROLLER_SIDE = {"role_settings"}
-# This extends the action plugin of ansible.builtin.reboot.
-OWN_ACTION = {"reboot"}
+# These extend an action plugin: that of ansible.builtin.reboot, or the one of the API modules.
+OWN_ACTION = {"reboot", "reboot_turn", "reboot_end"}
 API_MODULES = MODULES - NODE_SIDE - CONTROLLER_SIDE
 ROLES = sorted(path.parent.parent for path in (CHECKOUT / "roles").glob("*/tasks/main.yml"))
 
@@ -93,6 +93,17 @@ def test_changelog_names_the_module(module):
 def test_changelog_is_that_of_this_version():
     assert read_yaml("galaxy.yml")["version"] in read_yaml("changelogs/changelog.yaml")["releases"]
     assert read_yaml("galaxy.yml")["version"] == VERSION
+
+
+def test_changelog_says_what_its_fragments_say():
+    release = read_yaml("changelogs/changelog.yaml")["releases"][VERSION]
+    fragments = [read_yaml(f"changelogs/fragments/{name}") for name in release["fragments"]]
+
+    def texts(changes):
+        return {text.strip() for entries in changes for text in ([entries] if isinstance(entries, str) else entries)}
+
+    said = texts(entries for fragment in fragments for entries in fragment.values())
+    assert texts(release["changes"].values()) == said, "make changelog"
 
 
 HOUSE = House(PLUGINS / "module_utils", "ansible_collections.holdfast.kubernetes.plugins.module_utils")
@@ -173,7 +184,7 @@ class TestHouse:
 
         assert found.why_impure(found.root / "_holds/rules.py") == ["_holds/rules.py"] * bool(why) + why
 
-    def test_sees_a_cycle_of_packages_that_is_none_of_files(self, house):
+    def test_sees_a_cycle_of_packages_without_a_cycle_of_files(self, house):
         assert house().cycle() == []
         assert set(house(**{"_api.other": "from .._holds import rules\n", "_holds.rules": ""}).cycle()) == {
             "_api",

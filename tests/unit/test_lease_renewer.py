@@ -59,7 +59,7 @@ class TestEnd:
         if by == "kill":
             monkeypatch.delattr(os, "pidfd_open")
 
-    def test_one_that_lives_is_waited_for(self, sleeper):
+    def test_a_live_process_is_waited_for(self, sleeper):
         started = time.monotonic()
         assert _lease_renewer.Process(sleeper.pid).ended_within(0.2) is False
         assert time.monotonic() - started >= 0.2
@@ -91,7 +91,7 @@ def test_a_process_that_gets_the_same_id_later_is_another(sleeper, monkeypatch):
     assert process.ended_within(0)
 
 
-def test_stopped_and_going_on(sleeper):
+def test_a_process_that_is_stopped_and_continued(sleeper):
     assert not _lease_renewer._stopped(sleeper.pid)
     sleeper.send_signal(signal.SIGSTOP)
     until(lambda: _lease_renewer._stopped(sleeper.pid), "it is not seen to be stopped")
@@ -233,7 +233,7 @@ print("goes on", flush=True)
 
 
 @pytest.mark.parametrize(("first", "second", "code"), [(7, 7, 0), (7, 1, 1)])
-def test_a_controller_that_went_before_the_kernel_was_told(first, second, code):
+def test_a_controller_that_ended_before_the_kernel_was_asked_for_a_signal(first, second, code):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     program = LATE.format(first=first, second=second)
     done = subprocess.run(
@@ -262,7 +262,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_worker_whose_controller_went_before_its_task_began():
+def test_a_worker_whose_controller_ended_before_its_task_started():
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with subprocess.Popen([sys.executable, "-c", SLOW], stdout=subprocess.PIPE, env=environment) as controller:
         worker = int(controller.stdout.readline())
@@ -273,7 +273,7 @@ def test_a_worker_whose_controller_went_before_its_task_began():
 
 
 @pytest.mark.parametrize(("state", "kept"), [("present", ["4711"]), ("absent", [])])
-def test_only_a_claim_that_is_taken_is_kept_up(monkeypatch, state, kept):
+def test_only_a_claim_that_is_taken_is_renewed(monkeypatch, state, kept):
     started = []
     monkeypatch.setattr(_lease_renewer, "start", lambda _options, run: started.append(run))
     action = node_claim.ActionModule.__new__(node_claim.ActionModule)

@@ -12,7 +12,7 @@ from model.memory import Memory
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_rules
 
 
-def test_a_slot_that_was_taken_over_by_a_fresh_start_goes_back_to_who_has_the_claim():
+def test_a_slot_that_a_new_start_took_over_returns_to_the_run_with_the_claim():
     model = Machine()
     model.begin(policy=1, max_failed=0, others=False)
     model.sleeps_long_and_another_takes_over(number=0, run=0, times=0)
@@ -96,7 +96,7 @@ def test_a_slot_stays_under_which_a_node_was_claimed_a_moment_ago():
     model.teardown()
 
 
-def test_without_a_word_on_the_slot_it_would_be_given_away(monkeypatch):
+def test_without_its_record_on_the_slot_it_would_be_given_away(monkeypatch):
     """The rule as it was."""
     monkeypatch.setattr(Memory, "do_mark", lambda *_arguments, **_options: None)
     with pytest.raises(AssertionError, match="promise 1"):
@@ -162,7 +162,7 @@ def test_with_a_second_claim_that_changes_nothing_it_would_be_given_away(monkeyp
         a_second_claim_in_one_moment()
 
 
-def test_a_claimed_slot_of_a_dead_run_goes_when_its_node_is_well():
+def test_a_claimed_slot_of_a_dead_run_is_released_when_its_node_is_healthy():
     model = a_slot_that_passed_on()
     model.is_killed(run=1)
     model.is_killed(run=0)

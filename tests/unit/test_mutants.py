@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mutants import rules
 from mutants.by_hand import MUTANTS
 from mutants.edit import Code, EditError, Task
 
@@ -37,6 +38,13 @@ def test_names_differ():
 
 def test_every_promise_has_mutants():
     assert {mutant.promise for mutant in MUTANTS} == set(range(1, 9))
+
+
+def test_every_module_of_rules_has_tests_that_mutants_are_tried_on():
+    modules = {module.path: module.tests for module in rules.known()}
+
+    assert {path.relative_to(CHECKOUT) for path in CHECKOUT.glob("plugins/module_utils/*/*rules.py")} <= set(modules)
+    assert all((CHECKOUT / "tests/unit" / test).is_file() for tests in modules.values() for test in tests)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)

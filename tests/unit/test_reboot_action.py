@@ -142,7 +142,7 @@ def test_a_cut_connection_of_a_node_that_stays_up_is_tried_again_when_the_comman
     assert node.uptime > 130
 
 
-def test_a_refusal_by_a_hold_that_goes_again_is_no_failure(node):
+def test_a_refusal_by_a_hold_that_goes_again_is_not_a_failure(node):
     node.answers = [REFUSED, REFUSED, fine()]
     assert node.reboot()["failed"] is False
     assert (node.acts, node.seen.count("gate")) == (3, 3)
@@ -171,7 +171,7 @@ def test_a_command_of_the_user_s_is_run_once(monkeypatch):
     assert node.acts == 1
 
 
-def test_a_command_that_came_too_late_is_looked_at_again(node):
+def test_a_command_that_came_too_late_is_checked_again(node):
     node.answers = [{"rc": 1, "stdout": LATE, "stderr": ""}, fine()]
     assert node.reboot()["failed"] is False
     assert node.seen[1:] == ["logind", "gate", "act"] * 2

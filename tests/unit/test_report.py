@@ -17,34 +17,28 @@ import yaml
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Nobody listens there.
 AWAY = {"host": "https://127.0.0.1:9", "api_key": "none", "api_timeout": 0}
-HOME = {"auth": AWAY, "group": "default", "management": {}}
+HOME = {"auth": AWAY, "management": {}}
 
 
-def of(name, result):
+def of(name, result, operation="kernel", **more):
     return {
-        "__rolling_reboot_result": {"name": name, "result": result, "detail": result},
-        "__rolling_reboot_operation": "kernel",
-        "__rolling_reboot_run": "run-1",
+        "__rolling_reboot_turn": {"result": {"name": name, "result": result, "detail": result}, **more},
+        "__rolling_reboot_begun": {"operation": operation, "run": "run-1", "group": "default"},
         "__rolling_reboot_home": HOME,
     }
 
 
 @pytest.fixture
 def report(tmp_path):
-    """Reports what these hosts came to; the report that was written, and all that was printed."""
-    include = {
-        "ansible.builtin.include_role": {
-            "name": "holdfast.kubernetes.rolling_reboot",
-            "tasks_from": "report",
-            "rolespec_validate": False,
-        }
-    }
-    (tmp_path / "play.yml").write_text(
-        yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": [include]}])
-    )
-    written = tmp_path / "report.json"
+    """Reports what these hosts came to, by the last plays of the playbook.
 
-    def run(hosts):
+    Returns the exit status, the report that was written, and all that was printed.
+    """
+    plays = yaml.safe_load((CHECKOUT / "playbooks/rolling_reboot.yml").read_text())
+    first = next(number for number, play in enumerate(plays) if play["name"] == "Report")
+    (tmp_path / "play.yml").write_text(yaml.safe_dump(plays[first:]))
+
+    def run(hosts, written=tmp_path / "report.json"):
         (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"nodes": {"hosts": hosts}}))
         env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
@@ -62,7 +56,8 @@ def report(tmp_path):
             text=True,
             check=False,
         )
-        return done.returncode, json.loads(written.read_text()), done.stdout
+        found = json.loads(written.read_text()) if written.exists() else None
+        return done.returncode, found, done.stdout
 
     return run
 
@@ -73,7 +68,7 @@ def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
         {
             "node-1": of("node-1", "rebooted"),
             "node-2": {},
-            "node-3": {**of("node-3", "failed"), "__rolling_reboot_uncounted": [lost]},
+            "node-3": of("node-3", "failed", uncounted=[lost]),
         }
     )
 
@@ -84,3 +79,28 @@ def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
     assert "Run holdfast.kubernetes.doctor, or this again" in output
     assert "No result of node-2" in output
     assert "The failure of node-3 could not be counted" in output
+
+
+def test_a_report_that_fails_does_not_hide_which_nodes_failed(report, tmp_path):
+    code, written, output = report(
+        {
+            "node-1": of("node-1", "rebooted", operation=""),
+            "node-2": of("node-2", "failed", operation=""),
+        },
+        written=tmp_path / "no-such-directory/report.json",
+    )
+
+    assert code != 0
+    assert written is None
+    assert "Node node-2 failed: failed" in output
+    assert "Node node-1" not in output
+    assert "no-such-directory" in output.rpartition("Fail where the report failed]")[2]
+
+
+def test_a_report_that_fails_makes_the_playbook_fail_where_no_node_failed(report, tmp_path):
+    code, _written, _output = report(
+        {"node-1": of("node-1", "rebooted", operation="")},
+        written=tmp_path / "no-such-directory/report.json",
+    )
+
+    assert code != 0

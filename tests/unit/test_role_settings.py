@@ -103,7 +103,7 @@ def test_texts_get_their_types_templates_are_evaluated_once_and_secrets_stay_sec
     assert SECRET not in output
 
 
-def test_what_does_not_fit_is_told_at_once_without_secrets(play):
+def test_invalid_values_are_reported_at_once_without_secrets(play):
     read, output = play(
         demo_wait="soon",
         demo_forse="true",

@@ -59,7 +59,7 @@ class TestBoolean:
         assert typed(yaml.safe_dump(value).split("\n")[0], BOOL) is value
 
     @pytest.mark.parametrize("value", ["flase", "2", 2, "nein", [True], {"a": 1}])
-    def test_what_is_no_boolean_is_refused(self, value):
+    def test_an_invalid_boolean_is_refused(self, value):
         with pytest.raises(Unfit, match="has to be true or false"):
             typed(value, BOOL)
 
@@ -71,7 +71,7 @@ class TestNumber:
         assert typed(f"{before}{value}{after}", INT) == value
 
     @pytest.mark.parametrize("value", ["many", "1.5", "10%", "1_000", True, False, [1], "0x10"])
-    def test_what_is_no_whole_number_is_refused(self, value):
+    def test_an_invalid_whole_number_is_refused(self, value):
         with pytest.raises(Unfit, match="has to be a whole number"):
             typed(value, INT)
 
@@ -84,7 +84,7 @@ class TestList:
 
         assert [typed(form, NAMES) for form in forms] == [names] * len(forms)
 
-    def test_an_empty_list_can_be_said(self):
+    def test_an_empty_list_can_be_given(self):
         assert typed("[]", NAMES) == typed([], NAMES) == []
 
     def test_numbers_become_texts(self):
@@ -92,7 +92,7 @@ class TestList:
         assert typed(3, NAMES) == ["3"]
 
     @pytest.mark.parametrize("value", ["[a", {"a": 1}, True, "[{"])
-    def test_what_is_no_list_is_refused(self, value):
+    def test_an_invalid_list_is_refused(self, value):
         with pytest.raises(Unfit, match="has to be a list"):
             typed(value, NAMES)
 
@@ -103,7 +103,7 @@ class TestList:
         assert typed(yaml.safe_dump(windows), WINDOWS) == windows
 
     @pytest.mark.parametrize("value", ["22:00", "sat,sun", ["a"], '["a"]'])
-    def test_a_list_of_texts_is_no_list_of_dictionaries(self, value):
+    def test_a_list_of_texts_is_not_a_list_of_dictionaries(self, value):
         with pytest.raises(Unfit):
             typed(value, WINDOWS)
 
@@ -131,11 +131,11 @@ class TestDictionary:
         assert typed(value, DICT) == value
 
     @given(st.dictionaries(NAME, NAME, min_size=1, max_size=4))
-    def test_and_as_yaml(self, value):
+    def test_a_dictionary_is_the_same_as_yaml(self, value):
         assert typed(yaml.safe_dump(value), DICT) == value
 
     @pytest.mark.parametrize("value", ["a=b", "[1]", [1], "{", "x: [", 5])
-    def test_what_is_no_dictionary_is_refused(self, value):
+    def test_an_invalid_dictionary_is_refused(self, value):
         with pytest.raises(Unfit, match="has to be a dictionary"):
             typed(value, DICT)
 
@@ -158,7 +158,7 @@ class TestText:
             typed("allways", {"type": "str", "choices": ["required", "always"]})
 
     @pytest.mark.parametrize("value", [["a"], {"a": "b"}])
-    def test_a_list_is_no_text(self, value):
+    def test_a_list_is_not_a_text(self, value):
         with pytest.raises(Unfit, match="has to be a text"):
             typed(value, {"type": "str"})
 
@@ -190,7 +190,7 @@ class TestAnswer:
         assert "hunter2" not in repr(found)
         assert all("Its value is not shown." in problem for problem in found.problems)
 
-    def test_every_problem_is_told_at_once_and_by_name(self):
+    def test_every_problem_is_reported_at_once_and_by_name(self):
         found = _settings.answer(
             {**self.SPEC, "r_name": {"required": True, "description": ["Its name."]}}, {"r_wait": "x"}, "r_"
         )
@@ -205,19 +205,19 @@ class TestAnswer:
         assert _settings.is_blank(value)
 
     @pytest.mark.parametrize("value", [0, False, [], {}, "0", "false"])
-    def test_and_nothing_else_does(self, value):
+    def test_only_blanks_count_as_not_set(self, value):
         assert not _settings.is_blank(value)
 
 
 class TestUnknown:
     KNOWN: ClassVar[list] = ["r_override_holds", "r_wait"]
 
-    def test_the_nearest_name_is_told(self):
+    def test_the_nearest_name_is_reported(self):
         assert _settings.unknown(["r_overide_holds"], self.KNOWN, "r_") == [
             "r_overide_holds is unknown. Did you mean r_override_holds?"
         ]
 
-    def test_a_name_that_is_near_to_none_is_refused_too(self):
+    def test_a_name_without_a_near_one_is_refused_too(self):
         assert _settings.unknown(["r_zzzzzzzz"], self.KNOWN, "r_") == ["r_zzzzzzzz is unknown."]
 
     def test_names_of_others_are_left_alone(self):

@@ -58,5 +58,5 @@ class ServerClock:
             RuntimeError: No answer has been observed yet.
         """
         if self._offset is None:
-            raise RuntimeError("no answer of the API server was observed yet")
+            raise RuntimeError("no answer of the API server has been observed yet")
         return datetime.fromtimestamp(time.monotonic() + self._offset, timezone.utc)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from .._shared.bounds import cut
 from .clock import ServerClock
 from .connection import IMPORT_ERROR, connect
 from .errors import ApiFailure, HoldfastError, NotFound, Outdated, Unreachable
@@ -208,7 +209,7 @@ class Cluster:
         if conflict:
             raise failure
         raise Outdated(
-            f"{failure.message.rstrip('.')}. The change was not made and has to be decided again.",
+            f"{failure.message.rstrip('.')}. The change was not made and must be decided again.",
             patience=self._api_timeout,
         ) from failure
 
@@ -261,8 +262,8 @@ class Cluster:
     def _unreachable(self, method: str, path: str, error: BaseException) -> Unreachable:
         host = self._client.configuration.host
         return Unreachable(
-            f"The API server {host} did not answer {method} {path}: {error}. Check that it runs and that "
-            "this machine reaches it with these options.",
+            f"The API server {host} did not answer {method} {path}: {error}. Check that it runs, and that this machine "
+            "reaches it with these options.",
             host=host,
         )
 
@@ -306,6 +307,8 @@ def _failure(method: str, path: str, answer: Any, data: Any) -> ApiFailure | Not
     message = str(status.get("message") or data or answer.reason)
     if isinstance(data, bytes) and not status:
         message = data.decode("utf-8", "replace")
+    # An admission webhook can send a text of any length.
+    message = cut(message, 1000)
     if answer.status == 404:
         return NotFound(f"{method} {path}: {message}", path=path)
     retry_after = answer.headers.get("Retry-After")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from .._shared.bounds import cut
 from .._shared.hold_rules import forms
 from .names import SHUTDOWN_INHIBITED
 from .objects import Object
@@ -40,7 +41,7 @@ def not_ready_why(node: Object) -> str:
     found = condition(node, "Ready")
     if found is None:
         return "it has no Ready condition"
-    return f"Ready is {found.get('status')} ({found.get('reason')}: {found.get('message')})"
+    return f"Ready is {found.get('status')} ({cut(str(found.get('reason')))}: {cut(str(found.get('message')))})"
 
 
 def boot_id(node: Object) -> str:

@@ -5,6 +5,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ObjectChange:
+    """An object before and after a write. Both are the same object if nothing was written."""
+
+    before: Object
+    after: Object
+
+    @property
+    def changed(self) -> bool:
+        return self.before is not self.after

@@ -37,11 +37,13 @@ class Context:
         params: The validated options of the task.
         check_mode: Change nothing; writes are server-side dry runs.
         warn: Shows the user a warning at once.
+        say: Shows the user a line at once.
     """
 
     params: Params
     check_mode: bool = False
     warn: Callable[[str], None] = field(default=lambda message: None)
+    say: Callable[[str], None] = field(default=lambda message: None)
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -60,10 +62,17 @@ class Context:
 Operation = Callable[[Context, Params], Result]
 
 
-def run_operation(operation: Operation, params: Params, *, check_mode: bool, warn: Callable[[str], None]) -> Result:
+def run_operation(
+    operation: Operation,
+    params: Params,
+    *,
+    check_mode: bool,
+    warn: Callable[[str], None],
+    say: Callable[[str], None] | None = None,
+) -> Result:
     """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields."""
     try:
-        return operation(Context(params, check_mode, warn), params)
+        return operation(Context(params, check_mode, warn, say or warn), params)
     except MissingLibrary as error:
         return {"failed": True, "changed": False, "msg": error.message, "exception": error.traceback}
     except HoldfastError as error:
@@ -93,8 +102,8 @@ def unexpected(error: Exception, operation: str, params: Params) -> Result:
         "failed": True,
         "changed": False,
         "msg": f"Unexpected error in {operation}{f' of {given}' if given else ''}: {type(error).__name__}: {error}. "
-        "Look at the object before you run it again: what was done until then stays. Please report it, with the "
-        f"trace, at {REPORT_TO}.",
+        "Check the object before you run this again: changes made before the error stay. Please report the "
+        f"error, with the trace, at {REPORT_TO}.",
         "error": "unexpected",
         "exception": traceback.format_exc(),
     }

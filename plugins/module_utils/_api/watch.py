@@ -25,10 +25,11 @@ if not IMPORT_ERROR:
     from urllib3.exceptions import HTTPError
 
 _LONGEST = 240
-# Seconds. A watch that ends sooner, and without any event, is not opened again at once.
+# Seconds. A watch that ends sooner, and without any change, proves nothing.
 _SHORT = 1.0
 # A compare-and-swap gets at least this many attempts, however long each one takes.
 _ATTEMPTS = 3
+# Seconds. The last one bounds how late a change is seen behind a proxy that ends each watch at once.
 _PAUSES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
@@ -101,6 +102,10 @@ class Follower:
         self._keep = keep or (lambda item: item)
         self._stopped = False
         self._watch: Any = None
+        # Requests in a row without news. A list does not reset this: lists succeed even if each watch ends at once.
+        self._failures = 0
+        # When the server answered the last watch.
+        self._opened = float("inf")
 
     def stop(self) -> None:
         """Stop from another thread; unblocks a read that waits."""
@@ -109,7 +114,6 @@ class Follower:
             self._watch.stop()
 
     def __iter__(self) -> Iterator[Listed | Changed]:
-        failures = 0
         listed = False
         while not self._stopped and not (listed and self._deadline.passed):
             try:
@@ -117,26 +121,23 @@ class Follower:
                 items, version = self._list(patient=not listed)
                 listed = True
                 yield Listed(items)
-                for change in self._changes(version):
-                    failures = 0
-                    yield change
+                yield from self._changes(version)
             except (Unreachable, ApiFailure) as error:
                 if isinstance(error, ApiFailure) and not passing(error.status) and error.status != 410:
                     raise
                 if self._deadline.passed and not listed:
                     raise
-            if self._over:
-                continue
-            # Pause also after a watch that expired: if every watch expires at once, there would be too many lists.
-            self._pause(failures)
-            failures += 1
+            if not self._over:
+                # Also after a watch that expired: if every watch expires at once, there would be too many lists.
+                self._pause()
 
     @property
     def _over(self) -> bool:
         return self._stopped or self._deadline.passed
 
-    def _pause(self, failures: int) -> None:
-        time.sleep(min(_PAUSES[min(failures, len(_PAUSES) - 1)], self._deadline.left))
+    def _pause(self) -> None:
+        time.sleep(min(_PAUSES[min(self._failures, len(_PAUSES) - 1)], self._deadline.left))
+        self._failures += 1
 
     def _list(self, *, patient: bool) -> tuple[list[Any], str]:
         items: list[Any] = []
@@ -150,11 +151,10 @@ class Follower:
 
     def _changes(self, version: str) -> Iterator[Changed]:
         """Changes since ``version``; returns when a new list is needed."""
-        failures = 0
         while not self._over:
             self._watch = Watch(return_type="object")
-            news = False
-            opened = time.monotonic()
+            self._opened = float("inf")
+            news = ended = False
             try:
                 for event in self._watch.stream(
                     self._open,
@@ -167,15 +167,13 @@ class Follower:
                     if event is None:
                         # A line that is not JSON, for example from a proxy.
                         continue
-                    news = True
                     version = event["raw_object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
+                        news = True
                         yield Changed(event["type"], self._keep(event["raw_object"]))
                     if self._over:
                         return
-                if news or time.monotonic() - opened > _SHORT:
-                    failures = 0
-                    continue
+                ended = True
             except ApiException as error:
                 if error.status == 410:
                     return
@@ -184,10 +182,14 @@ class Follower:
             except (HTTPError, OSError, ValueError, KeyError, Unreachable):
                 # stop() closes the socket of a watch; the library then raises one of several errors.
                 pass
-            if self._over:
+            if news or time.monotonic() - self._opened > _SHORT:
+                self._failures = 0
+                if ended:
+                    continue
+            # Lists may work where watches don't.
+            if ended or self._failures >= len(_PAUSES) or self._over:
                 return
-            failures = 0 if news else failures + 1
-            self._pause(failures)
+            self._pause()
 
     def _open(self, path: str, *, watch: bool = True, **more: Any) -> Any:
         answer = self._cluster.open_watch(path, watch=watch, **more)
@@ -195,6 +197,7 @@ class Follower:
             # stop() came while the watch was being opened, when the library had no socket to close yet.
             answer.close()
             raise Unreachable(f"WATCH {path}: stopped")
+        self._opened = time.monotonic()
         return answer
 
 

@@ -86,8 +86,8 @@ def check(node: Object, run: str) -> None:
         )
     if not run and present is not None:
         raise Claimed(
-            f"Node {name} is worked on by {present.words()}. Wait until it is done; playbooks/doctor clears claims of "
-            "runs that are dead.",
+            f"Node {name} is worked on by {present.words()}. Wait until it is done; holdfast.kubernetes.doctor clears "
+            "claims of runs that are dead.",
             node=name,
             claim=vars(present),
         )
@@ -108,7 +108,7 @@ def taken_by_another(name: str, present: Claim | None, live: Collection[str]) ->
     words = present.words() if present else "nobody"
     dead = present is not None and present.run not in live
     way_out = (
-        "That run is dead and its operation another one: run playbooks/doctor, or set rolling_reboot_restart."
+        "That run is dead and its operation another one: run holdfast.kubernetes.doctor, or set rolling_reboot_restart."
         if dead
         else "Wait until it is done."
     )

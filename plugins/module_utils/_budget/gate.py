@@ -14,9 +14,9 @@ from .._api.errors import Held
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._holds.leases import holds_on
-from .._holds.rules import entry, sentence
+from .._holds.rules import sentence
 from .._shared.bounds import some
-from .._shared.hold_rules import forms
+from .._shared.hold_rules import entry_of, forms
 from . import claim_rules
 
 
@@ -49,7 +49,7 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
     node = read_node(cluster, node_name)
     claim_rules.check(node, run)
     held = holds_on(cluster, node_name)
-    known = frozenset().union(*(forms(entry(hold["namespace"], hold["holder"])) for hold in held))
+    known = frozenset().union(*(forms(entry_of(hold["namespace"], hold["holder"])) for hold in held))
     lingering = [name for name in node_rules.inhibited_by(node) if name not in known]
     if (held or lingering) and not override_holds:
         words = [sentence(held)] if held else []

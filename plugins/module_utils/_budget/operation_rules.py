@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from .._api.times import from_text, seconds_between
+from .._api.times import seconds_between
 from .._shared.bounds import moment
 from .ledger_rules import ACTIVE, FAILED, Ledger, operation_entry, with_entry
-from .run_rules import Run
+from .run_rules import DEAD_AFTER, Run
 
 # Seconds since the last sign of life for which an operation can be resumed: a day and some hours, so that a nightly run
 # resumes what the run of the night before left unfinished.
@@ -112,10 +112,10 @@ def _to_join(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now
 
 
 def _rested(entry: Mapping[str, Any], runs: Mapping[str, Run], now: datetime) -> float:
-    signs = [from_text(runs[run].renewed) for run in entry.get("runs", []) if run in runs]
-    seen = moment(entry.get("seen"))
-    if seen:
-        signs.append(seen)
+    renewed = [moment(runs[run].renewed) for run in entry.get("runs", []) if run in runs]
+    # A time in the future would keep the operation open until then.
+    latest = now + timedelta(seconds=DEAD_AFTER)
+    signs = [sign for sign in (*renewed, moment(entry.get("seen"))) if sign and sign < latest]
     return seconds_between(max(signs), now) if signs else float("inf")
 
 

@@ -13,7 +13,8 @@ from .._api.errors import InvalidInput
 from .._api.names import NAMESPACE
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower, retry_conflicts
-from .._holds.rules import FIELD_SELECTOR, holds
+from .._holds.rules import holds
+from .._shared.hold_rules import FIELD_SELECTOR
 from . import ledger_rules, operation_rules, run_rules
 from . import ledger_store as store
 from . import runs as run_leases

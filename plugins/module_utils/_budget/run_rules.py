@@ -20,7 +20,8 @@ from .._shared.bounds import moment
 DEAD_AFTER = 90.0
 # Seconds after a run's death for which other runs of its operation wait for its slots: one of them takes them over.
 PASSING_FOR = 60.0
-_SAFE = re.compile(r"[^a-z0-9.-]+")
+# What no part of a Lease's name may have, or may begin or end with.
+_UNSAFE = re.compile(r"[^a-z0-9]{2,}|[^a-z0-9.-]")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Run:
 
 def lease_name(run: str) -> str:
     """Name of the Lease of a run. An id that is not a valid name gets one that stays distinct."""
-    plain = _SAFE.sub("-", run.lower()).strip("-.")[:180]
+    plain = _UNSAFE.sub("-", run.lower())[:180].strip("-.")
     if plain == run:
         return f"run.{plain}"
     return f"run.{plain}-{hashlib.sha256(run.encode()).hexdigest()[:8]}".replace("run.-", "run.")

@@ -97,19 +97,19 @@ def of_node(context: Context, node: str, namespace: str | None) -> Place | None:
         return _by_reference(management, node, present, namespace)
     if namespace and named[0] != namespace:
         raise InvalidInput(
-            f"The Machine of Node {node} is {'/'.join(named)}, not in the namespace {namespace}. Leave namespace "
-            "out, or name the one that it is in.",
+            f"The Machine of Node {node} is {'/'.join(named)}, not in the namespace {namespace}. Leave namespace out, "
+            "or give that of the Machine.",
             node=node,
             machine="/".join(named),
         )
     found = place(management, kind, *named)
     machine = management.find(found.path)
     if machine and present:
-        _check_whose(present, machine)
+        _check_relation(present, machine)
     return found
 
 
-def _check_whose(node: Object, machine: Object) -> None:
+def _check_relation(node: Object, machine: Object) -> None:
     relation = machine_rules.relation(node, machine)
     if relation == machine_rules.PROVEN:
         return
@@ -141,20 +141,20 @@ def _by_reference(management: Cluster, node: str, present: Object | None, namesp
     clusters = sorted({f"{item['metadata']['namespace']}/{cluster_of(item)}" for item in known})
     if len(found) > 1:
         raise Refused(
-            f"Several Machines are Node {node}, of several clusters: {', '.join(names)}. Name the Machine itself with "
-            "machine and namespace.",
+            f"Several Machines name Node {node}: {', '.join(names)}. Name the Machine itself with machine and "
+            "namespace.",
             node=node,
             machines=names,
         )
     if not found:
         return None
     if present:
-        _check_whose(present, found[0])
+        _check_relation(present, found[0])
     elif len(clusters) > 1:
         raise Refused(
-            f"There is no Node {node}, and Machine {names[0]} says that it was one of that name. There are Machines of "
-            f"several Clusters ({', '.join(clusters)}), so it may be another Cluster's. Name the Machine itself with "
-            "machine and namespace.",
+            f"There is no Node {node}, and Machine {names[0]} names one of that name. There are Machines of several "
+            f"Clusters ({', '.join(clusters)}), so that Node may belong to another Cluster. Name the Machine itself "
+            "with machine and namespace.",
             node=node,
             machines=names,
             why=machine_rules.UNPROVEN,
@@ -238,8 +238,8 @@ def _api(management: Cluster, kind: Kind) -> str:
     version = version_of(management, kind.group)
     if version is None:
         raise NotFound(
-            f"The cluster that was asked does not have the API {kind.group} ({' or '.join(_VERSIONS)}). Where Machines "
-            "live in a management cluster, give its options in management.",
+            f"The cluster does not serve the API {kind.group} ({' or '.join(_VERSIONS)}). If the Machines are in a "
+            "management cluster, give its options in management.",
             group=kind.group,
         )
     return f"apis/{kind.group}/{version}"

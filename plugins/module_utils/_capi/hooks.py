@@ -18,14 +18,14 @@ from .find import KINDS, MACHINE, Kind, Place
 from .rules import CannotHold, WhyNot
 
 _ENDED = {
-    "gone": "it is gone, and did not wait for the hook",
-    "removed": "somebody removed the hook",
-    "past": "its deletion went past that point without waiting for the hook",
+    "gone": "the Machine is gone, and its deletion did not wait for the hook",
+    "removed": "the hook was removed",
+    "past": "the deletion passed that point without waiting for the hook",
 }
 
 
 @dataclass(frozen=True)
-class _Ours:
+class _HookOnMachine:
     """Our hook, and the UID of the Machine that has it: a later Machine may get the same name."""
 
     key: str
@@ -46,21 +46,21 @@ def _checked(params: Params) -> str:
     """Return the annotation, after checking that the options fit together."""
     key = rules.key_of(params["point"], params["hook"])
     if not params["owner"].strip():
-        raise InvalidInput("owner must not be empty. Name who removes the hook: only who names it so can.")
+        raise InvalidInput("owner must not be empty. Name the owner that will remove the hook: only that owner can.")
     if params["wait_timeout"] < 0:
         raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}.")
     machine, node, kind = params.get("machine"), params.get("node"), params["kind"]
     if bool(machine) == bool(node):
-        raise InvalidInput("Exactly one of machine and node is needed.")
+        raise InvalidInput("Give exactly one of machine and node.")
     if node and kind != MACHINE:
-        raise InvalidInput(f"node stands for a Machine, not for a {kind}. Name the {kind} with machine.")
+        raise InvalidInput(f"node names the Node of a Machine, not a {kind}. Name the {kind} with machine.")
     if machine and not params.get("namespace"):
-        raise InvalidInput(f"{kind} {machine} needs namespace, the one that it is in.")
+        raise InvalidInput(f"namespace is missing: the namespace of {kind} {machine}.")
     if params["unless_deleting"] and (params["state"] != "absent" or kind != MACHINE):
-        raise InvalidInput("unless_deleting needs state: absent and kind: Machine. It keeps a hook from being removed.")
+        raise InvalidInput("unless_deleting needs state: absent and kind: Machine. It prevents the removal of a hook.")
     if params["wait_for"] != "none":
         if kind != MACHINE:
-            raise InvalidInput(f"wait_for: deletion waits for one Machine, not for those of a {kind}.")
+            raise InvalidInput(f"wait_for: deletion waits for one Machine, not for the Machines of a {kind}.")
         if params["state"] == "absent":
             raise InvalidInput("wait_for: deletion needs state: present. No deletion waits for a hook that is removed.")
     return key
@@ -73,7 +73,7 @@ def _on_machine(context: Context, params: Params, key: str) -> Result:
         return _result(KINDS[MACHINE], None, None)
     before, after = retry_conflicts(lambda: _attempt(context, params, found, key))
     if params["wait_for"] == "deletion" and not context.check_mode and after:
-        last = _await(context, params, found, _Ours(key, after["metadata"]["uid"]), deadline)
+        last = _await(context, params, found, _HookOnMachine(key, after["metadata"]["uid"]), deadline)
         return {**_result(KINDS[MACHINE], before, after), **_state(last), "waited": round(deadline.elapsed, 3)}
     if params["state"] == "absent" and after and before is not after:
         _warn_of_template(context, before, key)
@@ -81,7 +81,8 @@ def _on_machine(context: Context, params: Params, key: str) -> Result:
     if params["unless_deleting"] and after and rules.kept_while_deleting(after, key):
         context.warn(
             f"The hook {key} of Machine {after['metadata']['name']} was not removed: the Machine is being deleted, and "
-            "what waits for its hook is still to be done. Let that be done, or remove it without unless_deleting."
+            "the work that the hook waits for is not done. Let that work finish, or remove the hook without "
+            "unless_deleting."
         )
         result["kept"] = True
     return result
@@ -94,8 +95,8 @@ def _find(context: Context, params: Params) -> Place | None:
     found = capi.of_node(context, node, namespace)
     if found is None and params["state"] == "present":
         raise NotFound(
-            f"No Machine is Node {node}: the Node does not name one, and no Machine in the cluster that was asked "
-            "names the Node. Where Machines live in a management cluster, give its options in management.",
+            f"No Machine is Node {node}: the Node does not name one, and no Machine in this cluster names the Node. If "
+            "the Machines are in a management cluster, give its options in management.",
             node=node,
         )
     return found
@@ -108,7 +109,7 @@ def _attempt(context: Context, params: Params, found: Place, key: str) -> tuple[
     if item is None and present:
         raise NotFound(
             f"There is no {params['kind']} {found.name} in the namespace {params['namespace'] or 'of its Node'}. Check "
-            "its name, and that management names the cluster in which it lives.",
+            "its name, and that management names the cluster that it is in.",
             name=found.name,
         )
     if item is None:
@@ -119,13 +120,13 @@ def _attempt(context: Context, params: Params, found: Place, key: str) -> tuple[
     changes = rules.change(kind.annotations(item), key, params["owner"], present=present)
     if present and params["kind"] == MACHINE:
         _check_that_it_holds(context, params, item, key, wanted=bool(changes))
-        item = _as_it_is_now(context, found, item) if changes else item
+        item = _latest(context, found, item) if changes else item
     if not changes:
         return item, item
     return item, context.management.merge(found.path, kind.patch(item, changes))
 
 
-def _as_it_is_now(context: Context, found: Place, machine: Object) -> Object:
+def _latest(context: Context, found: Place, machine: Object) -> Object:
     """Read a Machine again if it is still at the same stage: another client may have written to it during the check."""
     latest = context.management.find(found.path)
     return latest if latest is not None and _stage(latest) == _stage(machine) else machine
@@ -143,14 +144,14 @@ def _check_that_it_holds(context: Context, params: Params, machine: Object, key:
         return
     if params["wait_for"] == "deletion" or (problem.final and wanted):
         raise CannotHold(
-            f"The deletion of Machine {machine['metadata']['name']} can't be held by {key}: {problem.text}. "
+            f"{key} can't hold the deletion of Machine {machine['metadata']['name']}: {problem.text}. "
             + ("Nothing was changed. " if wanted else "")
             + _way_out(params["point"], problem),
             why=problem.why,
             **_state(machine),
         )
     context.warn(
-        f"The hook {key} does not hold the deletion of Machine {machine['metadata']['name']} as things are: "
+        f"The hook {key} does not hold the deletion of Machine {machine['metadata']['name']} at present: "
         f"{problem.text}. {_way_out(params['point'], problem)}"
     )
 
@@ -165,11 +166,11 @@ def _why_not(context: Context, params: Params, machine: Object) -> WhyNot | None
 
 def _way_out(point: str, problem: WhyNot) -> str:
     if problem.why == "past":
-        return "Set hooks before the Machine is deleted, best on the template that it is made of."
+        return "Set hooks before the Machine is deleted, preferably on its template."
     return "Use a hook at the point pre-terminate, which always holds." if point == rules.PRE_DRAIN else ""
 
 
-def _await(context: Context, params: Params, found: Place, ours: _Ours, deadline: Deadline) -> Object:
+def _await(context: Context, params: Params, found: Place, ours: _HookOnMachine, deadline: Deadline) -> Object:
     """Wait until the deletion waits for our hook."""
     point, key, uid = params["point"], ours.key, ours.uid
     last = wait_for(
@@ -185,14 +186,14 @@ def _await(context: Context, params: Params, found: Place, ours: _Ours, deadline
     fields = {**_state(last), "waited": round(deadline.elapsed, 3)}
     if verdict:
         raise CannotHold(
-            f"The deletion of Machine {found.name} does not wait at {point} for {key}: {_ENDED[verdict]}. Look at the "
-            "Machine before you touch what depends on it.",
+            f"The deletion of Machine {found.name} does not wait at {point} for {key}: {_ENDED[verdict]}. Check the "
+            "Machine before you change anything that depends on it.",
             why=verdict,
             **fields,
         )
     raise TimedOut(
-        f"Machine {found.name} does not wait at {point} after {params['wait_timeout']} s, it is at "
-        f"{rules.phase(last)}. The hook stays. Raise wait_timeout, or run this again to wait on.",
+        f"Machine {found.name} does not wait at {point} after {params['wait_timeout']} s; it is at "
+        f"{rules.phase(last)}. The hook stays. Raise wait_timeout, or run this again to continue the wait.",
         **fields,
     )
 
@@ -200,8 +201,9 @@ def _await(context: Context, params: Params, found: Place, ours: _Ours, deadline
 def _warn_of_template(context: Context, before: Object | None, key: str) -> None:
     if before and not rules.is_deleting(before) and rules.kept_by_template(before, key):
         context.warn(
-            f"The hook {key} of Machine {before['metadata']['name']} comes from the template that it is made of and "
-            "will be there again in a moment. Remove it from the MachineDeployment, MachineSet or KubeadmControlPlane."
+            f"The hook {key} of Machine {before['metadata']['name']} comes from the Machine's template, whose "
+            "controller will set it again at once. Remove it from the MachineDeployment, MachineSet or "
+            "KubeadmControlPlane."
         )
 
 

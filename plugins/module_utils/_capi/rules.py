@@ -103,8 +103,8 @@ def key_of(point: str, hook: str) -> str:
         )
     if hook == KCP_CLEANUP:
         raise InvalidInput(
-            f"{KCP_CLEANUP} is the hook of the kubeadm control plane itself, which takes a member out of etcd by it. "
-            "It is neither set nor removed here. Use a name of your own.",
+            f"{KCP_CLEANUP} is the hook of the kubeadm control plane itself, which uses it to remove a member from "
+            "etcd. This collection neither sets nor removes it. Use a name of your own.",
             hook=hook,
         )
     return f"{prefix(point)}/{hook}"
@@ -161,7 +161,7 @@ def phase(machine: Object | None) -> str:
     # The controller's reason decides, except "Deleting" and "InternalError", which name no stage.
     if reason in STAGES[2:]:
         return reason
-    return max(["Deleting", *_begun(machine), *_old_stages(machine)], key=STAGES.index)
+    return max(["Deleting", *_started_stages(machine), *_old_stages(machine)], key=STAGES.index)
 
 
 def waits_at(machine: Object | None) -> str | None:
@@ -246,14 +246,14 @@ def why_not(machine: Object, point: str, around: Around) -> WhyNot | None:
     if waits_at(machine) == point:
         return None
     if is_past(machine, point):
-        return WhyNot("past", f"the deletion of Machine {name} has passed that point, it is at {at}", final=True)
+        return WhyNot("past", f"the deletion of Machine {name} has passed that point; it is at {at}", final=True)
     if point == PRE_TERMINATE:
         return None
     skips = "Cluster API skips pre-drain hooks and the drain"
     if around.cluster_deleting:
-        return WhyNot("cluster_deleting", f"Cluster {cluster_of(machine)} is being deleted, where {skips}", final=True)
+        return WhyNot("cluster_deleting", f"Cluster {cluster_of(machine)} is being deleted, so {skips}", final=True)
     if around.control_plane_deleting:
-        text = f"the control plane of Cluster {cluster_of(machine)} is being deleted, where {skips}"
+        text = f"the control plane of Cluster {cluster_of(machine)} is being deleted, so {skips}"
         return WhyNot("control_plane_deleting", text, final=True)
     # A deletion that has begun does not wait for this to change.
     final = is_deleting(machine)
@@ -311,7 +311,7 @@ def _old_stages(machine: Object) -> list[str]:
     ]
 
 
-def _begun(machine: Object) -> list[str]:
+def _started_stages(machine: Object) -> list[str]:
     times = _deletion(machine)
     return [stage for name, stage in _TIMES if times.get(name)]
 

@@ -10,7 +10,7 @@ from .._api.objects import Object
 from .._budget.ledger_rules import Slot
 
 
-def mend(node: Object) -> str:
+def repair_node(node: Object) -> str:
     """Advise on a node that is down."""
     return (
         f"{_down(node)} Bring it back, and start the rolling reboot or the doctor again. If it is gone for good, "
@@ -18,48 +18,51 @@ def mend(node: Object) -> str:
     )
 
 
-def come_again(node: Object) -> str:
+def run_again(node: Object) -> str:
     """Advise on a node that was released while it is down: its cordon is left."""
     return f"{_down(node)} Run the doctor again when it is back."
 
 
-def look_at_failed(name: str, slot: Slot) -> str:
+def check_failed_node(name: str, slot: Slot) -> str:
     """Advise on a node that has failed and is Ready with its old boot ID."""
     return (
-        f"Node {name} has failed ({slot.reason}). It is Ready, but was not rebooted since. See what is wrong with it, "
-        f"then reboot it, or {_release(name)}."
+        f"Node {name} has failed ({slot.reason}). It is Ready, but has not rebooted since. Find the cause, then reboot "
+        f"it, or {_release(name)}."
     )
 
 
-def look_at_unhealthy(name: str, detail: str) -> str:
+def check_unhealthy_node(name: str, detail: str) -> str:
     """Advise on a node whose check failed after its reboot."""
     return (
-        f"Node {name} was rebooted, and failed its check ({detail}). See what is wrong with it; when it is well, "
+        f"Node {name} was rebooted, but failed its check ({detail}). Find the cause; when the node is healthy, "
         f"{_release(name)}."
     )
 
 
-def forget(name: str, slot: Slot) -> str:
+def release_deleted_node(name: str, slot: Slot) -> str:
     """Advise on a failed node that no longer exists."""
-    return f"Node {name} has failed ({slot.reason}) and is no more. If it is gone for good, {_release(name)}."
+    return f"Node {name} has failed ({slot.reason}) and no longer exists. If it is gone for good, {_release(name)}."
 
 
-def give_back_slot(group: str, slot: Slot) -> str:
+def release_slot(group: str, slot: Slot) -> str:
     options = f"name={slot.node} group={group} operation={slot.operation} state=absent"
-    return _by_hand(f"The slot of node {slot.node} in group {group}", "reboot_slot", options)
+    return _command(f"The slot of node {slot.node} in group {group}", "reboot_slot", options)
 
 
-def give_back_opt_outs(name: str) -> str:
-    return _by_hand(f"The opt-outs of node {name}", "node_opt_outs", f"name={name} state=absent")
+def restore_opt_outs(name: str) -> str:
+    return _command(f"The opt-outs of node {name}", "node_opt_outs", f"name={name} state=absent")
 
 
 def close_record(name: str, operation: str) -> str:
     options = f"name={name} operation={operation} result=failed"
-    return _by_hand(f"The record of operation {operation} on node {name}", "node_operation", options)
+    return _command(f"The record of operation {operation} on node {name}", "node_operation", options)
 
 
-def _by_hand(what: str, module: str, options: str) -> str:
-    return f"{what} names no run. If nobody uses it: ansible localhost -m holdfast.kubernetes.{module} -a '{options}'"
+def _command(what: str, module: str, options: str) -> str:
+    return (
+        f"{what} names no run. If it is no longer used, run: ansible localhost -m holdfast.kubernetes.{module} "
+        f"-a '{options}'"
+    )
 
 
 def _release(name: str) -> str:

@@ -56,7 +56,8 @@ def doctor(context: Context, params: Params) -> Result:
     }
     if clearing.troubles:
         raise Refused(
-            f"Not everything could be cleared: {' '.join(clearing.troubles)} What else was stale is cleared.", **result
+            f"Not everything could be cleared: {' '.join(clearing.troubles)} The other stale objects are cleared.",
+            **result,
         )
     return result
 
@@ -89,7 +90,7 @@ def _scope(context: Context, params: Params, picture: Picture) -> Scope:
     store.check_group(group)
     ledger = picture.ledgers.get(group)
     if ledger is None:
-        context.warn(f"There is no group {group}. Known are: {', '.join(sorted(picture.ledgers)) or 'none'}.")
+        context.warn(f"There is no group {group}. Known groups: {', '.join(sorted(picture.ledgers)) or 'none'}.")
         return Scope(frozenset(), group)
     # Before its first slot, no run has said which nodes the group has.
     selector = ledger.policy.selector if ledger.policy else None
@@ -111,13 +112,13 @@ class _Clearing:
         self._context = context
         self._cluster = context.cluster
         self._release = release
-        self._me = f"doctor/{to_text(context.cluster.now())}"
+        self._own_run = f"doctor/{to_text(context.cluster.now())}"
         self.cleared: set[Finding] = set()
         self.troubles: list[str] = []
 
     def clear(self, stale: list[Finding]) -> None:
         try:
-            with run_leases.heartbeat(self._cluster, self._me, "doctor"):
+            with run_leases.heartbeat(self._cluster, self._own_run, "doctor"):
                 for name in sorted({finding.node for finding in stale if finding.node}):
                     self._clear_node(name, [finding for finding in stale if finding.node == name])
                 for finding in stale:
@@ -126,7 +127,7 @@ class _Clearing:
                     elif finding.kind == "run":
                         self._note(finding, self._end_run(finding))
         finally:
-            run_leases.end(self._cluster, self._me)
+            run_leases.end(self._cluster, self._own_run)
 
     def _note(self, finding: Finding, gone: bool) -> None:
         if gone:
@@ -137,7 +138,7 @@ class _Clearing:
             return
         steps: dict[str, Callable[[Finding], bool]] = {
             "cordon": self._uncordon,
-            "opt_outs": self._put_back,
+            "opt_outs": self._restore_opt_outs,
             # We have taken over the claim of the dead run, and release it when we are done with the node.
             "claim": lambda finding: True,
             "record": self._close_record,
@@ -151,12 +152,12 @@ class _Clearing:
                     with suppress(NotFound):
                         self._note(finding, steps[finding.kind](finding))
         finally:
-            claims.give_back(self._cluster, name, run=self._me)
+            claims.give_back(self._cluster, name, run=self._own_run)
 
     def _claim(self, name: str) -> bool:
         """Return whether we may clear the node: not if its run is live again, but also if the Node no longer exists."""
         try:
-            claims.take(self._cluster, name, run=self._me, operation="doctor", purpose="doctor", restart=True)
+            claims.take(self._cluster, name, run=self._own_run, operation="doctor", purpose="doctor", restart=True)
         except claim_rules.Claimed:
             return False
         except NotFound:
@@ -166,19 +167,19 @@ class _Clearing:
     def _look_again(self, name: str) -> list[Finding]:
         """Return what is on one node now; our own work on it does not count."""
         picture = take_picture(self._cluster, only=name)
-        others = {run.id: run for run in picture.runs.values() if run.id != self._me}
+        others = {run.id: run for run in picture.runs.values() if run.id != self._own_run}
         return examine(replace(picture, runs=others), release=self._release)
 
     @property
     def _claimant(self) -> str:
         """The run that must hold the claim; in check mode none, because it was not really taken."""
-        return "" if self._context.check_mode else self._me
+        return "" if self._context.check_mode else self._own_run
 
     def _uncordon(self, finding: Finding) -> bool:
         cordon.give_back(self._cluster, finding.node, ROLE_OWNER, run=self._claimant)
         return True
 
-    def _put_back(self, finding: Finding) -> bool:
+    def _restore_opt_outs(self, finding: Finding) -> bool:
         try:
             opt_outs.put_back(self._context, finding.node, run=self._claimant)
         except HoldfastError as error:

@@ -37,7 +37,7 @@ def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
         record = failover_rules.record_of(node)
     except Refused as error:
         record = None
-        yield Finding("failover", node=name, why="its record is broken", todo=error.message)
+        yield Finding("failover", node=name, why="its record is invalid", todo=error.message)
     if record:
         run, result = str(record.get("run") or ""), str(record.get("result") or "")
         live = picture.alive(run)
@@ -48,7 +48,7 @@ def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
             since=str(record.get("since") or ""),
             **picture.signs(run),
             why=f"{result or 'in phase ' + str(record.get('phase'))}, operation {record.get('id')}",
-            todo="" if live else _go_on(name, result, str(record.get("phase"))),
+            todo="" if live else _resume(name, result, str(record.get("phase"))),
         )
     if taint and node_rules.ready(node):
         ours = evidence_of(node) is not None
@@ -56,28 +56,29 @@ def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
             "taint",
             node=name,
             since=str(taint.get("timeAdded") or ""),
-            why=f"out-of-service ({taint.get('value') or ''}) on a node that is Ready: no pod stays there",
+            why=f"out-of-service ({taint.get('value') or ''}) on a node that is Ready: its pods are evicted",
             todo=(
-                _back(name)
+                _return_to_service(name)
                 if ours
-                else f"Node {name} is Ready, but has the taint {taint['key']}, not from us. Ask whoever put it there."
+                else f"Node {name} is Ready, but has the taint {taint['key']}, which this collection did not add. "
+                "Ask who added it."
             ),
         )
 
 
-def _go_on(name: str, result: str, phase: str) -> str:
+def _resume(name: str, result: str, phase: str) -> str:
     if phase in failover_rules.GOING_BACK:
-        return f"The recovery of node {name} was left halfway; its machine may be on. Go on with it: {_recover(name)}."
+        return f"The recovery of node {name} was interrupted; its machine may be on. To resume it: {_recover(name)}."
     if result == failover_rules.MOVED:
-        return f"The workloads of node {name} have moved. When the machine is mended: {_recover(name)}."
+        return f"The workloads of node {name} have moved. When the machine is repaired: {_recover(name)}."
     return (
-        f"The failover of node {name} was left halfway. Start the playbook holdfast.kubernetes.failover again, which "
-        f"goes on with it; or, to give it up: {_recover(name)}."
+        f"The failover of node {name} was interrupted. Start the playbook holdfast.kubernetes.failover again, which "
+        f"resumes it; or, to abandon it: {_recover(name)}."
     )
 
 
-def _back(name: str) -> str:
-    return f"Node {name} is Ready, but out of service still. Put it back: {_recover(name)}."
+def _return_to_service(name: str) -> str:
+    return f"Node {name} is Ready, but still out of service. To return it to service: {_recover(name)}."
 
 
 def _recover(name: str) -> str:
@@ -90,7 +91,7 @@ def _keys(picture: Picture) -> Iterable[Finding]:
             written = hosts.written_of(host, request.key) if request.key else None
             if written is None:
                 continue
-            power = {True: "is on still", False: "is off", None: "may be off"}[hosts.powered_on(host)]
+            power = {True: "is still on", False: "is off", None: "may be off"}[hosts.powered_on(host)]
             live = picture.alive(written.run)
             full_name = hosts.full_name(host)
             way_out = (
@@ -102,7 +103,7 @@ def _keys(picture: Picture) -> Iterable[Finding]:
                 since=written.since,
                 **picture.signs(written.run),
                 why=f"{request.annotation} keeps BareMetalHost {full_name} off, which {power}",
-                todo="" if live else f"BareMetalHost {full_name} stays off until our key is gone: {way_out}.",
+                todo="" if live else f"BareMetalHost {full_name} stays off until this key is removed: {way_out}.",
             )
 
 
@@ -124,7 +125,7 @@ def _known(picture: Picture, node: str, host: Object, key: str) -> bool:
 def _remove(host: Object, request: Request) -> str:
     where = f"bare_metal_host={host['metadata']['name']} namespace={host['metadata']['namespace']}"
     return (
-        "no failover that is known has it, so see whose machine it is, then ansible localhost -m "
+        "no recorded failover has it, so find out who uses the machine, then run: ansible localhost -m "
         f"holdfast.kubernetes.reboot_annotation -a 'state=absent {where} key={request.key}'"
     )
 
@@ -141,9 +142,10 @@ def _attachments(picture: Picture) -> Iterable[Finding]:
             "attachment",
             node=name,
             since=str(item["metadata"].get("creationTimestamp") or ""),
-            why=f"VolumeAttachment {found.name} (volume {found.volume}) is of a node that is no more; {found.reason}",
+            why=f"VolumeAttachment {found.name} (volume {found.volume}) names a node that no longer exists; "
+            f"{found.reason}",
             todo=(
-                f"Volume {found.volume} is still attached to {name}, which is no Node any more. See that the machine "
-                f"is off, then that {found.attacher} detaches it."
+                f"Volume {found.volume} is still attached to {name}, which is no longer a Node. Make sure that the "
+                f"machine is off, then that {found.attacher} detaches the volume."
             ),
         )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Machines whose deletion waits for one of our hooks, with work that a run has begun and not finished.
+"""Machines whose deletion waits for one of our hooks, with work that a run has started and not finished.
 
 Rules only. Nothing of this is cleared: the next run resumes from the record. If a hook were removed while its work is
 undone, Cluster API would delete the Machine.
@@ -41,9 +41,9 @@ def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
     run, metadata = str(record["run"]), machine["metadata"]
     name = f"{metadata['namespace']}/{metadata['name']}"
     # The record may be of the previous point, where the run ended.
-    begun = record["point"] == point
-    failed = begun and record["result"] == guard.FAILED
-    state = f"in phase {record['phase']}" if begun else "there was not begun"
+    started = record["point"] == point
+    failed = started and record["result"] == guard.FAILED
+    state = f"in phase {record['phase']}" if started else "has not started"
     if failed:
         state = f"failed ({record.get('detail') or 'no reason given'})"
     alive = picture.works.get(run, False)
@@ -51,13 +51,16 @@ def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
         KIND,
         node=node_of(machine) or "",
         operation=name,
-        since=record["since"] if begun else waiting_since(machine) or record["since"],
+        since=record["since"] if started else waiting_since(machine) or record["since"],
         **{**picture.signs(run), "alive": alive},
         why=f"Machine {name} waits at {point} for hook {hook}; its work {state}",
-        todo="" if alive else _go_on(name, hook, failed=failed),
+        todo="" if alive else _advice(name, hook, failed=failed),
     )
 
 
-def _go_on(name: str, hook: str, *, failed: bool) -> str:
-    mended = "Mend what its work failed at, and start" if failed else "Nobody works on it. Start"
-    return f"The deletion of Machine {name} waits for hook {hook}. {mended} guard_machine again, which goes on with it."
+def _advice(name: str, hook: str, *, failed: bool) -> str:
+    first_step = "Fix the cause of the failure, and start" if failed else "No run works on it. Start"
+    return (
+        f"The deletion of Machine {name} waits for hook {hook}. {first_step} guard_machine again, which resumes the "
+        "work."
+    )

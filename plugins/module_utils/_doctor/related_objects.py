@@ -34,14 +34,14 @@ def _with_failovers(context: Context, picture: Picture) -> Picture:
     try:
         attachments = list(context.cluster.items(paths.VOLUME_ATTACHMENTS))
     except ApiFailure as error:
-        context.warn(f"Volumes of nodes that are no more were not looked for: {error.message}")
+        context.warn(f"Could not look for volumes of nodes that no longer exist: {error.message}")
     # A Node may have been created between the two lists.
     wanted = {item["spec"]["nodeName"] for item in attachments} - set(picture.names or ())
     younger = {name for name in wanted if context.cluster.find(paths.node(name))}
     try:
         hosts = find_host.listed(context.management)
     except HoldfastError as error:
-        context.warn(f"Keys that keep BareMetalHosts off were not looked for: {error.message}")
+        context.warn(f"Could not look for keys that keep BareMetalHosts off: {error.message}")
     return replace(
         picture,
         names={*(picture.names or ()), *younger},
@@ -61,6 +61,6 @@ def _with_machines(context: Context, picture: Picture) -> Picture:
     except NotFound:
         return picture
     except HoldfastError as error:
-        context.warn(f"Machines that wait for our hooks were not looked for: {error.message}")
+        context.warn(f"Could not look for Machines that wait for hooks of this collection: {error.message}")
         return picture
     return replace(picture, machines=machines, works={run.id: run.alive(now) for run in runs})

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from .picture_rules import Finding
 
 _KINDS = {"opt_outs": "opt-outs"}
-_HEADER = ("", "WHAT", "NODE", "WHOSE", "SINCE (UTC)", "LAST SIGN", "")
+_HEADER = ("", "WHAT", "NODE", "OWNER", "SINCE (UTC)", "LAST SIGN", "")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -24,7 +24,7 @@ def lines(findings: Sequence[Finding], cleared: Collection[Finding], *, clearing
         check_mode: Whether it only reports what it would do.
     """
     if not findings:
-        return ["There is nothing of ours."]
+        return ["No run left anything."]
     gone = "to clear" if check_mode else "cleared"
 
     def verdict(finding: Finding) -> str:
@@ -64,7 +64,7 @@ def _table(findings: Collection[Finding], verdict: Callable[[Finding], str]) -> 
 
 def _to_do(findings: Collection[Finding]) -> list[str]:
     texts = dict.fromkeys(finding.todo for finding in findings if finding.todo)
-    return ["", "To do by hand:", *(f"- {text}" for text in texts)] if texts else []
+    return ["", "What you have to do:", *(f"- {text}" for text in texts)] if texts else []
 
 
 def _minute(moment: str) -> str:

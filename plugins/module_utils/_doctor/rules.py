@@ -81,7 +81,7 @@ def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[
         yield Finding("cordon", node=name, since=since, **signs, **verdict.on(_cordoned(node, cordon)))
     if opt_outs:
         alive = busy or picture.alive(opt_outs.run)
-        verdict = left or (_STALE if opt_outs.run else _unknown(advice_rules.give_back_opt_outs(name)))
+        verdict = left or (_STALE if opt_outs.run else _unknown(advice_rules.restore_opt_outs(name)))
         yield Finding(
             "opt_outs",
             node=name,
@@ -122,16 +122,16 @@ def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdi
         return None
     node, slot = picture.nodes.get(name), picture.failed(name)
     if node is None:
-        gone = "its node has failed and is no more"
-        return _Verdict(why=gone, todo=advice_rules.forget(name, slot)) if slot else None
+        gone = "its node has failed and no longer exists"
+        return _Verdict(why=gone, todo=advice_rules.release_deleted_node(name, slot)) if slot else None
     if not node_rules.ready(node):
-        return _Verdict(why=_NOT_READY, todo=advice_rules.mend(node))
+        return _Verdict(why=_NOT_READY, todo=advice_rules.repair_node(node))
     if slot is not None:
-        return _Verdict(why="its node has failed", todo=advice_rules.look_at_failed(name, slot))
+        return _Verdict(why="its node has failed", todo=advice_rules.check_failed_node(name, slot))
     record = node_rules.record(node, OPERATION) or {}
     detail = str(record.get("detail"))
     if record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED):
-        return _Verdict(why="its node has failed its check", todo=advice_rules.look_at_unhealthy(name, detail))
+        return _Verdict(why="its node has failed its check", todo=advice_rules.check_unhealthy_node(name, detail))
     return None
 
 
@@ -141,7 +141,7 @@ def abandoned(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(advice: str) -> _Verdict:
-    return _Verdict(why="it names no run, so nobody can tell whether it is in use", todo=advice)
+    return _Verdict(why="it names no run, so it is unknown whether it is in use", todo=advice)
 
 
 def _cordoned(node: Object, cordon: dict[str, Any]) -> str:
@@ -149,20 +149,20 @@ def _cordoned(node: Object, cordon: dict[str, Any]) -> str:
     if cordon.get("owner") != ROLE_OWNER:
         return what
     if cordon.get("unschedulable_before"):
-        return f"{what}; the node was cordoned before, and will be after"
+        return f"{what}; the node was cordoned before, and stays cordoned"
     if KEEP_CORDONED in node_rules.annotations_of(node):
-        return f"{what}; the node is to be kept cordoned ({KEEP_CORDONED})"
+        return f"{what}; the node stays cordoned ({KEEP_CORDONED})"
     return what
 
 
 def _cordon(picture: Picture, node: Object, left: _Verdict | None, *, ours: bool) -> _Verdict:
     """Return whether a cordon may be undone on a node that no live run works on."""
     if not ours:
-        return _Verdict(why="another owner's cordon is theirs to undo")
+        return _Verdict(why="only its owner undoes it")
     if left:
         return left
     if not node_rules.ready(node):
-        return _Verdict(why=_NOT_READY, todo=advice_rules.come_again(node))
+        return _Verdict(why=_NOT_READY, todo=advice_rules.run_again(node))
     if any(slot.run == "" and slot.state != FAILED for slot in picture.slots(node_rules.name(node))):
         return _Verdict(why="its node has a slot that names no run")
     return _STALE
@@ -193,7 +193,7 @@ def _in_ledger(picture: Picture, group: str, release: Collection[str]) -> Iterab
         live = len(dead) < len(runs)
         verdict = _LIVE if live else _STALE
         if not live and operation in staying:
-            verdict = _Verdict(why="one of its slots does")
+            verdict = _Verdict(why="one of its slots stays")
         yield Finding(
             "operation",
             group=group,
@@ -215,7 +215,7 @@ def _slot(picture: Picture, slot: Slot, group: str, release: Collection[str]) ->
     if picture.alive(slot.run):
         return _LIVE
     if not slot.run:
-        return _unknown(advice_rules.give_back_slot(group, slot))
+        return _unknown(advice_rules.release_slot(group, slot))
     return _left_alone(picture, name, release) or _STALE
 
 
@@ -238,5 +238,5 @@ def _runs(picture: Picture, within: Collection[str], stays: Collection[str]) -> 
             continue
         verdict = _LIVE if run.alive(picture.now) else _STALE
         if verdict.stale and run.id in stays:
-            verdict = _Verdict(why="something that it left does")
+            verdict = _Verdict(why="an object that it left stays")
         yield Finding("run", since=run.began, **picture.signs(run.id), **verdict.on(run.holder or "ended"))

@@ -24,12 +24,15 @@ def why_it_stays(node: Object, owner: str) -> str:
     """Why ``uncordoned`` leaves this node cordoned."""
     record = node_rules.record(node, CORDON)
     if record is None:
-        return "somebody else cordoned it, and only their own cordon is theirs to undo (force overrides)"
+        return (
+            "it was cordoned without this collection's record, so the one who cordoned it must uncordon it "
+            "(force overrides)"
+        )
     if record.get("owner") != owner:
         return f"{record.get('owner')} cordoned it, not {owner} (force overrides)"
     if KEEP_CORDONED in node_rules.annotations_of(node):
-        return f"it is annotated {KEEP_CORDONED}"
-    return "it was cordoned before we came"
+        return f"it has the annotation {KEEP_CORDONED}"
+    return "it was cordoned before"
 
 
 def shown(node: Object) -> dict[str, Any]:

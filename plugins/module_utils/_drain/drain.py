@@ -21,6 +21,7 @@ from .._api.watch import Changed, Deadline, Follower, Listed
 from .._budget import claim_rules, runs
 from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import phase_of
+from .._shared.bounds import cut
 from . import cordon, cordon_rules
 from .rules import (
     LATER,
@@ -356,7 +357,7 @@ def _refusal(pod: Pod, error: ApiFailure) -> Event:
     causes = {cause.get("reason") for cause in error.causes}
     trouble = any(words in error.body_message.lower() for words in _BUDGET_TROUBLE)
     by_budget = trouble or (error.status == 429 and (_BY_BUDGET in causes or error.retry_after is None))
-    message = "; ".join(cause.get("message", "") for cause in error.causes) or error.body_message
+    message = cut("; ".join(cause.get("message", "") for cause in error.causes) or error.body_message, 1000)
     if error.status == 409 and "uid" in error.body_message.lower():
         # Another pod has this name now; the pod to evict is gone.
         return lambda state: state.missing(pod.uid, time.monotonic())

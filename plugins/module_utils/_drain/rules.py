@@ -15,6 +15,7 @@ from typing import Any
 
 from .._api.objects import Object
 from .._api.selector import matches
+from .._shared.bounds import cut
 
 MIRROR = "kubernetes.io/config.mirror"
 _FINISHED = ("Succeeded", "Failed")
@@ -156,7 +157,7 @@ def read_budget(item: Object) -> Budget:
         expected=status.get("expectedPods") or 0,
         current=(status.get("observedGeneration") or 0) >= (metadata.get("generation") or 0),
         always_allow_unhealthy=spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow",
-        sync_failure=str(failed.get("message")) if failed else "",
+        sync_failure=cut(str(failed.get("message"))) if failed else "",
     )
 
 
@@ -193,7 +194,7 @@ def forbidden(pod: Pod, options: Options) -> list[str]:
         return []
     whys = []
     if not pod.controller and not options.force:
-        whys.append("it has no owner that would make it again (force: true deletes it for good)")
+        whys.append("it has no owner that would create it again (force: true deletes it for good)")
     if pod.empty_dir and not options.delete_emptydir:
         whys.append("it has an emptyDir volume whose data would be lost (delete_emptydir: true accepts that)")
     return whys

@@ -76,7 +76,7 @@ class Drain:
             return
         why = stays(pod)
         if not why and self._comes_back(pod):
-            why = "came while the node was drained and tolerates the cordon"
+            why = "started while the node was drained, and tolerates the cordon"
         if why:
             self.skipped[pod.uid] = (pod, why)
             return
@@ -273,7 +273,7 @@ class Drain:
         if entry.not_before == float("inf"):
             return pod.ref(reason=entry.refusal, pdb=self.verdict(entry).budget, verdict=NEVER)
         found = self.verdict(entry)
-        reason = found.reason or entry.refusal or "its eviction was not answered yet"
+        reason = found.reason or entry.refusal or "the API server has not answered its eviction yet"
         return pod.ref(reason=reason, pdb=found.budget, verdict=NEVER if found.verdict == NEVER else LATER)
 
     def never_now(self) -> dict[str, dict[str, Any]]:

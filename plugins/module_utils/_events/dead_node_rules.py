@@ -21,7 +21,7 @@ from .._budget.claim_rules import claim_of
 from .._capi import machine_rules
 from .._failover import rules as failover_rules
 from .._failover.taint_rules import taint_of
-from .._shared.bounds import moment, seconds_since
+from .._shared.bounds import cut, moment, seconds_since
 from .log_rules import Condition
 
 # Status of the condition Ready: what the node controller writes for a silent node, and a kubelet for itself.
@@ -111,7 +111,7 @@ def evidence(node: Object, lease: Object | None, now: datetime) -> dict[str, Any
     return {
         "status": ready.get("status"),
         "reason": reason if _REASON.fullmatch(reason) else None,
-        "message": ready.get("message"),
+        "message": cut(str(ready.get("message") or "")) or None,
         "since": since,
         "seconds": int(seconds_since(since, now)) if since else None,
         "last_heartbeat": ready.get("lastHeartbeatTime"),

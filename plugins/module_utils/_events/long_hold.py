@@ -12,8 +12,9 @@ from .._api import paths
 from .._api.cluster import Cluster
 from .._api.objects import Object
 from .._api.runner import Context, Params
-from .._holds.rules import FIELD_SELECTOR, describe, holds
+from .._holds.rules import describe, holds
 from .._shared.bounds import cut, moment
+from .._shared.hold_rules import FIELD_SELECTOR
 from .log_rules import Condition
 from .source import Event, Later
 

@@ -25,9 +25,7 @@ class WaitingMachine:
 
     def __init__(self, context: Context, params: Params) -> None:
         if not (params["hook"] or params["owner"]):
-            raise InvalidInput(
-                "hook or owner is needed: without one of them nobody knows which deletion hooks are yours."
-            )
+            raise InvalidInput("hook or owner is missing: without them, it is unknown which deletion hooks are yours.")
         self._context, self._params = context, params
         self._machines = ""
 

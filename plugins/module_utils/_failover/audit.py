@@ -61,8 +61,8 @@ def close(
         data = dict((config_map or {}).get("data") or {})
         if operation not in data:
             raise NotFound(
-                f"The ConfigMap {NAMESPACE}/{NAME} has no failover {operation}: it keeps the last {KEEP}, or somebody "
-                "has removed it.",
+                f"The ConfigMap {NAMESPACE}/{NAME} has no failover {operation}: it keeps only the last {KEEP}, or the "
+                "entry was removed.",
                 operation=operation,
             )
         before = read_entry(data[operation])

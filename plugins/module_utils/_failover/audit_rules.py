@@ -102,7 +102,7 @@ def bounded(data: Mapping[str, str], newest: str) -> dict[str, str]:
 
 def last_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
     """Return the last valid entry of a node."""
-    entries = [entry for entry in map(read_entry, data.values()) if entry.get("node") == node and _sound(entry)]
+    entries = [entry for entry in map(read_entry, data.values()) if entry.get("node") == node and _is_valid(entry)]
     return max(entries, key=lambda entry: str(entry["started"]), default=None)
 
 
@@ -133,7 +133,7 @@ def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key not in _TYPES}
 
 
-def _sound(entry: Mapping[str, Any]) -> bool:
+def _is_valid(entry: Mapping[str, Any]) -> bool:
     if not all(isinstance(entry.get(name), kind) for name, kind in _TYPES.items()):
         return False
     try:

@@ -14,11 +14,11 @@ from .journey_rules import SKIPPED, Step
 from .rules import FAIL_OVER, FAILED, FENCE, MOVED, RECOVERED, STOP, STOPPED, TAINT
 
 PLANNED, REFUSED = "planned", "refused"
-# Failures that come before anything is written.
+# Failures that occur before anything is written.
 NOTHING_WRITTEN = ("refused", "held", "claimed", "claim_lost", "came_back", "invalid_input", "not_found")
-# Reasons for which a node is on after all, no matter which task has seen it.
+# Reasons of refusals that show that a node is on.
 _SIGNS_OF_LIFE = ("ready", "new_boot", "alive")
-# In the order in which a node goes through them.
+# The phases in their order.
 _PHASES = (
     "confirm",
     "claim",
@@ -41,9 +41,9 @@ class Failure:
         task: Its name.
         why: In words.
         reason: As one word, for example ``alive``; empty where it has none.
-        sent: Whether the machine was told to go off; ``None`` if the task does not say.
-        back: The node came back under the taint.
-        output: What a command or a BMC said. It may have secrets in it: it is shown, but not recorded.
+        sent: Whether the machine was requested to switch off; ``None`` if the task does not say.
+        back: The node came back, but still has the taint.
+        output: The output of a command or a BMC. It may contain secrets: it is shown, but not recorded.
     """
 
     task: str = ""
@@ -71,9 +71,9 @@ def failure_of(result: Mapping[str, Any], task: str) -> Failure:
 
 
 def was_sent(progress: Progress, failure: Failure) -> bool:
-    """Whether the machine was told to go off, or may have been.
+    """Whether the machine was requested to switch off, or may have been.
 
-    What was refused was not sent. With any other failure that is not known.
+    A refusal means that nothing was sent. After any other failure, that is unknown.
     """
     if progress.sent or FENCE not in progress.doing:
         return progress.sent
@@ -88,23 +88,23 @@ class Ending:
         result: How the failover ended, if all that is to be undone can be undone.
         advice: What the user has to do, as more sentences of the reason.
         record: The result is recorded, and the claim given back with it.
-        let_go: Our key is taken back, and our cordon undone.
-        take_key: There is a key of ours to take back.
+        undo: The key is removed from the host, and the role's cordon undone.
+        remove_key: There is a key to remove.
     """
 
     result: str = REFUSED
     advice: str = ""
     record: bool = False
-    let_go: bool = False
-    take_key: bool = False
+    undo: bool = False
+    remove_key: bool = False
 
 
 def after_failure(progress: Progress, failure: Failure) -> Ending:
     """What becomes of a node.
 
-    One that was told to go off stays as it is, so that the same command, started again, resumes. Of one that was not,
-    nothing is left. One that came back under the taint, or after a machine was told to go off that nothing keeps off,
-    is for the recovery to put in order.
+    A node that came back is released at once. A node that was requested to switch off keeps its record and its key, so
+    that the same command, started again, resumes. Otherwise nothing is left. A node that came back with the taint, or
+    whose machine may still switch off, must be recovered.
     """
     if not progress.claimed:
         return Ending()
@@ -115,8 +115,8 @@ def after_failure(progress: Progress, failure: Failure) -> Ending:
         result=STOPPED if back and not advice else FAILED,
         advice=advice,
         record=ours,
-        let_go=ours and (back or not sent) and not advice and progress.direction == FAIL_OVER,
-        take_key=sent and "key" in progress.facts,
+        undo=ours and (back or not sent) and not advice and progress.direction == FAIL_OVER,
+        remove_key=sent and "key" in progress.facts,
     )
 
 
@@ -128,16 +128,16 @@ def _is_back(progress: Progress, failure: Failure) -> bool:
 def _advice(progress: Progress, failure: Failure, *, sent: bool) -> str:
     if progress.step == TAINT or progress.tainted or failure.back:
         return (
-            " It is back under the taint: run the playbook recover, with failover_force where it has the same boot ID "
-            "still. Its record, its cordon and the taint stay until then."
+            " It is back, but still has the taint: run the playbook recover, with failover_force if its boot ID is "
+            "still the same. Its record, its cordon and the taint stay until then."
         )
     fence = progress.facts.get("fence")
     if not sent or fence not in (REDFISH, COMMAND):
         return ""
     where = f"at {progress.facts.get('uri')}" if fence == REDFISH else "of failover_fence_command"
-    other = ", and it is probably the machine of another node: look which one" if failure.reason == "alive" else ""
+    other = ", and it is probably the machine of another node: find out which one" if failure.reason == "alive" else ""
     return (
-        f" The machine {where} was told to go off and may be off{other}. Run the playbook recover, "
+        f" The machine {where} was requested to switch off and may be off{other}. Run the playbook recover, "
         "which switches it on again and undoes the cordon."
     )
 
@@ -194,7 +194,7 @@ def result_of_failure(progress: Progress, failure: Failure, ending: Ending, undo
     """The result of a node after a failure."""
     detail = f"{failure.task}: {failure.why}{ending.advice}"
     if undone.why_not:
-        detail += f" What was done could not be undone: {undone.why_not} Run it again to try that once more."
+        detail += f" The changes could not be undone: {undone.why_not} Run it again to retry that."
     if undone.unrecorded:
         detail += f" THIS COULD NOT BE RECORDED: {undone.unrecorded} Run it again, or holdfast.kubernetes.doctor."
     result = str(undone.entry.get("result") or FAILED) if progress.claimed else REFUSED
@@ -245,7 +245,7 @@ def _lines(node: Mapping[str, Any], *, delete_node: bool) -> list[str]:
         lines.append(f"{name}: its output was: {node['output']}")
     if node["result"] == MOVED and not delete_node:
         lines.append(
-            f"{name} stays off, cordoned and out of service. Once it may come back, with the same variables: "
+            f"{name} stays off, cordoned and out of service. To bring it back, with the same variables: "
             f"ansible-playbook holdfast.kubernetes.recover -e failover_node={name}"
         )
     return lines

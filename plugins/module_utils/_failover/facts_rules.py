@@ -69,8 +69,8 @@ class Progress:
         boot_id: The boot ID of the Node when the run claimed it.
         record_boot_id: The boot ID that is failed over; ``None`` without a record.
         boot_id_before: The boot ID that must have changed when the node is back.
-        sent: The machine was told to go off, or may have been.
-        under_way: There is more to do; otherwise the other steps of the role are skipped.
+        sent: The machine was requested to switch off, or may have been.
+        under_way: There is more to do; otherwise the role skips its other steps.
         doing: The steps of the role that follow now.
         tainted: This run has seen the taint.
         runs: The runs that worked on this failover.
@@ -114,8 +114,7 @@ class Progress:
     def may_be_on_already(self) -> bool:
         """Whether the node has booted since it was fenced, as far as its Node tells.
 
-        A boot says nothing about a machine that was not proven to be off: it may be an earlier one, or another
-        machine's.
+        If the machine was not proven off, a boot shows nothing: it may have happened before, or on another machine.
         """
         never_proven = not self.boot_id_before and "evidence" not in self.facts
         return self.boot_id not in ("", self.record_boot_id or "") and not never_proven

@@ -67,7 +67,7 @@ class Record:
     Attributes:
         look: Check that the node is still down.
         gate: Check that nobody holds it.
-        delete_node: Delete the Node, once everything else is recorded.
+        delete_node: Delete the Node after everything else is recorded.
         deleted: The Node was deleted, so only its entry in the history is left.
         host_version: The resource version of the host, for people.
     """
@@ -135,8 +135,8 @@ def _why_not(node: str, hosts: tuple[Host, ...]) -> str:
     """Why metal3 can't fence the node by one of these hosts."""
     if not hosts:
         return (
-            f"Node {node} has no BareMetalHost that can be found. Nothing was changed. Set failover_bare_metal_host to "
-            "its name, failover_management to reach its cluster, or failover_fence to another way."
+            f"The BareMetalHost of node {node} was not found. Nothing was changed. Set failover_bare_metal_host to its "
+            "name, failover_management to reach its cluster, or failover_fence to another method."
         )
     host = hosts[0]
     place = f"{host.namespace}/{host.name}"
@@ -152,7 +152,7 @@ def _why_not(node: str, hosts: tuple[Host, ...]) -> str:
     if host.why_not:
         return (
             f"BareMetalHost {place} of node {node} would not be switched off: {host.why_not}. Nothing was changed. "
-            "Mend that, or set failover_fence to another way."
+            "Fix that, or set failover_fence to another method."
         )
     return ""
 
@@ -174,10 +174,10 @@ def _nothing_left(facts: Facts) -> Step | None:
     if progress.step != DONE:
         return None
     if progress.direction == RECOVER:
-        return Step(SKIPPED, "it was not failed over" if progress.exists else "it was brought back before")
+        return Step(SKIPPED, "it was not failed over" if progress.exists else "it was recovered before")
     kept = (
-        f"; its Node stays, because failover_delete_node counts only while its workloads move: kubectl delete node "
-        f"{progress.node}"
+        f"; its Node stays, because failover_delete_node has an effect only while its workloads move: kubectl delete "
+        f"node {progress.node}"
     )
     why = f"it was failed over before: {progress.operation}"
     return Step(SKIPPED, why + (kept if facts.settings.delete_node and progress.exists else ""))
@@ -190,7 +190,7 @@ def _came_back(facts: Facts) -> Step | None:
     return Step(
         REFUSE,
         f"Node {progress.node} came back while its failover {progress.operation} was under way: it is Ready, or has "
-        f"the new boot ID {progress.boot_id}. Run it again if it is down still, or goes down again.",
+        f"the new boot ID {progress.boot_id}. Run it again if it is still down, or goes down again.",
     )
 
 
@@ -199,7 +199,7 @@ def _planned(facts: Facts) -> Step | None:
 
 
 def _cordon(facts: Facts) -> Step:
-    """A rolling reboot may have cordoned the node before. That cordon is its own to undo."""
+    """If a rolling reboot has cordoned the node before, only the rolling reboot undoes that cordon."""
     return Step(GO, steps=() if facts.cordoned_by not in (None, "failover") else (CORDON,))
 
 
@@ -211,7 +211,7 @@ def _proven_before(facts: Facts) -> Step | None:
 
 
 def _another_host(facts: Facts) -> Step | None:
-    """Refuse to switch another host off while our key keeps the one before off."""
+    """Refuse to switch another host off while the key keeps the earlier one off."""
     host, known = facts.progress.host, facts.known
     if facts.settings.fence != METAL3 or "host" not in known:
         return None
@@ -224,9 +224,9 @@ def _another_host(facts: Facts) -> Step | None:
         return None
     return Step(
         REFUSE,
-        f"The failover {facts.progress.operation} of node {node} was begun with BareMetalHost "
+        f"The failover {facts.progress.operation} of node {node} started with BareMetalHost "
         f"{known['namespace']}/{known['host']}, which its key keeps off. No other host was switched off. Start it "
-        "again with that one, or run the playbook recover first.",
+        "again with that host, or run the playbook recover first.",
     )
 
 
@@ -296,7 +296,7 @@ def _moved(facts: Facts) -> Step:
     delete = facts.settings.delete_node
     return Step(
         RECORD,
-        # If it had come back meanwhile, nothing would be proven any more.
+        # If the node came back meanwhile, it is no longer proven off.
         record=Record(
             DELETING if delete else "move",
             result=MOVED,
@@ -311,7 +311,7 @@ def _moved(facts: Facts) -> Step:
 def contents(progress: Progress, now: Mapping[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The pods and VolumeAttachments of the node since it was declared out of service.
 
-    What a task or an earlier run has seen, and is not there any more, is gone.
+    What a task or an earlier run has seen, and no longer exists, is gone.
     """
     known = progress.facts
     pods = [*(known.get("pods") or []), *progress.pods]
@@ -351,7 +351,7 @@ def _another_machine(facts: Facts) -> Step | None:
     uri = given or known
     if uri and (known or uri).rstrip("/") == uri.rstrip("/"):
         return None
-    wrong = "another one" if given else "not set"
+    wrong = "another URL" if given else "not set"
     way_out = "Leave it out, or give that one." if known else "Set it to the URL of the machine."
     return Step(
         REFUSE,
@@ -364,7 +364,8 @@ def _nobody_switches_it_on(facts: Facts) -> Step | None:
     """No Node shows whether a person has switched the machine on."""
     if facts.progress.exists or "key" in facts.known or not _by_a_person(facts):
         return None
-    how = "by a command: set failover_power_on_command" if facts.known["fence"] == COMMAND else "by a person: ask them"
+    by_command = facts.known["fence"] == COMMAND
+    how = "by a command: set failover_power_on_command" if by_command else "by a person: ask this person"
     return Step(
         REFUSE,
         f"Node {facts.progress.node} was deleted after its failover, and its machine was switched off {how}, or switch "
@@ -394,7 +395,7 @@ def _of_a_deleted_node(facts: Facts) -> Step | None:
         return None
     if facts.recorded:
         return Step(ENDED)
-    detail = "its Node was deleted, so only its host was let go"
+    detail = "its Node was deleted, so only its host was released"
     return Step(RECORD, record=Record(result=RECOVERED, detail=detail, deleted=True))
 
 
@@ -403,7 +404,7 @@ def _ready(facts: Facts) -> Step:
         return Step(RECORD, record=Record(READY, host_version=str(facts.result.get("resource_version") or "")))
     asks = _by_a_person(facts) and not facts.progress.may_be_on_already and not facts.result.get("powered_on")
     why = (
-        f"Switch node {facts.progress.node} on now: it is waited for, {facts.settings.ready_timeout} s at most."
+        f"Switch node {facts.progress.node} on now: the role waits for it, {facts.settings.ready_timeout} s at most."
         if asks
         else ""
     )
@@ -411,15 +412,15 @@ def _ready(facts: Facts) -> Step:
 
 
 def _never_off(facts: Facts) -> Step | None:
-    """The node was not Ready when it got the taint, so the kubelet of this boot has reported since."""
+    """The node was not Ready when it got the taint, so the kubelet of this boot has reported Ready since."""
     before, now = facts.progress.boot_id_before, str(facts.result.get("boot_id") or "")
     if facts.settings.force or not before or now not in ("", before):
         return None
     return Step(
         REFUSE,
-        f"Node {facts.progress.node} is Ready, but its boot ID is still {now}, so it never was off: the evidence was "
-        "wrong, and its old pods may still run beside the new ones. The taint stays. Look at them; then reboot the "
-        "node and run this again, or set failover_force to take the taint off knowingly.",
+        f"Node {facts.progress.node} is Ready, but its boot ID is still {now}, so it was never off: the evidence was "
+        "wrong, and its old pods may still run beside the new ones. The taint stays. Check these pods; then reboot the "
+        "node and run this again, or set failover_force to remove the taint despite that.",
     )
 
 
@@ -428,7 +429,7 @@ def _in_service(facts: Facts) -> Step:
 
 
 def _uncordon(facts: Facts) -> Step:
-    # The taint was removed by this run, or by one that was killed. What a failover before left there does not count.
+    # Only a removal by a run of this failover counts, not one of an earlier failover.
     removed = (facts.result.get("evidence") or {}).get("removed") or {}
     forced = removed.get("forced") and removed.get("run") in facts.progress.runs
     return _recorded(facts, Record(UNCORDON, facts={"forced": True} if forced else {}), UNCORDON)
@@ -438,7 +439,7 @@ def _back(facts: Facts) -> Step:
     if facts.recorded:
         return Step(ENDED)
     boot_id = facts.progress.boot_id_after
-    stays = "; the out-of-service taint stays, which somebody else had put there before"
+    stays = "; the out-of-service taint stays, because someone else had added it before"
     detail = f"it is Ready with boot ID {boot_id}{stays if facts.progress.taint_stays else ''}"
     return Step(RECORD, record=Record(result=RECOVERED, detail=detail, facts={"boot_id_after": boot_id}))
 

@@ -77,7 +77,7 @@ def _switch_off(context: Context, params: Params, machine: _Redfish | _UserComma
 
 
 def _keep_off(context: Context, params: Params) -> Result:
-    """Keep the host of the node off by our key. A soft power-off that takes too long becomes a hard one."""
+    """Keep the host of the node off with a key. After its timeout, a soft power-off becomes a hard one."""
     sent = False
     try:
         if params["facts"]["mode"] == SOFT:
@@ -107,7 +107,7 @@ def _annotate(context: Context, params: Params, mode: str, look: Look, patience:
         "wait": True,
         "wait_timeout": patience,
         "override_holds": params["override_holds"],
-        # It looks again directly before it writes the key: the node must still be down, in the boot that fails over.
+        # It checks the node again directly before it writes the key: it must still be down, with the same boot ID.
         "boot_id": look.boot_id,
         "not_ready": True,
         "run": params["run"],
@@ -115,7 +115,7 @@ def _annotate(context: Context, params: Params, mode: str, look: Look, patience:
     try:
         return reboot_annotation(context, options)
     except HoldfastError as error:
-        # What was refused was not written; with any other failure that is not known.
+        # A refusal means that nothing was sent. After any other failure, that is unknown.
         error.fields["sent"] = error.kind not in NOTHING_WRITTEN
         raise
 
@@ -198,8 +198,8 @@ class _Redfish:
         while self._system is None or self._system.power_state != wanted:
             if deadline.passed:
                 raise TimedOut(
-                    f"{self._bmc.uri} was told to go {wanted.lower()}, and its PowerState is not {wanted} after "
-                    f"{self._params['timeout']} s. Look at the machine, and run it again.",
+                    f"{self._bmc.uri} accepted the request to switch {wanted.lower()}, but its PowerState is not "
+                    f"{wanted} after {self._params['timeout']} s. Check the machine, and run it again.",
                     why="timed_out",
                     **self.facts,
                 )
@@ -208,7 +208,7 @@ class _Redfish:
             with suppress(BmcFailure):
                 self._system = self._bmc.read()
             if self._system and self._system.uuid != uuid:
-                raise BmcFailure(f"{self._bmc.uri} is the system with UUID {self._system.uuid} now, it was {uuid}.")
+                raise BmcFailure(f"{self._bmc.uri} is now the system with UUID {self._system.uuid}; it was {uuid}.")
 
 
 class _UserCommand:
@@ -228,25 +228,25 @@ class _UserCommand:
 
     def switch(self, _wanted: str, look: Look | None) -> None:
         node, seconds = self._params["name"], self._params["timeout"]
-        environment = {"HOLDFAST_NODE": node, **_told(look)}
+        environment = {"HOLDFAST_NODE": node, **_deadline_environment(look)}
         argv = command.expand(self._argv, environment)
         # This process may be killed meanwhile; then nothing else would end the command.
         ended = command.run(["timeout", "-s", "KILL", str(seconds), *argv], environment, seconds + _GRACE)
         if ended.status == 0:
             return
-        how = f"did not end within {seconds} s, and was ended" if ended.status in (None, _KILLED) else ""
+        how = f"did not end within {seconds} s, and was killed" if ended.status in (None, _KILLED) else ""
         raise command.CommandFailed(
             f"{self._name} ({self._argv[0]}) for node {node} {how or f'ended with {ended.status}'}. The machine may be "
-            "off or on. Mend the command, and start the playbook again.",
+            "off or on. Fix the command, and start the playbook again.",
             node=node,
             rc=ended.status,
-            output=ended.said or "it said nothing",
+            output=ended.last_lines or "no output",
         )
 
     def wait(self, wanted: str) -> None:
         """Wait until the verify command reports off, or until the Node is back on."""
 
 
-def _told(look: Look | None) -> Mapping[str, str]:
+def _deadline_environment(look: Look | None) -> Mapping[str, str]:
     """Return what a command that acts later needs to know: until when the look counts, and the boot ID."""
     return {"HOLDFAST_BOOT_ID": look.boot_id, "HOLDFAST_DEADLINE": f"{look.until:.0f}"} if look else {}

@@ -53,9 +53,9 @@ def failover_record(context: Context, params: Params) -> Result:
         TimedOut: The node still reports that it is shutting down.
     """
     if not params.get("phase") and not params.get("result"):
-        raise InvalidInput("failover_record needs phase, result or both: what is to be written down.")
+        raise InvalidInput("failover_record needs phase, result or both: what to record.")
     if params["deleted"]:
-        return _of_a_deleted_node(context, params)
+        return _record_deleted_node(context, params)
     cluster, name, run = context.cluster, params["name"], params["run"]
     with runs.heartbeat(cluster, run):
         if params["look"]:
@@ -81,10 +81,10 @@ def failover_record(context: Context, params: Params) -> Result:
     }
 
 
-def _of_a_deleted_node(context: Context, params: Params) -> Result:
+def _record_deleted_node(context: Context, params: Params) -> Result:
     """Record the result in the entry alone: the record on the Node was deleted with it."""
     if not params.get("result"):
-        raise InvalidInput("deleted is for a result alone: the Node that could have a phase is not there any more.")
+        raise InvalidInput("deleted needs a result: a Node that was deleted has no phase.")
     before, after = audit.close(
         context.cluster,
         params["operation"],
@@ -114,7 +114,7 @@ def take_over(
     cluster, name, run = context.cluster, params["name"], params["run"]
 
     def attempt() -> tuple[Object, dict[str, Any]]:
-        node = _ours(context, name, run)
+        node = _claimed_node(context, name, run)
         record = rules.record_of(node)
         if record is None and entry is not None:
             wanted = rules.restored(entry, audit_rules.facts_of(entry), run=run, now=cluster.now())
@@ -130,7 +130,7 @@ def take_over(
             )
             wanted["phases"] = {"confirm": round(waited, 1)}
         elif step == rules.FENCE and rules.down_again(node, record):
-            wanted = rules.anew(node, record, run=run, now=cluster.now())
+            wanted = rules.restarted(node, record, run=run, now=cluster.now())
         else:
             wanted = rules.advance(record, Change(run, phase=record["phase"]), cluster.now())
         return _write(cluster, node, wanted), wanted
@@ -142,12 +142,12 @@ def take_over(
 
 def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str, Any]]:
     cluster, run = context.cluster, params["run"]
-    node = _ours(context, params["name"], run)
+    node = _claimed_node(context, params["name"], run)
     record = rules.record_of(node)
     if record is None or record["id"] != params["operation"]:
         raise Refused(
-            f"Node {params['name']} has no record of failover {params['operation']}: somebody has removed it. Nothing "
-            "was changed. Start the playbook again.",
+            f"Node {params['name']} has no record of failover {params['operation']}: it was removed. Nothing was "
+            "changed. Start the playbook again.",
             node=params["name"],
             why="no_record",
         )
@@ -156,7 +156,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str
         still_down_rules.check_still_down(node, record)
         if out_of_service.shutting_down(node):
             # A moment ago it did not shut down: it may be on by now.
-            raise ApiFailure(f"Node {params['name']} has begun to shut down.", status=409)
+            raise ApiFailure(f"Node {params['name']} has started to shut down.", status=409)
     if params["gate"] and not context.check_mode:
         seen = gate.look(cluster, params["name"], override_holds=params["override_holds"], run=run)
         if seen.overridden:
@@ -178,7 +178,7 @@ def _change(params: Params, facts: Mapping[str, Any] | None = None) -> Change:
     )
 
 
-def _ours(context: Context, name: str, run: str) -> Object:
+def _claimed_node(context: Context, name: str, run: str) -> Object:
     # In check mode, no run has taken the claim.
     return claim_rules.ours(read_node(context.cluster, name), "" if context.check_mode else run)
 
@@ -204,8 +204,8 @@ def _await_end_of_shutdown(cluster: Cluster, name: str, deadline: Deadline) -> N
 
     if not over(wait_for(cluster, paths.NODES, name, over, deadline)):
         raise TimedOut(
-            f"Node {name} says since {deadline.seconds} s that it is shutting down, so its kubelet may still be ending "
-            "pods. Nothing was changed. Run it again when its condition Ready is Unknown.",
+            f"Node {name} has reported for {deadline.seconds} s that it is shutting down, so its kubelet may still be "
+            "stopping pods. Nothing was changed. Run it again when its condition Ready is Unknown.",
             node=name,
             why="shutting_down",
         )

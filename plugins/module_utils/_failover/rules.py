@@ -94,7 +94,7 @@ def record_of(node: Object) -> dict[str, Any] | None:
     if why:
         name = node_rules.name(node)
         raise Refused(
-            f"The annotation {FAILOVER} of Node {name} is broken: {why}. Nothing was changed. Write back what it was; "
+            f"The annotation {FAILOVER} of Node {name} is invalid: {why}. Nothing was changed. Restore its content; "
             f"the ConfigMap {NAMESPACE}/{AUDIT} says what was done. Or remove it (kubectl annotate node {name} "
             f"{FAILOVER}-), and run the playbook holdfast.kubernetes.recover.",
             node=name,
@@ -105,19 +105,19 @@ def record_of(node: Object) -> dict[str, Any] | None:
 
 def _broken(record: Mapping[str, Any]) -> str:
     if not record:
-        return "it is no JSON object, or an empty one"
+        return "it is not a JSON object, or it is empty"
     wrong = [name for name, kind in _TYPES.items() if not isinstance(record.get(name), kind)]
     if wrong:
         return f"{', '.join(wrong)} missing or of a wrong type"
     if not record["id"] or record["result"] not in ("", *RESULTS):
         return "id or result has no valid value"
     if not all(type(seconds) in (int, float) for seconds in record["phases"].values()):
-        return "phases has something else than seconds"
+        return "phases has a value that is not a number of seconds"
     try:
         from_text(record["started"])
         from_text(record["since"])
     except ValueError:
-        return "started or since is no time"
+        return "started or since is not a time"
     return ""
 
 
@@ -187,7 +187,7 @@ def advance(record: Mapping[str, Any], change: Change, now: datetime) -> dict[st
     return changed
 
 
-def anew(node: Object, record: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
+def restarted(node: Object, record: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
     """Return the record of a node that is down again: its proof, and what moved, belong to an earlier boot.
 
     It keeps how the machine was switched off, for the way back.
@@ -240,8 +240,9 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
         if taint_of(node) is None:
             return STOP
         raise Refused(
-            f"Node {node_rules.name(node)} was failed over and is back since (boot ID {node_rules.boot_id(node)}, it "
-            f"was {record['boot_id']}). Nothing was changed. Run the playbook holdfast.kubernetes.recover first.",
+            f"Node {node_rules.name(node)} was failed over and has come back since (its boot ID is "
+            f"{node_rules.boot_id(node)}, it was {record['boot_id']}). Nothing was changed. Run the playbook "
+            "holdfast.kubernetes.recover first.",
             node=node_rules.name(node),
             why="recover_first",
         )
@@ -249,10 +250,10 @@ def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
         return FENCE
     if record["phase"] in GOING_BACK:
         raise Refused(
-            f"Node {node_rules.name(node)} is on its way back from failover {record['id']} (phase {record['phase']}): "
-            "its machine may be on, and that it was proven to be off before counts no more. Nothing was changed; the "
-            "taint stays, so no pod starts there. Run the playbook holdfast.kubernetes.recover again, which goes on "
-            "with it.",
+            f"Node {node_rules.name(node)} is being recovered from failover {record['id']} (phase {record['phase']}): "
+            "its machine may be on, and the earlier proof that it was off no longer counts. Nothing was changed; the "
+            "taint stays, so no pod starts there. Run the playbook holdfast.kubernetes.recover again, which resumes "
+            "the recovery.",
             node=node_rules.name(node),
             why="recover_first",
         )
@@ -274,9 +275,9 @@ def next_recovery(node: Object, record: Mapping[str, Any] | None, *, unfinished:
     if taint_of(node) is None:
         return DONE
     raise Refused(
-        f"Node {node_rules.name(node)} has the out-of-service taint, but no record and no evidence of ours, so "
-        "somebody else put it there. Nothing was changed. Ask whoever did; out_of_service with state absent and force "
-        "takes it off a node that is Ready.",
+        f"Node {node_rules.name(node)} has the out-of-service taint, but no record and no evidence of this collection, "
+        "so someone else added it. Nothing was changed. Ask who added it; out_of_service with state absent and force "
+        "removes it from a node that is Ready.",
         node=node_rules.name(node),
         why="not_ours",
     )
@@ -321,9 +322,9 @@ def check_storm(name: str, nodes: Mapping[str, bool], limit: str) -> None:
     if len(down) <= allowed:
         return
     raise Refused(
-        f"Node {name} is not fenced: {len(down)} of {len(set(nodes) | {name})} nodes are not Ready "
-        f"({_some(down)}), and at most {allowed} ({limit}) may be. Nothing was changed. So many at once are seldom "
-        "dead: look at the network and the control plane first, or raise failover_max_unhealthy knowingly.",
+        f"Node {name} is not fenced: {len(down)} of {len(set(nodes) | {name})} nodes are not Ready ({_some(down)}), "
+        f"and at most {allowed} ({limit}) may be. Nothing was changed. So many rarely fail at once: check the network "
+        "and the control plane first, or raise failover_max_unhealthy if they really are down.",
         node=name,
         why="storm",
         not_ready=down,
@@ -346,7 +347,7 @@ def check_quorum(name: str, quorum: Quorum, *, asked_elsewhere: bool) -> None:
         return
     if quorum.kept is None:
         raise Refused(
-            f"Control-plane node {name} is not fenced: no pod of etcd was found, so nobody can say whether etcd keeps "
+            f"Control-plane node {name} is not fenced: no pod of etcd was found, so it is unknown whether etcd keeps "
             "its quorum. Nothing was changed. Set failover_quorum_command, which exits 0 while one member may go.",
             node=name,
             why="quorum",

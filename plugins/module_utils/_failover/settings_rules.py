@@ -32,13 +32,13 @@ def check_node(
     """
     if any(settings.get(option, 1) <= 0 for option in ("fence_timeout", "power_on_timeout")):
         raise InvalidInput(
-            "failover_fence_timeout and failover_power_on_timeout have to be above 0: a command that nothing ends "
+            "failover_fence_timeout and failover_power_on_timeout must be above 0: a command without a deadline "
             "could switch off a node that is back in service. Nothing was changed."
         )
     if node_name != name:
         raise InvalidInput(
-            f"failover_node_name is set by the role, one node after the other, and is {node_name} everywhere. Nothing "
-            "was changed. Set failover_node instead."
+            f"The role sets failover_node_name for one node after the other, but it is always {node_name}. Nothing was "
+            "changed. Set failover_node instead."
         )
     if direction == RECOVER:
         return ""
@@ -48,17 +48,17 @@ def check_node(
             "failover_fence: redfish needs failover_redfish_uri, failover_fence: command needs both "
             "failover_fence_command and failover_verify_command, and failover_fence: attestation needs "
             "failover_attestation_by, failover_attestation_statement and failover_attestation_at. A command that "
-            "switches a node off is no proof that it is off."
+            "switches a node off does not prove that it is off."
         )
     if re.match(r"[^/]*//[^/]*@", uri):
         raise InvalidInput(
-            "failover_redfish_uri has a user or a password in it, and would be written down where others read it. "
-            "Nothing was changed. Set failover_redfish_username and failover_redfish_password instead."
+            "failover_redfish_uri contains a user or a password, but is recorded where others can read it. Nothing was "
+            "changed. Set failover_redfish_username and failover_redfish_password instead."
         )
     insecure = uri and not uri.lower().startswith("https://") and not settings["redfish_insecure_http"]
     if fence == REDFISH and insecure:
         raise InvalidInput(
-            "failover_redfish_uri is not https, so user and password would go over the network as plain text. Nothing "
+            "failover_redfish_uri is not https, so user and password would cross the network as plain text. Nothing "
             "was changed. Give an https URL, or set failover_redfish_insecure_http."
         )
     machine = {
@@ -96,6 +96,6 @@ def check_nodes(checked: Sequence[Mapping[str, Any]]) -> None:
     twice = next(machine for machine in machines if machines.count(machine) > 1)
     what = _WHAT.get(twice.partition(":")[0], "failover_bare_metal_host")
     raise InvalidInput(
-        f"Two of the nodes {', '.join(item['name'] for item in checked)} have the same {what}, but each is a machine "
-        "of its own. Nothing was changed. Have failover_node_name in it, or start one run for each node."
+        f"Two of the nodes {', '.join(item['name'] for item in checked)} have the same {what}, but each has its own "
+        "machine. Nothing was changed. Use failover_node_name in it, or start one run for each node."
     )

@@ -94,7 +94,7 @@ class _FailoverStep:
             if step == FENCE:
                 self._check(node, record)
         except HoldfastError:
-            self._let_go()
+            self._release()
             raise
         return self._begin(node, record, step)
 
@@ -114,7 +114,7 @@ class _FailoverStep:
                 detail="its Node was deleted",
                 facts={},
             )
-        return {**self._nothing(), "changed": changed, "exists": False, "operation": entry["operation"]}
+        return {**self._empty_result(), "changed": changed, "exists": False, "operation": entry["operation"]}
 
     def _note_result(self, record: Mapping[str, Any] | None) -> None:
         """Copy the result on the Node to the entry: the run that wrote it may have been killed in between."""
@@ -132,14 +132,14 @@ class _FailoverStep:
     ) -> Result:
         """Take over the record, unless nothing is left to do."""
         if step == DONE:
-            self._let_go()
+            self._release()
             return self._result(node, record, step)
         try:
             node, taken = writer.take_over(
                 self._context, self._params, step=step, waited=self._deadline.elapsed, entry=entry
             )
         except HoldfastError:
-            self._let_go()
+            self._release()
             raise
         return {**self._result(node, taken, step), "resumed": record is not None or entry is not None}
 
@@ -154,7 +154,7 @@ class _FailoverStep:
 
         found = wait_for(self._cluster, paths.NODES, self._name, up, Deadline(left))
         if found is None:
-            raise NotFound(f"Node {self._name} does not exist any more.", node=self._name)
+            raise NotFound(f"Node {self._name} no longer exists.", node=self._name)
         rules.next_step(found, rules.record_of(found))
         return found
 
@@ -192,20 +192,20 @@ class _FailoverStep:
     def recover(self) -> Result:
         node = self._cluster.find(paths.node(self._name))
         if node is None:
-            return self._of_a_deleted_node()
-        record, entry, step = self._look_back(node)
+            return self._recover_deleted_node()
+        record, entry, step = self._read_for_recovery(node)
         if step == DONE:
             return self._result(node, record, step)
         self._claim(record, node)
         try:
             node = read_node(self._cluster, self._name)
-            record, entry, step = self._look_back(node)
+            record, entry, step = self._read_for_recovery(node)
         except HoldfastError:
-            self._let_go()
+            self._release()
             raise
         return self._begin(node, record, step, entry)
 
-    def _look_back(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
+    def _read_for_recovery(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
         """Return the record, else the entry of a failover that the node is not back from; and the step."""
         record = rules.record_of(node)
         entry = self._last_entry() if record is None else None
@@ -213,18 +213,18 @@ class _FailoverStep:
             entry = None
         return record, entry, rules.next_recovery(node, record, unfinished=entry is not None)
 
-    def _of_a_deleted_node(self) -> Result:
+    def _recover_deleted_node(self) -> Result:
         """Return what to do for a Node that was deleted after its failover: its host may still be kept off."""
         entry = self._last_entry()
         if entry is None:
             raise NotFound(
-                f"There is no Node {self._name}, and no failover of it is known. Check the name.", node=self._name
+                f"There is no Node {self._name}, and no record of a failover of it. Check the name.", node=self._name
             )
         if entry["result"] in (rules.RECOVERED, rules.STOPPED):
-            return {**self._nothing(), "exists": False, "operation": entry["operation"]}
+            return {**self._empty_result(), "exists": False, "operation": entry["operation"]}
         facts = {key: entry[key] for key in _FACTS if key in entry}
         return {
-            **self._nothing(),
+            **self._empty_result(),
             "changed": True,
             "step": rules.POWER_ON,
             "exists": False,
@@ -285,7 +285,7 @@ class _FailoverStep:
             if self._sign_of(run) != known:
                 return
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         if not self._context.check_mode:
             claims.give_back(self._cluster, self._name, run=self._run)
             self._end()
@@ -294,7 +294,7 @@ class _FailoverStep:
         if not self._context.check_mode:
             runs.end(self._cluster, self._run)
 
-    def _nothing(self) -> Result:
+    def _empty_result(self) -> Result:
         return {
             "changed": False,
             "step": DONE,
@@ -312,7 +312,7 @@ class _FailoverStep:
 
     def _result(self, node: Object, record: Mapping[str, Any] | None, step: str) -> Result:
         return {
-            **self._nothing(),
+            **self._empty_result(),
             "changed": step != DONE,
             "step": step,
             "taken_from": self._taken_from,

@@ -15,7 +15,7 @@ from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, Refused, TimedOut
 from .._api.names import EVIDENCE
-from .._api.objects import Object
+from .._api.objects import Object, ObjectChange
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.times import seconds_between, to_text
@@ -34,29 +34,17 @@ _NODE_LEASES = "kube-node-lease"
 _PATIENCE = 180.0
 # Seconds between two looks at a node that is not off yet.
 _PROOF_PAUSE = 5.0
-_RECOVER = " Run the playbook holdfast.kubernetes.recover, or take the taint off with state absent."
+_RECOVER = " Run the playbook holdfast.kubernetes.recover, or remove the taint with state absent."
 
 
 def out_of_service(context: Context, params: Params) -> Result:
     """Add the taint to one node or remove it; see the module of the same name."""
     if params["force"] and params["state"] == "present":
         raise InvalidInput(
-            "force is for state absent alone: no node is declared out of service without evidence. Give evidence."
+            "force is only for state absent: a node is not declared out of service without evidence. Give evidence."
         )
     with runs.heartbeat(context.cluster, params.get("run") or ""):
-        return _put_on(context, params) if params["state"] == "present" else _take_off(context, params)
-
-
-@dataclass(frozen=True)
-class _Change:
-    """A Node before and after a write. Both are the same object if nothing was written."""
-
-    before: Object
-    after: Object
-
-    @property
-    def changed(self) -> bool:
-        return self.before is not self.after
+        return _add_taint(context, params) if params["state"] == "present" else _remove_taint(context, params)
 
 
 @dataclass
@@ -128,11 +116,11 @@ class _Contents:
 # -- present ----------------------------------------------------------------------------------------------------------
 
 
-def _put_on(context: Context, params: Params) -> Result:
+def _add_taint(context: Context, params: Params) -> Result:
     began = Deadline(None)
     # Look before the taint, too: on a busy machine some may be gone before a later look.
     contents = _look(context.cluster, params["name"], params["value"])
-    change = _prove_and_put_on(context, params)
+    change = _prove_and_add(context, params)
     deadline = Deadline(params["wait_timeout"])
     _watch(context.cluster, params["name"], params["value"], Deadline(0), contents)
     if not params["wait"] or context.check_mode:
@@ -140,27 +128,27 @@ def _put_on(context: Context, params: Params) -> Result:
     _watch(context.cluster, params["name"], params["value"], deadline, contents)
     node = context.cluster.find(paths.node(params["name"]))
     back = rules.back(node, node_rules.boot_id(change.after)) if node else ""
-    told = " The Node does not exist any more." if node is None else f" It {back} meanwhile.{_RECOVER}" if back else ""
+    gone_or_back = " The Node no longer exists." if node is None else f" It {back} meanwhile.{_RECOVER}" if back else ""
     result = {**_result(change, contents, began), "back": bool(back)}
     if contents.blockers:
         raise TimedOut(
-            f"Node {params['name']} is out of service, but not empty after {params['wait_timeout']} s: "
-            f"{rules.sentence(contents.blockers)}.{told} The taint stays. Look at what keeps them, and run it again."
-            f"{rules.attachments_way_out(contents.blockers)}",
+            f"Node {params['name']} is out of service, but has pods or volumes left after {params['wait_timeout']} s: "
+            f"{rules.sentence(contents.blockers)}.{gone_or_back} The taint stays. Find out what keeps them, and run it "
+            f"again.{rules.attachments_advice(contents.blockers)}",
             **result,
         )
-    if told:
-        context.warn(f"Node {params['name']}:{told}")
+    if gone_or_back:
+        context.warn(f"Node {params['name']}:{gone_or_back}")
     return result
 
 
-def _prove_and_put_on(context: Context, params: Params) -> _Change:
+def _prove_and_add(context: Context, params: Params) -> ObjectChange:
     """Look at everything, again and again until the deadline as long as the node may yet prove to be off."""
     deadline = Deadline(0 if context.check_mode else params["proof_timeout"])
     while True:
         try:
-            found: _Change = last_look.repeat(
-                lambda: retry_conflicts(lambda: _try_to_put_on(context, params), seconds=_PATIENCE)
+            found: ObjectChange = last_look.repeat(
+                lambda: retry_conflicts(lambda: _try_to_add(context, params), seconds=_PATIENCE)
             )
             return found
         except (Refused, BmcFailure) as error:
@@ -171,7 +159,7 @@ def _prove_and_put_on(context: Context, params: Params) -> _Change:
         time.sleep(min(_PROOF_PAUSE, deadline.left))
 
 
-def _try_to_put_on(context: Context, params: Params) -> _Change:
+def _try_to_add(context: Context, params: Params) -> ObjectChange:
     """Check everything on one version of the Node, and write only over that version."""
     cluster, name, run = context.cluster, params["name"], params.get("run") or ""
     node = read_node(cluster, name)
@@ -181,19 +169,19 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
         claim_rules.check(node, run)
         rules.check_down(node, None)
         if taint.get("value") == params["value"] or record.get("taint") == "found":
-            return _Change(node, node)
-        return _Change(node, _write(cluster, node, rules.with_taint(node, params["value"], cluster.now()), record))
+            return ObjectChange(node, node)
+        return ObjectChange(node, _write(cluster, node, rules.with_taint(node, params["value"], cluster.now()), record))
     evidence = params.get("evidence")
     if not evidence:
-        since = f" It {back}, so what was proven before does not count any more." if (back := rules.back(node)) else ""
+        since = f" It {back}, so the earlier proof no longer counts." if (back := rules.back(node)) else ""
         raise Refused(
-            f"Node {name} is not declared out of service without evidence that it is off: its pods would run twice, "
-            f"and its volumes be written to from two sides.{since} Switch it off and prove it, see evidence.",
+            f"Node {name} is not declared out of service without evidence that it is off: its pods could run twice, "
+            f"and two nodes could write to its volumes.{since} Switch it off, and give evidence of that.",
             node=name,
             why="no_evidence",
             back=bool(back),
         )
-    seen = gate.look(cluster, name, override_holds=params["override_holds"], run=run)
+    gate.look(cluster, name, override_holds=params["override_holds"], run=run)
     rules.check_down(node, _live_slot(cluster, name, run))
     evidence_rules.check(evidence, node=name, boot_id=node_rules.boot_id(node), now=cluster.now())
     if evidence["kind"] == evidence_rules.ATTESTATION:
@@ -207,14 +195,17 @@ def _try_to_put_on(context: Context, params: Params) -> _Change:
     facts = evidence_rules.record(
         evidence, found, node=name, boot_id=node_rules.boot_id(node), looked_at=to_text(cluster.now()), run=run
     )
-    if seen.overridden:
-        facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
+    # The evidence may have taken minutes, so a hold may have come since the first look.
+    last = last_look.look(cluster, name, run=run, override_holds=params["override_holds"])
+    if last.overridden:
+        facts["overridden_holds"] = last.overridden
     last_look.check(looked)
+    last.check()
     if taint and (record is None or record.get("taint") == "found"):
         # The one who set the taint removes it.
-        return _Change(node, _write(cluster, node, None, {**facts, "taint": "found"}, once=True))
+        return ObjectChange(node, _write(cluster, node, None, {**facts, "taint": "found"}, once=True))
     taints = rules.with_taint(node, params["value"], cluster.now())
-    return _Change(node, _write(cluster, node, taints, facts, once=True))
+    return ObjectChange(node, _write(cluster, node, taints, facts, once=True))
 
 
 def _evidence_now(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
@@ -223,7 +214,7 @@ def _evidence_now(context: Context, node: Object, evidence: Mapping[str, Any]) -
     found = check_evidence.look(context.management, node, evidence)
     # A slow BMC or command may take longer than a look is valid, and reports the state at its end. If it took longer
     # than its timeout, this process was paused meanwhile.
-    return found, min(last_look.steady(), began + check_evidence.longest(evidence))
+    return found, min(last_look.steady(), began + check_evidence.max_seconds(evidence))
 
 
 def _live_slot(cluster: Cluster, name: str, run: str) -> Any:
@@ -245,13 +236,14 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
     last = rules.last_sign(lease) if lease else None
     if lease is None or last is None:
         return False
-    missing = rules.quiet_seconds(lease) - seconds_between(last, cluster.now())
+    # A client can write these times, also into the future.
+    missing = rules.quiet_seconds(lease) - max(0.0, seconds_between(last, cluster.now()))
 
     def renewed(item: Object | None) -> bool:
         return item is not None and rules.last_sign(item) != last
 
     if missing > 0 and renewed(wait_for(cluster, collection, name, renewed, Deadline(missing))):
-        raise evidence_rules.not_true(name, "its kubelet has just renewed its Lease, so the node is on", "alive")
+        raise evidence_rules.not_confirmed(name, "its kubelet has just renewed its Lease, so the node is on", "alive")
     evidence_rules.check_silent_since(evidence, node=name, last_sign=last)
     return missing > 0
 
@@ -259,24 +251,24 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
 # -- absent -----------------------------------------------------------------------------------------------------------
 
 
-def _take_off(context: Context, params: Params) -> Result:
+def _remove_taint(context: Context, params: Params) -> Result:
     deadline = Deadline(params["wait_timeout"])
     contents = _Contents()
     if params["wait"] and not context.check_mode:
         _await_empty(context, params, deadline)
 
-    def attempt() -> _Change:
+    def attempt() -> ObjectChange:
         nonlocal contents
         node = read_node(context.cluster, params["name"])
         taint, record = rules.taint_of(node), rules.evidence_of(node)
         if taint is None:
-            return _Change(node, _write(context.cluster, node, None, None) if record else node)
+            return ObjectChange(node, _write(context.cluster, node, None, None) if record else node)
         claim_rules.check(node, params.get("run") or "")
         contents = _look(context.cluster, params["name"], str(taint.get("value") or ""))
         rules.check_back(node, contents.blockers, force=params["force"])
-        return _Change(node, _put_back(context, params, node, contents))
+        return ObjectChange(node, _remove_checked(context, params, node, contents))
 
-    change: _Change = retry_conflicts(attempt)
+    change: ObjectChange = retry_conflicts(attempt)
     return _result(change, contents, deadline)
 
 
@@ -293,12 +285,12 @@ def _await_empty(context: Context, params: Params, deadline: Deadline) -> None:
     _watch(context.cluster, params["name"], str(taint.get("value") or ""), deadline, _Contents())
 
 
-def _put_back(context: Context, params: Params, node: Object, contents: _Contents) -> Object:
+def _remove_checked(context: Context, params: Params, node: Object, contents: _Contents) -> Object:
     cluster, name, record = context.cluster, params["name"], rules.evidence_of(node)
     if record and record.get("taint") == "found" and not params["force"]:
         context.warn(
-            f"The out-of-service taint stays on node {name}: it was there before us, so it is for whoever put it there "
-            "to take it off. force removes it all the same."
+            f"The out-of-service taint stays on node {name}: it was there before this collection recorded its "
+            "evidence, so the one who added it removes it. force removes it nevertheless."
         )
         return _write(cluster, node, None, None)
     if not rules.needs_force(node) and not contents.blockers:
@@ -307,15 +299,15 @@ def _put_back(context: Context, params: Params, node: Object, contents: _Content
     left = f" {rules.sentence(contents.blockers)}." if contents.blockers else ""
     if rules.needs_force(node):
         context.warn(
-            f"The out-of-service taint was taken off node {name} by force, with boot ID {node_rules.boot_id(node)}: "
-            f"the evidence ({(record or {}).get('kind') or 'none of ours'}) did not prove what it was for. Its pods "
-            f"may run twice, and its volumes may have been written to from two sides: look at them.{left}"
+            f"The out-of-service taint was removed from node {name} by force, with boot ID {node_rules.boot_id(node)}: "
+            f"the evidence ({(record or {}).get('kind') or 'not recorded'}) did not prove that the node was off. Its "
+            f"pods may run twice, and two nodes may have written to its volumes: check them.{left}"
         )
     else:
         # The machine was off, so it has none of these volumes mounted. Only the driver does not confirm it.
         context.warn(
-            f"The out-of-service taint was taken off node {name} by force.{left} Pods that use these volumes wait on "
-            "other nodes until the CSI driver's attacher works again."
+            f"The out-of-service taint was removed from node {name} by force.{left} Pods that use these volumes wait "
+            "on other nodes until the CSI driver's attacher works again."
         )
     kept = {**(record or {}), "removed": removed}
     return _write(cluster, node, rules.without_taint(node), kept)
@@ -377,7 +369,7 @@ def _write(
     return cluster.merge(paths.node(node_rules.name(node)), body, once=once)
 
 
-def _result(change: _Change, contents: _Contents, deadline: Deadline) -> Result:
+def _result(change: ObjectChange, contents: _Contents, deadline: Deadline) -> Result:
     return {
         "changed": change.changed,
         "taint": rules.shown(rules.taint_of(change.after)),

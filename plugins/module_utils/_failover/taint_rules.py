@@ -19,10 +19,12 @@ from .._api.names import EVIDENCE, OUT_OF_SERVICE
 from .._api.objects import Object
 from .._budget.ledger_rules import ACTIVE, Slot
 from .._drain.rules import Pod, read_pod
-from .._shared.bounds import moment
+from .._shared.bounds import cut, moment
 
 EFFECT = "NoExecute"
 GONE, LEFT, STAYS = "gone", "left", "stays"
+# Seconds. A kubelet can write any duration to its Lease, and its silence is waited for.
+_LONGEST_LEASE = 1200.0
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,9 @@ class Occupant:
     def reason(self) -> str:
         """Why a pod that should go is still there."""
         if not self.pod.terminating:
-            return "it is not being deleted yet"
+            return "its deletion has not started"
         kept = f", and its finalizers keep it: {', '.join(self.pod.finalizers)}" if self.pod.finalizers else ""
-        return f"it is being deleted since {self.pod.terminating}{kept}"
+        return f"its deletion started at {self.pod.terminating}{kept}"
 
     def to_data(self, state: str) -> dict[str, Any]:
         return self.pod.ref(uid=self.pod.uid, state=state, reason=self.stays if state == STAYS else "")
@@ -66,7 +68,7 @@ def taint_of(node: Object) -> dict[str, Any] | None:
 
     A taint with another effect evicts nothing. We never set it, and never remove it.
     """
-    return next((taint for taint in _taints(node) if _is_it(taint)), None)
+    return next((taint for taint in _taints(node) if _is_out_of_service(taint)), None)
 
 
 def shown(taint: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -79,10 +81,10 @@ def with_taint(node: Object, value: str, now: datetime) -> list[dict[str, Any]]:
 
 
 def without_taint(node: Object) -> list[dict[str, Any]]:
-    return [taint for taint in _taints(node) if not _is_it(taint)]
+    return [taint for taint in _taints(node) if not _is_out_of_service(taint)]
 
 
-def _is_it(taint: Mapping[str, Any]) -> bool:
+def _is_out_of_service(taint: Mapping[str, Any]) -> bool:
     return taint.get("key") == OUT_OF_SERVICE and taint.get("effect") == EFFECT
 
 
@@ -119,9 +121,9 @@ def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
     name, ours = node_rules.name(node), taint_of(node) is not None and evidence_of(node) is not None
     if ours and (node_rules.ready(node) or shutting_down(node)):
         raise Refused(
-            f"Node {name} {back(node)}: it is on, under the out-of-service taint that is there on our evidence, which "
-            "has its pods deleted and its volumes detached. The taint stays, and nothing else was changed. Run the "
-            "playbook holdfast.kubernetes.recover; where it was never off and has the boot ID of before, with "
+            f"Node {name} {back(node)}: it is on, but still has the out-of-service taint that this collection set, so "
+            "its pods are deleted and its volumes detached. The taint stays, and nothing else was changed. Run the "
+            "playbook holdfast.kubernetes.recover; if the node was never off and has the same boot ID as before, with "
             "failover_force.",
             node=name,
             why="ready" if node_rules.ready(node) else "shutting_down",
@@ -129,16 +131,16 @@ def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
         )
     if node_rules.ready(node):
         raise Refused(
-            f"Node {name} is Ready: its pods run there, and the taint would detach their volumes under them. Nothing "
-            "was changed. Look at what made you think that it is down.",
+            f"Node {name} is Ready: its pods run there, and the taint would detach their volumes while they use them. "
+            "Nothing was changed. Check why the node was reported down.",
             node=name,
             why="ready",
             back=False,
         )
     if shutting_down(node):
         raise Refused(
-            f"Node {name} is shutting down: its kubelet ends its pods in their own time, and the taint would cut that "
-            "short. Nothing was changed. Wait until it is up again, or until its condition Ready is Unknown.",
+            f"Node {name} is shutting down: its kubelet gives its pods their grace periods, and the taint would cut "
+            "these short. Nothing was changed. Wait until it is up again, or until its condition Ready is Unknown.",
             node=name,
             why="shutting_down",
             back=False,
@@ -148,7 +150,7 @@ def check_down(node: Object, slot: tuple[str, Slot] | None) -> None:
         raise Refused(
             f"Node {name} is in a slot of group {group}: run {taken.run or '-'} (operation {taken.operation}) has been "
             f"working on it since {taken.since}. Nothing was changed. Wait until it is done, or stop that run and run "
-            "playbooks/doctor.",
+            "holdfast.kubernetes.doctor.",
             node=name,
             why="in_slot",
             slot={"group": group, **vars(taken)},
@@ -168,15 +170,18 @@ def back(node: Object, boot_id: str = "") -> str:
     if node_rules.ready(node):
         return "is Ready again"
     if shutting_down(node):
-        return "was on again and is shutting down"
+        return "was on again, and is shutting down"
     return (
-        f"has booted anew (boot ID {node_rules.boot_id(node)})" if before and node_rules.boot_id(node) != before else ""
+        f"has booted again (boot ID {node_rules.boot_id(node)})"
+        if before and node_rules.boot_id(node) != before
+        else ""
     )
 
 
 def quiet_seconds(lease: Object) -> float:
     """Return the seconds without renewal after which a kubelet's Lease is silent: a little more than its interval."""
-    return float((lease.get("spec") or {}).get("leaseDurationSeconds") or 40) / 4 + 5
+    duration = (lease.get("spec") or {}).get("leaseDurationSeconds") or 40
+    return min(float(duration), _LONGEST_LEASE) / 4 + 5
 
 
 def last_sign(lease: Object) -> datetime | None:
@@ -226,16 +231,16 @@ def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None
         return
     if record is None or not record.get("boot_id"):
         raise Refused(
-            f"The taint stays on node {name}: no evidence of ours is on it, so somebody else put it there, and which "
-            "boot ID it had then is not known. Ask whoever did. force removes it all the same.",
+            f"The taint stays on node {name}: it has no evidence of this collection, so someone else added the taint, "
+            "and the boot ID of that moment is unknown. Ask who added it. force removes it nevertheless.",
             node=name,
             why="not_ours",
         )
     if node_rules.boot_id(node) in ("", record["boot_id"]):
         raise Refused(
-            f"The taint stays on node {name}: it is Ready, but its boot ID is still {record['boot_id']}. It never was "
+            f"The taint stays on node {name}: it is Ready, but its boot ID is still {record['boot_id']}. It was never "
             "off, so the evidence was wrong and its old pods may still run. Reboot it, or set force to remove the "
-            "taint knowingly.",
+            "taint despite that.",
             node=name,
             why="same_boot",
             evidence=record,
@@ -244,8 +249,8 @@ def check_back(node: Object, left: list[dict[str, Any]], *, force: bool) -> None
         left = [item for item in left if not item.get("detaching")]
     if left:
         raise Refused(
-            f"The taint stays on node {name}: {sentence(left)}. Wait until they are gone: without the taint nothing "
-            f"finishes them off.{attachments_way_out(left)}",
+            f"The taint stays on node {name}: {sentence(left)}. Wait until they are gone: without the taint, nothing "
+            f"removes them.{attachments_advice(left)}",
             node=name,
             why="left",
             blockers=left,
@@ -287,11 +292,11 @@ def attachment(item: Object) -> Attachment:
     error = (status.get("detachError") or {}).get("message") or ""
     deleted = item["metadata"].get("deletionTimestamp")
     if error:
-        reason = f"{spec['attacher']} could not detach it: {error}"
+        reason = f"{spec['attacher']} could not detach it: {cut(str(error))}"
     elif deleted:
-        reason = f"{spec['attacher']} has been asked to detach it since {deleted}"
+        reason = f"{spec['attacher']} was asked at {deleted} to detach it, and has not done so"
     else:
-        reason = "nobody has asked to detach it yet"
+        reason = "its detach was not requested yet"
     volume = (spec.get("source") or {}).get("persistentVolumeName") or ""
     return Attachment(item["metadata"]["name"], volume, spec["attacher"], reason, bool(deleted))
 
@@ -313,13 +318,13 @@ def blockers(occupants: Iterable[Occupant], attachments: Iterable[Attachment]) -
     ]
 
 
-def attachments_way_out(left: Iterable[Mapping[str, Any]]) -> str:
+def attachments_advice(left: Iterable[Mapping[str, Any]]) -> str:
     """Return what to do if a driver does not detach a volume as asked; empty if nothing waits for that."""
     if not any(item.get("detaching") for item in left):
         return ""
     return (
-        " Where the CSI driver's attacher does not come back: once the node is Ready with a new boot ID, state absent "
-        "with force (failover_force of the playbook recover) takes the taint off although these VolumeAttachments are "
+        " If the CSI driver's attacher does not come back: once the node is Ready with a new boot ID, state absent "
+        "with force (failover_force of the playbook recover) removes the taint although these VolumeAttachments are "
         "left."
     )
 

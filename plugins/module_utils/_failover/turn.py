@@ -240,16 +240,16 @@ class _Turn:
         if ended.status == 0:
             return replace(facts, quorum_asked=True)
         how = (
-            f"did not end within {seconds} s, and was ended"
+            f"did not end within {seconds} s, and was killed"
             if ended.status in (None, _KILLED)
             else f"ended with {ended.status}"
         )
-        said = (ended.complaint.strip() or ended.output.strip() or "It said nothing.").splitlines()
+        said = (ended.error_output.strip() or ended.output.strip() or "It had no output.").splitlines()
         raise Refused(
-            f"failover_quorum_command ({argv[0]}) for node {node} {how}. Without its 0 no member of etcd may go. This "
-            "run has switched nothing off. Bring another member back first.",
+            f"failover_quorum_command ({argv[0]}) for node {node} {how}. A member of etcd may go only if the "
+            "command ends with 0. This run has switched nothing off. Bring another member back first.",
             node=node,
-            # It may have secrets in it: it is shown, but not recorded where others read it.
+            # It may contain secrets: it is shown, but not recorded where others can read it.
             said=said[-_LAST_LINES:],
         )
 
@@ -330,7 +330,7 @@ class _Turn:
             self._progress = Progress(node=self._params["name"], direction=self._params["direction"])
         progress = self._progress
         ending = ending_rules.after_failure(progress, failure)
-        why_not = self._try(lambda: self._let_go(take_key=ending.take_key)) if ending.let_go else ""
+        why_not = self._try(lambda: self._undo(remove_key=ending.remove_key)) if ending.undo else ""
         result = FAILED if why_not else ending.result
         record = journey_rules.Record(result=result, detail=failure.why + ending.advice)
         facts = Facts(self._settings, progress, CLAIM)
@@ -343,10 +343,10 @@ class _Turn:
         self._note(ending_rules.result_of_failure(self._progress, failure, ending, undone))
         return self._result()
 
-    def _let_go(self, *, take_key: bool) -> None:
-        """Take our key back, and undo our cordon."""
+    def _undo(self, *, remove_key: bool) -> None:
+        """Remove the key from the host, and undo the role's cordon."""
         node, run = self._progress.node, self._progress.run
-        if take_key:
+        if remove_key:
             known = self._progress.facts
             place = {"bare_metal_host": known["host"], "namespace": known["namespace"], "key": known["key"]}
             reboot_annotation(self._context, {**_ANNOTATION, "node": node, "run": run, **place})

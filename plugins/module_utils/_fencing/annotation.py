@@ -7,23 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .._api import node_rules
-from .._api.errors import HoldfastError, Refused, TimedOut
+from .._api.errors import Held, HoldfastError, Refused, TimedOut
 from .._api.names import REBOOT_KEYS
-from .._api.objects import Object
+from .._api.objects import Object, ObjectChange
 from .._api.runner import Context, Params, Result
 from .._api.times import from_text, seconds_between, to_text
 from .._api.watch import Deadline, retry_conflicts, wait_for
 from .._budget import runs as run_leases
+from .._budget.node_operation import record_phase
+from .._budget.node_operation_rules import phase_of
 from . import evidence_rules, expired_keys, find_host, key_rules, last_look
 from . import host_rules as rules
 from .host_rules import Off, Written
 from .key_rules import HARD, SOFT, Request
 from .reboot_watch import wait_for_reboot
-from .target import Target, may_let_go, resolve, resolve_to_let_go
+from .target import Target, may_remove_key, resolve, resolve_for_removal
 
 # metal3 reads the power of an idle host every 60 s. What it has not seen after this time, it will not see.
 _ROUND = 75.0
@@ -32,7 +34,7 @@ _UNDER_WAY = 900.0
 # The most overridden holds that a record names.
 _NAMED = 100
 EXPIRED = "expired"
-_WAY_OUT = {SOFT: "Try mode hard, or raise wait_timeout.", HARD: "Look at its BMC, and that metal3 runs."}
+_WAY_OUT = {SOFT: "Try mode hard, or raise wait_timeout.", HARD: "Check its BMC, and whether metal3 runs."}
 
 
 class NotOff(HoldfastError):
@@ -50,38 +52,45 @@ class NotDatable(NotOff):
 def reboot_annotation(context: Context, params: Params) -> Result:
     """Set or remove one reboot annotation, or those that expired; see the module of the same name."""
     if params["state"] == EXPIRED:
-        return {**_nothing(), **expired_keys.remove(context, params)}
+        return {**_empty_result(), **expired_keys.remove(context, params)}
     if params.get("key") is not None:
         key_rules.check_key(params["key"])
-    context, host = find_host.asked_for(context, params)
+    context, host = find_host.from_options(context, params)
     with run_leases.heartbeat(context.cluster, params.get("run") or ""):
         if params["state"] == "present":
-            return _Annotation(context, params, resolve(context, params, host)).put()
-        target = resolve_to_let_go(context, params, host)
+            try:
+                found = _Annotation(context, params, resolve(context, params, host)).put()
+                return {**found, "step": "rebooted"} if params.get("operation") else found
+            except Held as error:
+                if not params.get("operation"):
+                    raise
+                # A part of a rolling reboot: the node is put back, and its turn comes again.
+                return {**_empty_result(), "step": "held", "why": error.message}
+        target = resolve_for_removal(context, params, host)
         if target is None:
-            return _gone(context, params, host)
+            return _result_without_host(context, params, host)
         # A run acts on what an earlier run recorded, and knows nothing more. A person may have looked at the host.
-        by_hand = not params.get("run") and not (host and params.get("node"))
-        return _Annotation(context, params, target).remove(by_hand=by_hand)
+        by_person = not params.get("run") and not (host and params.get("node"))
+        return _Annotation(context, params, target).remove(by_person=by_person)
 
 
-def _gone(context: Context, params: Params, host: str) -> Result:
+def _result_without_host(context: Context, params: Params, host: str) -> Result:
     """No key keeps off a host that no longer exists."""
     if params.get("key"):
         where = f" in namespace {params['namespace']}" if params.get("namespace") else ""
         context.warn(
             f"There is no BareMetalHost {host}{where}, so key {params['key']} is gone with it. Its machine may be off: "
-            "see that it is switched on."
+            "make sure that it is switched on."
         )
     return {
-        **_nothing(),
+        **_empty_result(),
         "host": host,
         "namespace": params.get("namespace") or None,
         "node": params.get("node") or None,
     }
 
 
-def _nothing() -> Result:
+def _empty_result() -> Result:
     return {
         "changed": False,
         "host": None,
@@ -98,19 +107,7 @@ def _nothing() -> Result:
     }
 
 
-@dataclass(frozen=True)
-class _Change:
-    """A host before and after a write. Both are the same object if nothing was written."""
-
-    before: Object
-    after: Object
-
-    @property
-    def changed(self) -> bool:
-        return self.before is not self.after
-
-
-def _named(held: Sequence[str]) -> tuple[str, ...]:
+def _recorded_holds(held: Sequence[str]) -> tuple[str, ...]:
     """Holds as the record names them, each with a slash, and the number of further ones."""
     return (*held[:_NAMED], *([f"…/and {len(held) - _NAMED} more"] if len(held) > _NAMED else []))
 
@@ -131,7 +128,7 @@ class _Annotation:
     # -- present
 
     def put(self) -> Result:
-        change: _Change = last_look.repeat(lambda: retry_conflicts(self._try_to_put))
+        change: ObjectChange = last_look.repeat(lambda: retry_conflicts(self._try_to_put))
         if not self._params["wait"] or self._context.check_mode:
             return self._result(change, change.after)
         try:
@@ -144,7 +141,7 @@ class _Annotation:
             raise
         return self._result(change, host)
 
-    def _try_to_put(self) -> _Change:
+    def _try_to_put(self) -> ObjectChange:
         host = self._target.read()
         if why := rules.why_not(host):
             raise self._refused(host, why, "inert")
@@ -153,21 +150,23 @@ class _Annotation:
         if self._key and request and not written:
             raise self._refused(
                 host,
-                f"{request.annotation} is on it already, and {REBOOT_KEYS} does not say that it is from us. It stays, "
-                "as somebody else's; take another key, or, where you know that it is yours, remove it with state "
-                "absent first",
+                f"it already has {request.annotation}, and {REBOOT_KEYS} does not say that this collection wrote it. "
+                "It stays, because it may belong to someone else; use another key, or, if you know that it is yours, "
+                "remove it with state absent first",
                 "foreign",
             )
         ours = written is not None and self._is_of_this_boot(written)
         if request and written and ours and request.value == value:
             self._target.check_claim(self._run)
-            return _Change(host, host)
-        if not self._key and (self._asked_by_others(host, request, written) or self._under_way(request, written)):
+            return ObjectChange(host, host)
+        if not self._key and (self._requested_by_others(host, request, written) or self._under_way(request, written)):
             self._target.check_claim(self._run)
-            return _Change(host, host)
+            return ObjectChange(host, host)
         if not self._key and not request and (why := rules.why_no_reboot(host)):
             raise self._refused(host, why, "no_reboot")
         consumer = find_host.consumer_uid(self._management, host)
+        if self._target.node:
+            record_phase(self._context.cluster, self._target.node, phase_of(self._params, "reboot"))
         look = self._target.look(
             self._run,
             override_holds=self._params["override_holds"],
@@ -183,10 +182,10 @@ class _Annotation:
                 boot_id=look.boot_id,
                 run=self._run,
                 consumer=consumer,
-                overridden=_named(look.overridden),
+                overridden=_recorded_holds(look.overridden),
             )
         look.check()
-        return _Change(host, self._write(host, value, written, once=True))
+        return ObjectChange(host, self._write(host, value, written, once=True))
 
     def _is_of_this_boot(self, written: Written) -> bool:
         """Return whether a key was written for this node and, as far as is known, in its present boot."""
@@ -196,15 +195,15 @@ class _Annotation:
         present = self._target.find_node()
         return not present or not written.boot_id or node_rules.boot_id(present) in ("", written.boot_id)
 
-    def _asked_by_others(self, host: Object, request: Request | None, written: Written | None) -> bool:
+    def _requested_by_others(self, host: Object, request: Request | None, written: Written | None) -> bool:
         """Return whether someone else has asked for the same reboot; their annotation stays as it is."""
         if request is None or written is not None:
             return False
         if self._mode == HARD and key_rules.effective_mode([request], rules.error_count(host)) != HARD:
             raise self._refused(
                 host,
-                f"somebody else has asked for a soft reboot already ({request.annotation}: {request.value!r}), and "
-                "that is theirs to change",
+                f"someone else has already requested a soft reboot ({request.annotation}: {request.value!r}), and only "
+                "they may change that",
                 "foreign",
             )
         return True
@@ -213,15 +212,16 @@ class _Annotation:
         """Return whether an earlier run asked for this reboot, and the annotation is gone, but no new boot is seen."""
         if request is not None or written is None or not self._target.node or not written.boot_id:
             return False
-        age = seconds_between(from_text(written.since), self._management.now())
+        # A time in the future must not delay the next reboot until then.
+        age = abs(seconds_between(from_text(written.since), self._management.now()))
         node = self._target.read_node()
         return age < _UNDER_WAY and node_rules.boot_id(node) == written.boot_id
 
     def _wait_until_off(self, host: Object) -> Object:
         while True:
-            host = self._remember_that_it_is_on(host)
+            host = self._record_power_on(host)
             off = rules.off(host, self._key)
-            if off.believed or self._in_vain(host):
+            if off.believed or self._is_futile(host):
                 break
             patience = Deadline(self._deadline.left if off.datable else min(self._deadline.left, _ROUND))
             host = self._follow(patience, off)
@@ -230,7 +230,7 @@ class _Annotation:
                 break
         return self._judge(host)
 
-    def _remember_that_it_is_on(self, host: Object) -> Object:
+    def _record_power_on(self, host: Object) -> Object:
         """Record that a host is on that was off before, so that the proof can see it go off."""
         written = rules.written_of(host, self._key)
         if written is None or written.powered_on or not rules.powered_on(host):
@@ -250,7 +250,7 @@ class _Annotation:
         """Watch the host until the judgement differs from ``now`` in a way that ends the wait."""
 
         def until(item: Object | None) -> bool:
-            if item is None or self._in_vain(item):
+            if item is None or self._is_futile(item):
                 return True
             off = rules.off(item, self._key)
             return off.believed or off.datable != now.datable
@@ -260,31 +260,32 @@ class _Annotation:
             raise self._target.gone()
         return host
 
-    def _in_vain(self, host: Object) -> bool:
+    def _is_futile(self, host: Object) -> bool:
         return bool(rules.inert(host)) or rules.request_of(host, self._key) is None
 
     def _judge(self, host: Object) -> Object:
         off = rules.off(host, self._key)
         if off.believed:
             return host
-        if self._in_vain(host):
-            raise NotOff(f"BareMetalHost {self._target.full_name} does not go off: {off.why}.", why="inert")
+        if self._is_futile(host):
+            raise NotOff(f"BareMetalHost {self._target.full_name} does not switch off: {off.why}.", why="inert")
         if not off.datable:
             raise NotDatable(
                 f"BareMetalHost {self._target.full_name} is off, but that proves nothing: {off.why}. The key stays and "
                 f"keeps it off. {rules.OTHER_EVIDENCE}",
                 why="not_datable",
             )
-        sick = rules.trouble(host)
+        error = rules.trouble(host)
         raise TimedOut(
-            f"BareMetalHost {self._target.full_name} is not off after {self._params['wait_timeout']} s: {off.why}"
-            f"{f' ({sick})' if sick and sick not in off.why else ''}. The key stays: when metal3 comes back to it, it "
-            "still switches the host off. Run the playbook holdfast.kubernetes.recover, or this with state absent, to "
-            f"take it back. {_WAY_OUT[self._mode]}{' Or use another kind of evidence.' if self._mode == HARD else ''}",
+            f"BareMetalHost {self._target.full_name} is not off after {self._params['wait_timeout']} s: "
+            f"{off.why}{f' ({error})' if error and error not in off.why else ''}. The key stays: metal3 may still "
+            "switch the host off later. To take the request back, run the playbook holdfast.kubernetes.recover, or "
+            "this module with state absent. "
+            f"{_WAY_OUT[self._mode]}{' Or use another kind of evidence.' if self._mode == HARD else ''}",
             why="timed_out",
         )
 
-    def _wait_until_rebooted(self, change: _Change) -> Object:
+    def _wait_until_rebooted(self, change: ObjectChange) -> Object:
         written = rules.written_of(change.after, self._key)
         boot_id = written.boot_id if written else ""
         if not boot_id and self._target.node:
@@ -301,10 +302,12 @@ class _Annotation:
             # If the record of an abandoned reboot stayed, the next run would wait for it.
             self._forget()
         if not outcome.rebooted:
-            about = "The annotation is gone, which is no reboot" if gone else "The annotation is still there"
+            about = (
+                "The annotation is gone, but that does not prove a reboot" if gone else "The annotation is still there"
+            )
             raise TimedOut(
                 f"BareMetalHost {self._target.full_name} was not seen to reboot within {self._params['wait_timeout']} "
-                f"s: {outcome.why}. {about}. Look at its BMC and console, and that metal3 runs.",
+                f"s: {outcome.why}. {about}. Check its BMC and console, and whether metal3 runs.",
                 why="timed_out",
             )
         return outcome.host
@@ -319,53 +322,57 @@ class _Annotation:
 
     # -- absent
 
-    def remove(self, *, by_hand: bool) -> Result:
-        change: _Change = retry_conflicts(lambda: self._try_to_remove(by_hand=by_hand))
+    def remove(self, *, by_person: bool) -> Result:
+        change: ObjectChange = retry_conflicts(lambda: self._try_to_remove(by_person=by_person))
         host = change.after
         gone = rules.request_of(host, self._key) is None
         if self._params["wait"] and self._key and gone and not self._context.check_mode:
             host = self._wait_until_on(change)
         return self._result(change, host)
 
-    def _try_to_remove(self, *, by_hand: bool) -> _Change:
+    def _try_to_remove(self, *, by_person: bool) -> ObjectChange:
         host = self._target.read()
         request, written = rules.request_of(host, self._key), rules.written_of(host, self._key)
-        if request and not written and not (self._key and by_hand):
-            whose = "somebody else wrote it" if not self._key else f"{REBOOT_KEYS} does not say that it is from us"
-            self._context.warn(
-                f"{request.annotation} of BareMetalHost {self._target.full_name} stays: {whose}, so it is theirs to "
-                "take away."
+        if request and not written and not (self._key and by_person):
+            whose = (
+                "someone else wrote it"
+                if not self._key
+                else f"{REBOOT_KEYS} does not say that this collection wrote it"
             )
-            return _Change(host, host)
+            self._context.warn(
+                f"{request.annotation} of BareMetalHost {self._target.full_name} stays: {whose}, so its owner removes "
+                "it."
+            )
+            return ObjectChange(host, host)
         if request is None and written is None:
-            return _Change(host, host)
-        if not self._is_for_us(request, written):
-            return _Change(host, host)
+            return ObjectChange(host, host)
+        if not self._is_removable(request, written):
+            return ObjectChange(host, host)
         self._target.check_claim(self._run)
-        return _Change(host, self._write(host, None, None))
+        return ObjectChange(host, self._write(host, None, None))
 
-    def _is_for_us(self, request: Request | None, written: Written | None) -> bool:
+    def _is_removable(self, request: Request | None, written: Written | None) -> bool:
         """Return whether the key may be removed for our node; warn if the host belongs to another node now."""
         node, serves = self._target.node, self._target.serves
         what = request.annotation if request else REBOOT_KEYS
         whose = serves if serves != node else written.node if written else ""
-        if not may_let_go(node, serves, written.node if written else ""):
+        if not may_remove_key(node, serves, written.node if written else ""):
             self._context.warn(
                 f"{what} of BareMetalHost {self._target.full_name} stays: it was not written for node {node}, and the "
-                f"host is node {whose}."
+                f"host is now node {whose}."
             )
             return False
         if serves not in ("", node):
             self._context.warn(
-                f"BareMetalHost {self._target.full_name} is node {serves} by now. {what} was written for node {node} "
-                "and is taken away."
+                f"BareMetalHost {self._target.full_name} is now node {serves}. {what} was written for node {node} and "
+                "is removed."
             )
         return True
 
-    def _wait_until_on(self, change: _Change) -> Object:
+    def _wait_until_on(self, change: ObjectChange) -> Object:
         host = change.after
         others = [request.annotation for request in rules.requests_of(host) if request.key]
-        why = rules.why_not(host) or (f"others keep it off: {', '.join(others)}" if others else "")
+        why = rules.why_not(host) or (f"annotations of others keep it off: {', '.join(others)}" if others else "")
         if rules.powered_on(host):
             return host
         if why:
@@ -403,7 +410,7 @@ class _Annotation:
     def _refused(self, host: Object, why: str, code: str) -> Refused:
         return Refused(
             f"BareMetalHost {self._target.full_name} would not be {'kept off' if self._key else 'rebooted'}: {why}. "
-            "Nothing was changed. Mend that, or switch the node off in another way.",
+            "Nothing was changed. Fix that, or switch the node off in another way.",
             **self._facts(host),
             why=code,
         )
@@ -420,7 +427,7 @@ class _Annotation:
             "resource_version": host["metadata"]["resourceVersion"],
         }
 
-    def _result(self, change: _Change, host: Object) -> Result:
+    def _result(self, change: ObjectChange, host: Object) -> Result:
         written = rules.written_of(host, self._key)
         return {
             "changed": change.changed,

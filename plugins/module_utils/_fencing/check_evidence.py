@@ -39,7 +39,7 @@ def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict
     return {}
 
 
-def longest(evidence: Mapping[str, Any]) -> float:
+def max_seconds(evidence: Mapping[str, Any]) -> float:
     """Return the seconds that one answer may take: the timeout of the BMC or of the command. The API gets none."""
     if evidence["kind"] == evidence_rules.COMMAND:
         return _command_timeout(evidence)
@@ -55,47 +55,49 @@ def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dic
     host = find_host.find(management, evidence["host"], evidence["namespace"])
     uid, full_name = host["metadata"]["uid"], hosts.full_name(host)
     if evidence.get("uid") and evidence["uid"] != uid:
-        raise evidence_rules.not_true(name, f"BareMetalHost {full_name} was made anew since", "other_host")
-    _check_whose(management, node, host, evidence)
+        raise evidence_rules.not_confirmed(
+            name, f"BareMetalHost {full_name} was deleted and created again since", "other_host"
+        )
+    _check_node_of_host(management, node, host, evidence)
     written = hosts.written_of(host, evidence["key"])
     if written and written.node not in ("", name):
-        raise evidence_rules.not_true(
+        raise evidence_rules.not_confirmed(
             name, f"its key on BareMetalHost {full_name} is for node {written.node}", "other_host"
         )
     if written and written.boot_id and written.boot_id != node_rules.boot_id(node):
         # A Node keeps the boot ID of its last boot while its machine is off.
-        raise evidence_rules.not_true(
+        raise evidence_rules.not_confirmed(
             name, f"the key on BareMetalHost {full_name} was written for another boot ({written.boot_id})", "new_boot"
         )
     off = hosts.off(host, evidence["key"])
     if not off.believed:
         code = "not_off" if off.datable else "not_datable"
-        raise evidence_rules.not_true(name, f"of BareMetalHost {full_name}, {off.why}", code)
+        raise evidence_rules.not_confirmed(name, f"BareMetalHost {full_name}: {off.why}", code)
     since = written.since if written else ""
     overridden = {"overridden_holds": list(written.overridden)} if written and written.overridden else {}
     return {"seen": off.why, "uid": uid, "since": since, **overridden}
 
 
-def _check_whose(management: Cluster, node: Object, host: Object, evidence: Mapping[str, Any]) -> None:
+def _check_node_of_host(management: Cluster, node: Object, host: Object, evidence: Mapping[str, Any]) -> None:
     """Check that the host is this Node by the objects; if they do not say, by the statement of who fenced it."""
     name = str(node["metadata"]["name"])
     try:
         found = find_host.host_of(management, node)
     except NotFound as error:
         if evidence.get("node") != name:
-            raise evidence_rules.not_true(
-                name, f"it does not say of which node it is, and {error.message}", "other_host"
+            raise evidence_rules.not_confirmed(
+                name, f"it does not name its node, and {error.message}", "other_host"
             ) from error
         _node_name, machine = find_host.claimed_by(management, host)
         if machine and machine_rules.relation(node, machine) == machine_rules.FOREIGN:
-            raise evidence_rules.not_true(
+            raise evidence_rules.not_confirmed(
                 name,
-                f"it is of BareMetalHost {hosts.full_name(host)}, which is another Node's of the same name",
+                f"it is of BareMetalHost {hosts.full_name(host)}, which belongs to another Node of the same name",
                 "other_host",
             ) from error
         return
     if found["metadata"]["uid"] != host["metadata"]["uid"]:
-        raise evidence_rules.not_true(
+        raise evidence_rules.not_confirmed(
             name,
             f"it is of BareMetalHost {hosts.full_name(host)}, but the node is {hosts.full_name(found)}",
             "other_host",
@@ -110,7 +112,7 @@ def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
         name, system.uuid, uri=uri, expected=str(evidence.get("uuid") or ""), of_node=node_rules.system_uuid(node)
     )
     if system.power_state != redfish.OFF:
-        raise evidence_rules.not_true(name, f"{uri} says that its PowerState is {system.power_state}")
+        raise evidence_rules.not_confirmed(name, f"{uri} reports PowerState {system.power_state}")
     return {"power_state": system.power_state, "uuid": system.uuid}
 
 
@@ -119,13 +121,14 @@ def _by_command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
     seconds = _command_timeout(evidence)
     ended = commands.run(argv, {"HOLDFAST_NODE": name}, seconds)
     if ended.status is None:
-        raise evidence_rules.not_true(name, f"the verify command {argv[0]} did not end within {seconds} s")
+        raise evidence_rules.not_confirmed(name, f"the verify command {argv[0]} did not end within {seconds} s")
     if not evidence_rules.off_by_command(ended.status, ended.output):
-        said = "\n".join(text for text in (ended.output.strip(), ended.complaint.strip()) if text)
-        raise evidence_rules.not_true(
+        said = "\n".join(text for text in (ended.output.strip(), ended.error_output.strip()) if text)
+        raise evidence_rules.not_confirmed(
             name,
-            f"the verify command {argv[0]} ended with {ended.status} and did not say so; it has to end with 0, and its "
-            'last line has to be "off", or "SUBJECT is off", "SUBJECT: off" or "SUBJECT=off" with a plain subject',
+            f"the verify command {argv[0]} ended with {ended.status} and did not report that; it must end with 0, and "
+            'its last line must be "off", or "SUBJECT is off", "SUBJECT: off" or "SUBJECT=off" with a plain '
+            "subject",
             output=evidence_rules.kept_output(said),
         )
     return {"program": argv[0], "output": evidence_rules.kept_output(ended.output)}

@@ -26,23 +26,23 @@ class CommandFailed(HoldfastError):
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """How a command ended.
 
     Attributes:
         status: Its exit status; ``None`` if it took too long and was killed.
         output: Its standard output.
-        complaint: Its standard error.
+        error_output: Its standard error.
     """
 
     status: int | None
     output: str = ""
-    complaint: str = ""
+    error_output: str = ""
 
     @property
-    def said(self) -> str:
+    def last_lines(self) -> str:
         """Return its last lines. They may contain secrets: show them, but do not store them where others can read."""
-        lines = (self.complaint.strip() or self.output.strip()).splitlines()
+        lines = (self.error_output.strip() or self.output.strip()).splitlines()
         return " ".join(lines[-_LINES:])
 
 
@@ -71,7 +71,7 @@ def expand(argv: list[str], environment: Mapping[str, str]) -> list[str]:
     return [os.path.expanduser(_VARIABLE.sub(value, word)) for word in argv]
 
 
-def run(argv: list[str], environment: Mapping[str, str], seconds: float) -> Ended:
+def run(argv: list[str], environment: Mapping[str, str], seconds: float) -> CommandResult:
     """Run a command with additions to its environment. If it takes too long, kill it and all processes it started.
 
     Raises:
@@ -92,9 +92,9 @@ def run(argv: list[str], environment: Mapping[str, str], seconds: float) -> Ende
         raise InvalidInput(f"The command {argv[0]} can't be started: {error}.") from error
     with process:
         try:
-            output, complaint = process.communicate(timeout=seconds)
+            output, error_output = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             # Processes that the command started hold the pipes open, too.
             os.killpg(process.pid, signal.SIGKILL)
-            return Ended(None)
-    return Ended(process.returncode, output, complaint)
+            return CommandResult(None)
+    return CommandResult(process.returncode, output, error_output)

@@ -76,8 +76,8 @@ def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime
     for names in _NEEDED[kind]:
         if not any(evidence.get(name) for name in names):
             raise InvalidInput(
-                f"Evidence of kind {kind} for node {node} needs {' or '.join(names)}. Without it there is nothing "
-                "that could be looked at again, or nobody who vouches for it.",
+                f"Evidence of kind {kind} for node {node} needs {' or '.join(names)}. Without it, there is nothing to "
+                "check again, or no person who vouches.",
                 node=node,
             )
     if kind == REDFISH:
@@ -87,8 +87,8 @@ def check(evidence: Mapping[str, Any], *, node: str, boot_id: str, now: datetime
     if evidence.get("boot_id") and evidence["boot_id"] != boot_id:
         raise _refused(
             node,
-            f"the node has another boot ID ({boot_id}) than then ({evidence['boot_id']}): it was on again since",
-            "Look at the node; if it is down again, switch it off and prove that anew.",
+            f"the node has booted since: its boot ID is {boot_id}, it was {evidence['boot_id']}",
+            "Check the node; if it is down again, switch it off and give new evidence.",
             "new_boot",
         )
     if evidence.get("at"):
@@ -100,16 +100,19 @@ def _check_age(node: str, at: str, now: datetime) -> None:
         age = seconds_between(from_text(at), now)
     except ValueError as error:
         raise InvalidInput(
-            f'evidence.at "{at}" for node {node} is no time; write it as 2026-11-21T09:00:00Z.', node=node
+            f'evidence.at "{at}" for node {node} is not a time; write it as 2026-11-21T09:00:00Z.', node=node
         ) from error
     if age > FRESH:
         raise _refused(
-            node, f"it is {age:.0f} s old, and at most {FRESH:.0f} s is fresh", "Prove again that it is off.", "old"
+            node,
+            f"it is {age:.0f} s old, and at most {FRESH:.0f} s are allowed",
+            "Check again that the node is off, and give new evidence.",
+            "old",
         )
     if age < -AHEAD:
         raise _refused(
             node,
-            f"it is of {-age:.0f} s from now, by the API server's clock",
+            f"its time is {-age:.0f} s in the future, by the API server's clock",
             "Give the time at which it was seen to be off.",
             "old",
         )
@@ -127,21 +130,21 @@ def check_statement(statement: str, node: str, others: Iterable[str]) -> None:
     words = {word.strip("._-") for word in _WORD.findall(statement.lower())}
     named = sorted(other for other in set(others) - {node} if other.lower() in words)
     if node.lower() not in words:
-        why = f"it does not name {node}{f', but {_and(named)}' if named else ''}"
+        why = f"it does not name {node}{f', but {_joined(named)}' if named else ''}"
     elif named:
-        why = f"it names {_and(named)}, too, and nobody can say which of them was seen"
+        why = f"it also names {_joined(named)}, so it is unclear which of them was seen"
     else:
         return
     raise _refused(
         node,
         why,
-        f'Write a statement about this node alone, with its name as the API has it: "{node} is off, I pulled its power '
-        'cords." Look that it is the right machine.',
+        f'Write a statement about this node only, with its name as the API has it: "{node} is off, I pulled its power '
+        'cords." Make sure that it is the right machine.',
         "other_node",
     )
 
 
-def _and(names: list[str]) -> str:
+def _joined(names: list[str]) -> str:
     shown = names[:5]
     return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
 
@@ -166,8 +169,9 @@ def check_silent_since(evidence: Mapping[str, Any], *, node: str, last_sign: dat
     raise _refused(
         node,
         f"it is of {at}, but the node's kubelet gave a sign of life at {to_text(last_sign)} by the API server's clock, "
-        "so it may be another machine that was seen",
-        "Nothing was changed. Look again that it is the right machine and that it is off; give the time to the second.",
+        "so the person may have seen another machine",
+        "Nothing was changed. Check again that it is the right machine and that it is off; give the time to the "
+        "second.",
         "old",
     )
 
@@ -177,11 +181,11 @@ def _refused(node: str, why: str, way_out: str, code: str, **more: Any) -> Refus
     return Refused(message, node=node, why=code, **more)
 
 
-def not_true(
+def not_confirmed(
     node: str,
     why: str,
     code: str = NOT_OFF,
-    way_out: str = "Switch the node off, and prove that it is.",
+    way_out: str = "Switch the node off, and give evidence of that.",
     **more: Any,
 ) -> Refused:
     """Return the refusal of evidence that a new check does not confirm."""
@@ -202,17 +206,17 @@ def check_uri(uri: str, node: str = "", *, insecure_http: bool = False) -> None:
         parts, usable = None, False
     if "@" in (parts.netloc if parts and usable else uri):
         raise InvalidInput(
-            f"evidence.uri{about} has a user or a password in it, and it is kept on the Node and shown. Leave them "
-            "out, and give username and password."
+            f"evidence.uri{about} contains a user or a password, but the URI is stored on the Node and shown. Leave "
+            "them out, and use the options username and password."
         )
     if not usable:
         raise InvalidInput(
-            f"evidence.uri {uri}{about} is no URL. Give that of the system: https://BMC/redfish/v1/Systems/ID."
+            f"evidence.uri {uri}{about} is not a URL. Give the URL of the system: https://BMC/redfish/v1/Systems/ID."
         )
     if parts and parts.scheme != "https" and not insecure_http:
         raise InvalidInput(
-            f"evidence.uri {uri}{about} is not https: the password would go over the network as plain text, and anyone "
-            "could answer for the BMC. Give an https URL, or allow it with insecure_http (in the role with "
+            f"evidence.uri {uri}{about} is not https: the password would cross the network as plain text, and anyone "
+            "could answer in place of the BMC. Give an https URL, or allow it with insecure_http (in the role with "
             "failover_redfish_insecure_http)."
         )
 
@@ -233,7 +237,7 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
     """
     if expected:
         if system.lower() != expected.lower() and not _same(system, expected):
-            raise not_true(
+            raise not_confirmed(
                 node,
                 f"{uri} is the system with UUID {system or '-'}, not {expected}",
                 "other_host",
@@ -243,18 +247,19 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
     if _same(system, of_node):
         return
     if _uuid(system) is None or _uuid(of_node) is None:
-        raise not_true(
+        raise not_confirmed(
             node,
-            f"nothing says that {uri} is this node: the system has UUID {system or '-'}, and the Node systemUUID "
+            f"nothing proves that {uri} is this node: the system has UUID {system or '-'}, and the Node systemUUID "
             f"{of_node or '-'}",
             "other_host",
-            "See that it is the right machine, and give the UUID that its BMC tells as uuid.",
+            "Make sure that it is the right machine, and give the UUID that its BMC reports as uuid.",
         )
-    raise not_true(
+    raise not_confirmed(
         node,
         f"{uri} is the system with UUID {system}, but the Node has systemUUID {of_node}",
         "other_host",
-        "Give the uri of this node's system; or, where you have seen that it is, the UUID that its BMC tells as uuid.",
+        "Give the uri of this node's system; or, if you have made sure that it is this one, the UUID that its BMC "
+        "reports as uuid.",
     )
 
 

@@ -30,8 +30,8 @@ def remove(context: Context, params: Params) -> Result:
         names = ", ".join(sorted(item["annotation"] for item in work.kept.values()))
         context.warn(
             f"{names} of node {node} stays on BareMetalHost {', '.join(sorted(work.kept))}: after "
-            f"{params['wait_timeout']} s it is still provisioned for the same consumer. Once it is not, the next run "
-            "of guard_machine, or the doctor, takes the key off."
+            f"{params['wait_timeout']} s, the host is still provisioned for the same consumer. When it no longer is, "
+            "the next run of guard_machine or the doctor removes the key."
         )
     return {
         "changed": bool(work.removed),
@@ -87,7 +87,7 @@ class _ExpiredKeys:
         host = self.management.find(find_host.path_of(seen))
         if host is None or rules.written_of(host, key) != written:
             return "it is gone"
-        why = rules.former(host, written, find_host.consumer_uid(self.management, host))
+        why = rules.former_use(host, written, find_host.consumer_uid(self.management, host))
         if why:
             annotations = {key_rules.annotation(key): None, REBOOT_KEYS: rules.records_with(host, key, None)}
             metadata = {"resourceVersion": host["metadata"]["resourceVersion"], "annotations": annotations}

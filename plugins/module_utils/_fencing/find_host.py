@@ -60,13 +60,13 @@ def find(management: Cluster, name: str, namespace: str) -> Object:
         raise NotFound(
             f"There is no BareMetalHost {name} {where} of the management cluster. Use its name as the API has it "
             "(kubectl get baremetalhosts --all-namespaces), and give the management cluster's options in management "
-            "where it is another one.",
+            "if it is another cluster.",
             host=name,
         )
     if len(found) > 1:
         names = sorted(rules.full_name(host) for host in found)
         raise Refused(
-            f"There are several BareMetalHosts {name}: {', '.join(names)}. Give the namespace of the one you mean.",
+            f"There are several BareMetalHosts {name}: {', '.join(names)}. Give the namespace of the right one.",
             host=name,
             candidates=names,
         )
@@ -89,7 +89,7 @@ def listed(management: Cluster, namespace: str = "", field_selector: str = "") -
         return []
 
 
-def asked_for(context: Context, params: Params) -> tuple[Context, str]:
+def from_options(context: Context, params: Params) -> tuple[Context, str]:
     """Return how to reach the clusters, and the name of the BareMetalHost that a task gives, if any.
 
     The common option ``host`` is the URL of the API server. A value that is no URL is the name of a host.
@@ -102,7 +102,7 @@ def asked_for(context: Context, params: Params) -> tuple[Context, str]:
         return context, name
     if name and name != host:
         raise InvalidInput(
-            f"bare_metal_host is {name}, but host is {host}. Give one; the API server is given as a URL."
+            f"bare_metal_host is {name}, but host is {host}. Give one of them; the host of an API server is a URL."
         )
     if context.params.get("host"):
         # The host's name hid the API server that the environment gives.
@@ -139,8 +139,8 @@ def host_of(management: Cluster, node: Object, namespace: str = "") -> Object:
     if by_machine and by_provider and _uid(by_machine) != _uid(by_provider):
         both = [rules.full_name(by_machine), rules.full_name(by_provider)]
         raise Refused(
-            f"Node {name} is BareMetalHost {both[0]} by its Machine, but {both[1]} by its provider ID. Mend what is "
-            "wrong there, or name the host.",
+            f"Node {name} is BareMetalHost {both[0]} by its Machine, but {both[1]} by its provider ID. Correct the "
+            "wrong one, or name the host.",
             node=name,
             candidates=both,
         )
@@ -162,26 +162,28 @@ def _by_machine(management: Cluster, node: Object, namespace: str) -> tuple[Obje
     machine, why = _machine_of(management, node, namespace)
     if machine is None:
         return None, why
-    full_name = _full(machine)
+    full_name = _full_name(machine)
     reference = (machine.get("spec") or {}).get("infrastructureRef") or {}
     if reference.get("kind") != _KIND:
-        return None, f"Machine {full_name} is no {_KIND}, but {reference.get('kind') or 'nothing yet'}"
+        return None, (
+            f"Machine {full_name} has no {_KIND} as its infrastructure, but {reference.get('kind') or 'nothing yet'}"
+        )
     place = reference.get("namespace") or machine["metadata"]["namespace"]
     metal3_machine = _metal3_machine(management, place, reference["name"])
     if metal3_machine is None:
         return None, f"there is no {_KIND} {place}/{reference['name']}"
     wanted, _slash, name = node_rules.annotations_of(metal3_machine).get(HOST_OF_MACHINE, "").partition("/")
     if not name:
-        return None, f"{_KIND} {_full(metal3_machine)} has no annotation {HOST_OF_MACHINE}"
+        return None, f"{_KIND} {_full_name(metal3_machine)} has no annotation {HOST_OF_MACHINE}"
     host = management.find(paths.one(hosts(wanted), name))
     if host is None:
-        return None, f"there is no BareMetalHost {wanted}/{name}, which {_KIND} {_full(metal3_machine)} names"
+        return None, f"there is no BareMetalHost {wanted}/{name}, which {_KIND} {_full_name(metal3_machine)} names"
     consumer = _consumer(host)
     if consumer.get("kind") == _KIND and consumer.get("name") != reference["name"]:
         raise Refused(
-            f"{_KIND} {_full(metal3_machine)} of node {node_rules.name(node)} names BareMetalHost {wanted}/{name}, but "
-            f"that belongs to {_KIND} {consumer.get('namespace')}/{consumer.get('name')}. Wait until Cluster API has "
-            "sorted that out, or name the host.",
+            f"{_KIND} {_full_name(metal3_machine)} of node {node_rules.name(node)} names BareMetalHost "
+            f"{wanted}/{name}, but that belongs to {_KIND} {consumer.get('namespace')}/{consumer.get('name')}. Wait "
+            "until Cluster API has resolved that, or name the host.",
             node=node_rules.name(node),
             host=rules.full_name(host),
         )
@@ -200,8 +202,8 @@ def _machine_of(management: Cluster, node: Object, namespace: str) -> tuple[Obje
     if reference.get("name") not in (None, name):
         # A kubelet may write the annotations of its own Node: they prove nothing by themselves.
         raise Refused(
-            f"Node {name} names Machine {'/'.join(known)}, but that says that it is node {reference['name']}. Mend the "
-            "Node's annotations, or name the host.",
+            f"Node {name} names Machine {'/'.join(known)}, but that Machine names node {reference['name']}. Correct "
+            "the Node's annotations, or name the host.",
             node=name,
             machine="/".join(known),
         )
@@ -219,23 +221,22 @@ def _machine_naming(management: Cluster, node: Object, namespace: str) -> tuple[
     ]
     found = [machine for machine, relation in relations if relation == machine_rules.PROVEN]
     if len(found) > 1:
-        names = sorted(_full(machine) for machine in found)
+        names = sorted(_full_name(machine) for machine in found)
         raise Refused(
-            f"Several Machines say that they are node {name}: {', '.join(names)}. Give the namespace, or name the "
-            "host.",
+            f"Several Machines name node {name}: {', '.join(names)}. Give the namespace, or name the host.",
             node=name,
             candidates=names,
         )
     if found:
         return found[0], ""
     unproven = [_not_proven(machine) for machine, _relation in relations]
-    return None, "; ".join(unproven) or f"no Machine says that it is node {name}"
+    return None, "; ".join(unproven) or f"no Machine names node {name}"
 
 
 def _not_proven(machine: Object) -> str:
     """Return why a Machine that seems to be the Node's is not proven to be."""
     return (
-        f"Machine {_full(machine)} of Cluster {cluster_of(machine)} may be another Node's of the same name "
+        f"Machine {_full_name(machine)} of Cluster {cluster_of(machine)} may belong to another Node of the same name "
         f"({machine_rules.HOW_PROVEN})"
     )
 
@@ -263,7 +264,7 @@ def _by_provider_id(management: Cluster, node: Object) -> tuple[Object | None, s
     if host is None:
         return None, f"there is no BareMetalHost for its provider ID {text}"
     if not _is_used_by(host, parts):
-        return None, f"BareMetalHost {rules.full_name(host)} of its provider ID {text} has another consumer now"
+        return None, f"BareMetalHost {rules.full_name(host)} of its provider ID {text} now has another consumer"
     return host, ""
 
 
@@ -359,7 +360,7 @@ def _node_reference(machine: Object) -> dict[str, Any]:
     return (machine.get("status") or {}).get("nodeRef") or {}
 
 
-def _full(item: Object) -> str:
+def _full_name(item: Object) -> str:
     return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
 
 

@@ -17,7 +17,7 @@ from . import host_rules as rules
 
 def bare_metal_host_info(context: Context, params: Params) -> Result:
     """Describe one host, the host of a node, those of a namespace, or all; omit those that do not exist."""
-    context, named = find_host.asked_for(context, params)
+    context, named = find_host.from_options(context, params)
     found = _hosts(context, params, named)
     nodes = find_host.nodes_of(context.cluster, context.management, found)
     if params.get("node") and not named:

@@ -21,6 +21,7 @@ from .._api.names import REBOOT_KEYS
 from .._api.node_rules import annotations_of
 from .._api.objects import Object
 from .._api.times import from_text
+from .._shared.bounds import cut
 from . import key_rules
 from .key_rules import Request
 
@@ -29,7 +30,9 @@ DETACHED = "baremetalhost.metal3.io/detached"
 PROVISIONED = ("provisioned", "externally provisioned")
 
 FELL = "poweredOn went from true to false after the key was written"
-OTHER_EVIDENCE = "Use another kind of evidence: Redfish, a verify command, or a person who has looked."
+OTHER_EVIDENCE = (
+    "Use another kind of evidence: Redfish, a verify command, or the statement of a person who has checked."
+)
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def trouble(host: Object) -> str:
     operational = status.get("operationalStatus") or ""
     if not kind and operational in ("", "OK"):
         return ""
-    return ": ".join(str(part) for part in (kind or f"operationalStatus is {operational}", message) if part)
+    return ": ".join(cut(str(part)) for part in (kind or f"operationalStatus is {operational}", message) if part)
 
 
 def inert(host: Object) -> str:
@@ -139,7 +142,7 @@ def inert(host: Object) -> str:
     if DETACHED in annotations or _status(host).get("operationalStatus") == "detached":
         whys.append(f"it is detached (annotation {DETACHED})")
     if (host.get("spec") or {}).get("disablePowerOff"):
-        whys.append("spec.disablePowerOff is true, so it is never switched off, only reset")
+        whys.append("spec.disablePowerOff is true, so metal3 never switches it off, but only resets it")
     if found not in PROVISIONED:
         whys.append(f'it is not provisioned (its state is "{found or "not known yet"}")')
     return "; ".join(whys)
@@ -149,14 +152,14 @@ def why_not(host: Object) -> str:
     """Return why a reboot annotation would have no effect, or the wrong one; empty if metal3 would act on it."""
     whys = [inert(host)]
     if not online(host):
-        whys.append("spec.online is false, so it is to be off anyway and would not come back")
+        whys.append("spec.online is false, so it stays off anyway and would not come back")
     return "; ".join(why for why in whys if why)
 
 
 def why_no_reboot(host: Object) -> str:
     """Return why a single reboot would not happen, or not end, although the controller acts on the host."""
     if powered_on(host) is not True:
-        return "it is off, and the annotation would be taken away without a reboot"
+        return "it is off, and metal3 would remove the annotation without a reboot"
     keeps = [request.annotation for request in requests_of(host) if request.key]
     if keeps:
         return f"it is kept off until its owners remove {', '.join(keeps)}, so it would not come back"
@@ -167,21 +170,23 @@ def off(host: Object, key: str) -> Off:
     """Return whether our key keeps the host off, as far as its status can prove that."""
     written = written_of(host, key)
     if request_of(host, key) is None:
-        return Off(False, f"{key_rules.annotation(key)} is not on it, so nothing of ours keeps it off")
+        return Off(False, f"{key_rules.annotation(key)} is not on it, so this collection does not keep it off")
     if idle := inert(host):
         return Off(False, f"metal3 does not act on it: {idle}")
     if powered_on(host) is not False:
-        return Off(False, "its status says poweredOn" if powered_on(host) else "its status does not tell poweredOn")
+        return Off(False, "its status shows poweredOn: true" if powered_on(host) else "its status has no poweredOn")
     if written is None:
-        return Off(False, "nobody recorded what it was when the key was written", datable=False)
-    sick = trouble(host)
+        return Off(False, "its state when the key was written was not recorded", datable=False)
+    error = trouble(host)
     if not written.powered_on:
         # This holds with an error, too: metal3 may have failed to switch it on, and is idle since our key is set.
-        shown = f"; it shows an error ({sick})" if sick else ""
-        why = "it was off before the key was written, and was not seen on since, so nothing says when it went off"
+        shown = f"; it shows an error ({error})" if error else ""
+        why = (
+            "it was off before the key was written, and has not been on since, so the time when it went off is unknown"
+        )
         return Off(False, f"{why}{shown}", datable=False)
-    if sick:
-        return Off(False, f"poweredOn may be old, because its status shows an error ({sick})")
+    if error:
+        return Off(False, f"poweredOn may be old, because its status shows an error ({error})")
     return Off(True, FELL)
 
 
@@ -215,7 +220,7 @@ def keys_written(host: Object) -> dict[str, Written]:
     return {key: written for key, written in found.items() if written is not None}
 
 
-def former(host: Object, written: Written, consumer: str) -> str:
+def former_use(host: Object, written: Written, consumer: str) -> str:
     """Return why a key of this collection belongs to a former use of the host; empty if it does not.
 
     The host remains the machine of its Node only while it is provisioned for the same consumer. A key that stays
@@ -227,7 +232,7 @@ def former(host: Object, written: Written, consumer: str) -> str:
     if state(host) and state(host) not in PROVISIONED:
         return f'its state is "{state(host)}"'
     if written.consumer and consumer and written.consumer != consumer:
-        return "another consumer uses it now"
+        return "it has another consumer now"
     return ""
 
 

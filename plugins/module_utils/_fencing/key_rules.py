@@ -118,4 +118,4 @@ def _read(key: str, text: str) -> Request:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")

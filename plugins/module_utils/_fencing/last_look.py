@@ -81,7 +81,7 @@ def check(began: float) -> None:
         Stale: ``began`` is too long ago.
     """
     if steady() > began + GOOD_FOR:
-        raise Stale(f"The last look at the node is older than {GOOD_FOR:.0f} s.")
+        raise Stale(f"The last check of the node is older than {GOOD_FOR:.0f} s.")
 
 
 def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id: str = "", down: bool = False) -> Look:
@@ -103,7 +103,7 @@ def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id
     elif boot_id and seen.boot_id != boot_id:
         raise Refused(
             f"Node {name} was rebooted meanwhile: its boot ID is {seen.boot_id or '-'}, it was {boot_id}. Nothing was "
-            "done to it. Run this again if it still needs a reboot.",
+            "changed. Run this again if it still needs a reboot.",
             node=name,
             why="new_boot",
         )
@@ -122,7 +122,7 @@ def repeat(attempt: Callable[[], _Result]) -> _Result:
         except Stale:
             continue
     raise TimedOut(
-        f"{_TRIES} looks at the node were older than {GOOD_FOR:.0f} s before they could be acted on, so nothing was "
-        "done. See why the API server or the BMC answers so slowly, and run it again.",
+        f"{_TRIES} checks of the node were older than {GOOD_FOR:.0f} s before the next step, so nothing was done. Find "
+        "out why the API server or the BMC answers so slowly, and run it again.",
         why="slow",
     )

@@ -46,8 +46,8 @@ class Outcome:
     @property
     def why(self) -> str:
         if self.went_off:
-            return "it went off and did not come back"
-        return "its poweredOn never went to false, and its Node has no new boot ID"
+            return "it switched off and did not come back"
+        return "its poweredOn never became false, and its Node has no new boot ID"
 
 
 def wait_for_reboot(

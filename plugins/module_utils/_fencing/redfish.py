@@ -22,7 +22,7 @@ __all__ = ["OFF", "ON", "Bmc", "BmcFailure", "System"]
 
 # Seconds to connect to the BMC, and to wait for its answer.
 TIMEOUT = (5.0, 20.0)
-_ADVICE = "Check the URL, the user and the password, and that the BMC is reached from here."
+_ADVICE = "Check the URL, the user and the password, and whether this machine reaches the BMC."
 
 
 class Bmc:
@@ -60,7 +60,7 @@ class Bmc:
         except ValueError:
             content = None
         if not isinstance(content, dict):
-            raise BmcFailure(f"{self.uri} did not tell its power state: HTTP status {status}. {_ADVICE}")
+            raise BmcFailure(f"{self.uri} did not report its power state: HTTP status {status}. {_ADVICE}")
         return rules.read(self.uri, content)
 
     def reset(self, system: System, wanted: str) -> None:
@@ -85,5 +85,5 @@ class Bmc:
                 method, url, headers={**self._headers, **(headers or {})}, redirect=False, **more
             )
         except (HTTPError, OSError) as error:
-            raise BmcFailure(f"{url} did not {what}: {error}. Check that the BMC is reached from here.") from error
+            raise BmcFailure(f"{url} did not {what}: {error}. Check whether this machine reaches the BMC.") from error
         return int(answer.status), bytes(answer.data)

@@ -77,9 +77,9 @@ def reset_url(system: System) -> str:
     elif path.startswith(_SERVICE):
         path = prefix + path
     if not path.startswith(f"{own}/") or ".." in path.split("/"):
-        told = f"names {system.target}, which does not belong to it" if system.target else "names none"
+        problem = f"names {system.target}, which does not belong to it" if system.target else "names none"
         raise BmcFailure(
-            f"{system.uri} can't be told to change its power: as the target of {_ACTION} it {told}. Use another way to "
+            f"The power of {system.uri} can't be changed: as the target of {_ACTION}, it {problem}. Use another way to "
             "switch the node off."
         )
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))

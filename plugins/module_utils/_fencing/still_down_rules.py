@@ -33,10 +33,10 @@ def check_still_down(node: Object, record: Mapping[str, Any]) -> None:
     if not came_back(node, record):
         return
     name = node_rules.name(node)
-    what = "is Ready again" if node_rules.ready(node) else f"has booted anew (boot ID {node_rules.boot_id(node)})"
+    what = "is Ready again" if node_rules.ready(node) else f"has booted again (boot ID {node_rules.boot_id(node)})"
     raise CameBack(
-        f"Node {name} {what}: its pods may run there, so it is neither switched off nor declared out of service. Look "
-        "at why it was away; run it again if it goes down again.",
+        f"Node {name} {what}: its pods may run there, so it is neither switched off nor declared out of service. Find "
+        "out why it was down; run it again if it goes down again.",
         node=name,
         boot_id=node_rules.boot_id(node),
         ready=node_rules.ready(node),

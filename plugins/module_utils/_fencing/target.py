@@ -52,7 +52,7 @@ class Target:
         return host
 
     def gone(self) -> NotFound:
-        return NotFound(f"BareMetalHost {self.full_name} does not exist any more.", host=self.full_name)
+        return NotFound(f"BareMetalHost {self.full_name} no longer exists.", host=self.full_name)
 
     def read_node(self) -> Object:
         return read_node(self._cluster, self.node)
@@ -75,8 +75,8 @@ class Target:
             )
         if not override_holds:
             raise Refused(
-                f"Which Node BareMetalHost {self.full_name} is can't be found out, so nobody can say whether it is "
-                "held. Give node, or set override_holds where it is none.",
+                f"The Node of BareMetalHost {self.full_name} is unknown, so its holds can't be checked. Give node, or "
+                "set override_holds if it is no Node.",
                 host=self.full_name,
                 why="node_unknown",
             )
@@ -105,24 +105,24 @@ def resolve(context: Context, params: Params, named: str) -> Target:
     other = next((name for name in (known, claimed) if name not in ("", node)), "")
     if node and other:
         raise Refused(
-            f"BareMetalHost {rules.full_name(host)} is node {other}, not {node}. Leave out one of them, or give the "
-            "right one.",
+            f"BareMetalHost {rules.full_name(host)} is node {other}, not {node}. Give only one of them, or correct the "
+            "wrong one.",
             node=other,
             host=rules.full_name(host),
         )
     if node:
         _check_machine(cluster, machine, host, node)
-        _check_whose(cluster, management, host, node)
+        _check_node_of_host(cluster, management, host, node)
     if params.get("run") and not node and not known:
         raise InvalidInput(
-            f"Which Node BareMetalHost {rules.full_name(host)} is can't be found out, so run {params['run']} can't "
-            "have claimed it. Give node.",
+            f"The Node of BareMetalHost {rules.full_name(host)} is unknown, so run {params['run']} can't have claimed "
+            "it. Give node.",
             host=rules.full_name(host),
         )
     return Target(cluster, management, host, node or known, known)
 
 
-def resolve_to_let_go(context: Context, params: Params, named: str) -> Target | None:
+def resolve_for_removal(context: Context, params: Params, named: str) -> Target | None:
     """Return the host from which to remove a key; ``None`` if it is gone.
 
     The host may now serve another Node, or none. The record made with the key says which Node the key belongs to.
@@ -142,7 +142,7 @@ def resolve_to_let_go(context: Context, params: Params, named: str) -> Target | 
     return Target(context.cluster, management, host, node, serves)
 
 
-def may_let_go(node: str, serves: str, written_for: str) -> bool:
+def may_remove_key(node: str, serves: str, written_for: str) -> bool:
     """Return whether a key may be removed for a node: it was written for that node, or no other Node is known.
 
     Args:
@@ -158,21 +158,21 @@ def _check_machine(cluster: Cluster, machine: Object | None, host: Object, node:
     present = cluster.find(paths.node(node)) if machine else None
     if present and machine and machine_rules.relation(present, machine) == machine_rules.FOREIGN:
         raise Refused(
-            f"BareMetalHost {rules.full_name(host)} is node {node} of Cluster {cluster_of(machine)}, which is "
-            "another one than the Node in the cluster that was asked. Give the right host.",
+            f"BareMetalHost {rules.full_name(host)} is node {node} of Cluster {cluster_of(machine)}, not the Node of "
+            "that name in the cluster of this task. Give the right host.",
             node=node,
             host=rules.full_name(host),
         )
 
 
-def _check_whose(cluster: Cluster, management: Cluster, host: Object, node: str) -> None:
+def _check_node_of_host(cluster: Cluster, management: Cluster, host: Object, node: str) -> None:
     """Check that the given host is not another Node's, as far as the node's objects say."""
     with suppress(NotFound):
         found = find_host.host_of(management, read_node(cluster, node))
         if found["metadata"]["uid"] != host["metadata"]["uid"]:
             raise Refused(
-                f"Node {node} is BareMetalHost {rules.full_name(found)}, not {rules.full_name(host)}. Leave out one of "
-                "them, or give the right one.",
+                f"Node {node} is BareMetalHost {rules.full_name(found)}, not {rules.full_name(host)}. Give only one of "
+                "them, or correct the wrong one.",
                 node=node,
                 host=rules.full_name(found),
             )

@@ -31,7 +31,7 @@ class WrongCluster(Refused):
 # -- rules ------------------------------------------------------------------------------------------------------------
 
 
-def is_of(node: Object, machine: Object) -> bool:
+def is_node_of(node: Object, machine: Object) -> bool:
     """Return whether a Node of the right name is that of a Machine.
 
     The annotations of Cluster API on the Node decide. Without them, the provider ID does. It is no proof by itself,
@@ -88,8 +88,8 @@ class Found:
         raise WrongCluster(
             f"Machine {metadata['namespace']}/{metadata['name']} of Cluster {hooks.cluster_of(machine)} is Node "
             f"{hooks.node_of(machine)}, and {self.foreign}. Nothing was done to the Node, and the hook stays. Name the "
-            "workload cluster of this Machine in machine_guard_auth, and choose its Machines alone with "
-            "machine_guard_cluster. Where the cluster is right and its Nodes are gone, remove the hook with "
+            "workload cluster of this Machine in machine_guard_auth, and select only its Machines with "
+            "machine_guard_cluster. If the cluster is right and its Nodes are gone, remove the hook with "
             "deletion_hook, state: absent.",
             machine=metadata["name"],
             node=hooks.node_of(machine),
@@ -109,12 +109,12 @@ def look(cluster: Cluster, machine: Object, *, seen: bool = False) -> Found:
         return Found(None, NO_NODE)
     node = cluster.find(paths.node(name))
     if node is not None:
-        if is_of(node, machine):
+        if is_node_of(node, machine):
             return Found(node, node_state(machine, node))
         named = machine_rules.name_of(node)
         says = f"says that it is Machine {'/'.join(named)}" if named else "names no Machine and has another providerID"
         of = f" of Cluster {_cluster_of(node)}" if _cluster_of(node) else ""
-        return Found(None, FOREIGN, f"the Node of that name in the cluster that was asked {says}{of}")
+        return Found(None, FOREIGN, f"the Node of that name in the given cluster {says}{of}")
     if seen or any(is_of_same_cluster(item, machine) for item in cluster.items(paths.NODES)):
         return Found(None, NODE_GONE)
-    return Found(None, FOREIGN, "the cluster that was asked has neither that Node nor another one of that Cluster")
+    return Found(None, FOREIGN, "the given cluster has neither that Node nor another one of that Cluster")

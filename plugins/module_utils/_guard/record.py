@@ -32,7 +32,7 @@ _HELD = (rules.READY, rules.NOT_READY)
 def machine_guard_record(context: Context, params: Params) -> Result:
     """Record a phase, a finished file or a result; see the module of the same name."""
     if not (params.get("phase") or params.get("done") or params.get("result")):
-        raise InvalidInput("machine_guard_record needs phase, done or result: what is to be written down.")
+        raise InvalidInput("machine_guard_record needs phase, done or result: what to record.")
     return _GuardRecord(context, params).write()
 
 
@@ -48,9 +48,9 @@ class _GuardRecord:
         with runs.heartbeat(self._management, self._run):
             before, after, record, state = last_look.repeat(lambda: retry_conflicts(self._attempt))
         if self._params.get("result") and not self._context.check_mode:
-            self._leave(after or before)
+            self._end_work(after or before)
             if record["result"] == FAILED and after is not None:
-                self._say_so(after, record)
+                self._report_failure(after, record)
         return {
             "changed": before is not after,
             "record": record,
@@ -63,14 +63,14 @@ class _GuardRecord:
         params, guard, began = self._params, self._guard, last_look.steady()
         machine = self._management.find(self._place.path)
         if machine is None:
-            return None, None, self._of_one_that_is_gone(), rules.NODE_GONE
+            return None, None, self._record_without_machine(), rules.NODE_GONE
         # In check mode, no run has taken the Machine.
         if self._context.check_mode:
             return machine, machine, rules.record_of(machine, guard.hook) or {}, rules.NO_NODE
         ended = rules.ended_before(machine, guard.hook, self._run, params.get("result") or "")
         if ended is not None:
             return machine, machine, ended, rules.NO_NODE
-        record = rules.check_ours(machine, guard.hook, self._run)
+        record = rules.check_claim(machine, guard.hook, self._run)
         result, changes, facts = params.get("result") or "", {}, {}
         found = nodes.Found(None, rules.NO_NODE)
         if params["look"] or result == RELEASED:
@@ -78,7 +78,7 @@ class _GuardRecord:
             found.check(machine)
         state = found.state
         if result == RELEASED:
-            changes = rules.let_go(machine, guard, record["point"])
+            changes = rules.hooks_to_remove(machine, guard, record["point"])
             if not changes:
                 result = REMOVED
             elif found.node is not None:
@@ -103,11 +103,11 @@ class _GuardRecord:
             last_look.check(began)
         return machine, self._management.merge(self._place.path, patch, once=releases), record, state
 
-    def _of_one_that_is_gone(self) -> dict[str, Any]:
+    def _record_without_machine(self) -> dict[str, Any]:
         if not self._params.get("result"):
             raise NotFound(
-                f"Machine {self._params['machine']} is gone: somebody has removed its hook, or its finalizers, before "
-                "the work was done. See what became of its Node.",
+                f"Machine {self._params['machine']} is gone: its hook or its finalizers were removed before the work "
+                "was done. Check its Node.",
                 machine=self._params["machine"],
             )
         return {"result": REMOVED, "detail": self._params.get("detail") or "", "phases": {}, "facts": {}}
@@ -127,16 +127,14 @@ class _GuardRecord:
     def _base(self) -> str:
         return self._run.rpartition("/")[0]
 
-    def _leave(self, machine: Object | None) -> None:
+    def _end_work(self, machine: Object | None) -> None:
         """Release the Node, and end this work's sign of life. If that fails, this worker's next work does it."""
         node = hooks.node_of(machine) if machine else self._params.get("node")
         cluster, run = self._context.cluster, self._run
         if node:
-            self._try(
-                f"The claim on Node {node} could not be given back", lambda: claims.give_back(cluster, node, run=run)
-            )
+            self._try(f"Could not release the claim on Node {node}", lambda: claims.give_back(cluster, node, run=run))
         for each in {id(item): item for item in (cluster, self._management)}.values():
-            self._try(f"The sign of life of run {run} could not be ended", partial(runs.end, each, run))
+            self._try(f"Could not end the Lease of run {run}", partial(runs.end, each, run))
 
     def _try(self, failed: str, act: Callable[[], object]) -> None:
         try:
@@ -144,12 +142,12 @@ class _GuardRecord:
         except HoldfastError as error:
             self._context.warn(f"{failed}: {error.message}")
 
-    def _say_so(self, machine: Object, record: dict[str, Any]) -> None:
+    def _report_failure(self, machine: Object, record: dict[str, Any]) -> None:
         text = f"Deletion waits at {record['point']} for hook {self._guard.hook}, whose work failed: {record['detail']}"
         try:
             events.warn(self._management, machine, REASON, text, mark=f"{self._run}/{record['since']}")
         except HoldfastError as error:
-            self._context.warn(f"The failure could not be told by an Event of the Machine: {error.message}")
+            self._context.warn(f"Could not report the failure as an Event of the Machine: {error.message}")
 
     def _shown(self, machine: Object | None) -> dict[str, Any]:
         if machine is None:

@@ -25,7 +25,7 @@ from .._capi import rules as hooks
 from .._capi.label_rules import label_value
 from .._capi.rules import POINTS, PRE_DRAIN, PRE_TERMINATE, key_of
 from .._failover.rules import proven
-from .._shared.bounds import cut, merged
+from .._shared.bounds import cut, merged, seconds_since
 
 PURPOSE = "machine_guard"
 CLAIM = "claim"
@@ -177,7 +177,7 @@ def record_of(machine: Object, hook: str) -> dict[str, Any] | None:
     return found if found["uid"] == machine["metadata"].get("uid") else None
 
 
-def is_broken(machine: Object, hook: str) -> bool:
+def is_invalid(machine: Object, hook: str) -> bool:
     """Return whether the record was changed so that it cannot be read."""
     text = node_rules.annotations_of(machine).get(MACHINE_GUARD)
     known = node_rules.record(machine, MACHINE_GUARD)
@@ -306,7 +306,7 @@ def done_at(record: Mapping[str, Any] | None, point: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Self:
+class RunOptions:
     """This run.
 
     Attributes:
@@ -326,7 +326,7 @@ class Self:
         at = guard.waits_at(machine) or next((point for point in POINTS if not hooks.is_past(machine, point)), "")
         if not failure or failure["point"] != at:
             return 0.0
-        return max(0.0, self.retry - seconds_between(from_text(failure["at"]), now)) if self.retry else float("inf")
+        return max(0.0, self.retry - seconds_since(failure["at"], now)) if self.retry else float("inf")
 
 
 def claimed_by(machine: Object, hook: str) -> str:
@@ -335,7 +335,7 @@ def claimed_by(machine: Object, hook: str) -> str:
     return str(record["run"]) if record and not record["result"] else ""
 
 
-def may_take(machine: Object, guard: Guard, me: Self, live: Collection[str], now: datetime) -> bool:
+def may_take(machine: Object, guard: Guard, me: RunOptions, live: Collection[str], now: datetime) -> bool:
     """Return whether this run may work on a Machine now: it waits for our hook, and no live run works on it."""
     if guard.waits_at(machine) is None or claimed_by(machine, guard.hook) in live:
         return False
@@ -347,7 +347,7 @@ def by_age(machines: Collection[Object]) -> list[Object]:
     return sorted(machines, key=lambda item: (str(hooks.waiting_since(item) or ""), item["metadata"]["name"]))
 
 
-def over(machines: Collection[Object], selection: Selection, guard: Guard, me: Self, now: datetime) -> str:
+def why_over(machines: Collection[Object], selection: Selection, guard: Guard, me: RunOptions, now: datetime) -> str:
     """Return why this run has nothing more to do; empty if it has, or may have."""
     left = [
         machine
@@ -373,7 +373,7 @@ def ended_before(machine: Object, hook: str, run: str, result: str) -> dict[str,
     return record if record["result"] in (result, RELEASED, REMOVED) else None
 
 
-def check_ours(machine: Object, hook: str, run: str) -> dict[str, Any]:
+def check_claim(machine: Object, hook: str, run: str) -> dict[str, Any]:
     """Return the record if this run still works on the Machine.
 
     Raises:
@@ -382,9 +382,10 @@ def check_ours(machine: Object, hook: str, run: str) -> dict[str, Any]:
     record, name = record_of(machine, hook), machine["metadata"]["name"]
     if record is not None and record["run"] == run and not record["result"]:
         return record
-    whose = f"run {record['run']} has it now" if record else "its record was taken away"
+    whose = f"run {record['run']} now works on it" if record else "its record was removed"
     raise ClaimLost(
-        f"Run {run} has lost Machine {name}: {whose}. Nothing more is done to it here; the run that has it goes on.",
+        f"Run {run} has lost Machine {name}: {whose}. This run stops its work on the Machine; the other run "
+        "continues it.",
         machine=name,
     )
 
@@ -412,15 +413,15 @@ def check_fenced(machine: Object, state: str) -> None:
         return
     node, name = hooks.node_of(machine), machine["metadata"]["name"]
     raise Unfenced(
-        f"Node {node} of Machine {name} is not heard of, and nothing proves that it is off: its pods may still run. "
-        "The hook stays, because Cluster API would go on as if it were safe. Set machine_guard_unreachable: fence, or "
-        f"run ansible-playbook holdfast.kubernetes.failover -e failover_node={node}.",
+        f"Node {node} of Machine {name} gives no sign of life, and nothing proves that it is off: its pods may still "
+        "run. The hook stays, because Cluster API would continue as if that were safe. Set machine_guard_unreachable: "
+        f"fence, or run ansible-playbook holdfast.kubernetes.failover -e failover_node={node}.",
         machine=name,
         node=node,
     )
 
 
-def let_go(machine: Object, guard: Guard, point: str) -> dict[str, str | None]:
+def hooks_to_remove(machine: Object, guard: Guard, point: str) -> dict[str, str | None]:
     """Return which of our hooks to remove when the work at a point is done; empty if ours is already removed."""
     if not guard.has(machine, point):
         return {}

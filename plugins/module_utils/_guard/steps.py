@@ -22,14 +22,14 @@ from .._capi.hook_info import describe
 from .._capi.rules import PRE_TERMINATE
 from . import node as nodes
 from . import rules
-from .rules import DEADLINE, Guard, Selection, Self
+from .rules import DEADLINE, Guard, RunOptions, Selection
 
 _DONE = "done"
 # Seconds for which the state of other runs counts as current.
 _GLANCE = 5.0
 _SHORTEST = 1.0
 # Seconds until a retry, after a webhook or a role of the API forbade a change of the Machine.
-_PUT_OFF = 60.0
+_RETRY_REFUSED = 60.0
 _FOR_GOOD = (400, 403, 413, 422)
 
 
@@ -39,9 +39,9 @@ def machine_guard_step(context: Context, params: Params) -> Result:
         if not params[name].strip():
             raise InvalidInput(f"{name} must not be empty.")
     if "/" in params["worker"]:
-        raise InvalidInput(f'worker must not have a "/" in it, it is {params["worker"]}.')
+        raise InvalidInput(f'worker must not contain "/"; it is {params["worker"]}.')
     if params["set_points"] and not (params["machines"] or params["cluster"] or params["selector"]):
-        raise InvalidInput("set_points needs machines, selector or cluster: on which Machines hooks are set.")
+        raise InvalidInput("set_points needs machines, selector or cluster: the Machines on which to set hooks.")
     return _GuardStep(context, params).next()
 
 
@@ -53,7 +53,7 @@ class _GuardStep:
         self._guard.key(PRE_TERMINATE)
         templates = tuple((item["kind"], item["name"]) for item in params["templates"])
         self._selection = Selection(frozenset(params["machines"]), params["cluster"], templates)
-        self._me = Self(params["run"], params["retry_seconds"], params["stop"])
+        self._run_options = RunOptions(params["run"], params["retry_seconds"], params["stop"])
         self._run = rules.run_id(params["run"], params["worker"])
         self._deadline = Deadline(params.get("wait_timeout"))
         self._live: frozenset[str] = frozenset()
@@ -63,7 +63,7 @@ class _GuardStep:
         self._refused: dict[str, tuple[Deadline, str]] = {}
 
     def next(self) -> Result:
-        self._end_turns_before()
+        self._end_earlier_work()
         due = float("inf")
         while True:
             try:
@@ -76,7 +76,7 @@ class _GuardStep:
             if found is not None:
                 return found
             if self._deadline.passed or self._context.check_mode:
-                return self._nothing(DEADLINE)
+                return self._empty_result(DEADLINE)
             due = self._due()
 
     def _follow(self, pause: Deadline) -> Result | None:
@@ -108,7 +108,7 @@ class _GuardStep:
         if self._context.check_mode or not self._selection.gives_hooks_to(machine):
             return
         changes = self._guard.missing(machine, self._params["set_points"])
-        if not changes or self._is_put_off(machine):
+        if not changes or self._is_postponed(machine):
             return
         metadata = machine["metadata"]
         try:
@@ -123,18 +123,18 @@ class _GuardStep:
         except ApiFailure as error:
             # If another client wrote first, the event of that write will arrive.
             if error.status != 409:
-                self._put_off(machine, error)
+                self._postpone(machine, error)
 
-    def _put_off(self, machine: Object, error: ApiFailure) -> None:
+    def _postpone(self, machine: Object, error: ApiFailure) -> None:
         """Skip a Machine whose change was refused: this does not concern the others."""
         if error.status not in _FOR_GOOD:
             raise error
         name = "/".join(_id(machine))
         if name not in self._refused:
-            self._context.warn(f"Machine {name} can't be changed, and is left until that is so: {error.message}")
-        self._refused[name] = (Deadline(_PUT_OFF), error.message)
+            self._context.warn(f"Machine {name} can't be changed, and is skipped until it can: {error.message}")
+        self._refused[name] = (Deadline(_RETRY_REFUSED), error.message)
 
-    def _is_put_off(self, machine: Object) -> bool:
+    def _is_postponed(self, machine: Object) -> bool:
         until, _message = self._refused.get("/".join(_id(machine)), (Deadline(0), ""))
         return not until.passed
 
@@ -145,16 +145,16 @@ class _GuardStep:
         found = self._take(rules.by_age(list(self._known.values())), now)
         if found is not None:
             return found
-        why = rules.over(list(self._known.values()), self._selection, self._guard, self._me, now)
-        return self._nothing(why) if why else None
+        why = rules.why_over(list(self._known.values()), self._selection, self._guard, self._run_options, now)
+        return self._empty_result(why) if why else None
 
     def _take(self, machines: Collection[Object], now: datetime) -> Result | None:
         waiting = [item for item in machines if self._guard.waits_at(item)]
         claimed = [item for item in waiting if rules.claimed_by(item, self._guard.hook)]
         if claimed:
             self._look_at_runs()
-        free = [item for item in waiting if rules.may_take(item, self._guard, self._me, self._live, now)]
-        free = [item for item in free if not self._is_put_off(item)]
+        free = [item for item in waiting if rules.may_take(item, self._guard, self._run_options, self._live, now)]
+        free = [item for item in free if not self._is_postponed(item)]
         if not free or self._context.check_mode:
             return self._planned(free[0]) if free else None
         # The sign of life comes first: others who see the claim check for it.
@@ -172,17 +172,19 @@ class _GuardStep:
         place = capi.place(self._management, KINDS[MACHINE], metadata["namespace"], metadata["name"])
         machine = self._management.find(place.path)
         now = self._management.now()
-        if machine is None or not rules.may_take(machine, guard, self._me, runs.live_ids(self._management), now):
+        if machine is None or not rules.may_take(
+            machine, guard, self._run_options, runs.live_ids(self._management), now
+        ):
             return None
         point, before = guard.waits_at(machine), rules.record_of(machine, guard.hook)
         if point is None:
             return None
         found = self._look_at_node(machine)
         holder, saw_node = self._params.get("holder") or "", found.node is not None
-        if rules.is_broken(machine, guard.hook):
+        if rules.is_invalid(machine, guard.hook):
             self._context.warn(
-                f"The annotation {MACHINE_GUARD} of Machine {metadata['namespace']}/{metadata['name']} can't be read: "
-                "somebody changed it. The work begins anew, with all tasks."
+                f"The annotation {MACHINE_GUARD} of Machine {metadata['namespace']}/{metadata['name']} is invalid: "
+                "someone changed it. The work starts again, with all tasks."
             )
         uid = metadata["uid"]
         record = rules.begin(before, point, uid=uid, run=self._run, holder=holder, now=now, saw_node=saw_node)
@@ -195,13 +197,13 @@ class _GuardStep:
             raise
         except ApiFailure as error:
             if error.status != 409:
-                self._put_off(machine, error)
+                self._postpone(machine, error)
             return None
         if before and not before["result"]:
-            self._bury(str(before["run"]))
+            self._end_run(str(before["run"]))
         return self._result(machine, point, found, before, record)
 
-    def _bury(self, run: str) -> None:
+    def _end_run(self, run: str) -> None:
         """Remove the sign of life of work that died: no other run holds it."""
         for cluster in {id(item): item for item in (self._management, self._context.cluster)}.values():
             runs.end(cluster, run)
@@ -213,7 +215,7 @@ class _GuardStep:
             runs.renew(self._context.cluster, self._run, self._params.get("holder") or "")
         return found
 
-    def _end_turns_before(self) -> None:
+    def _end_earlier_work(self) -> None:
         """End what remains of earlier work of this worker: it works on one Machine at a time, and no longer on those.
 
         Their renewers would keep them alive as long as the playbook lives, and other runs would wait for them.
@@ -225,7 +227,7 @@ class _GuardStep:
         cluster = self._context.cluster
         left = {run.id for each in (cluster, self._management) for run in runs.all_runs(each) if _is_turn(run.id, mine)}
         for run in left - {self._run}:
-            self._bury(run)
+            self._end_run(run)
         # Work that left a sign of life may also have left its claim on a Node.
         for node in list(cluster.items(paths.NODES)) if left - {self._run} else []:
             claim = claim_rules.claim_of(node)
@@ -243,7 +245,7 @@ class _GuardStep:
         """Return the seconds until a change that no watch reports: a run is dead, or failed work may be retried."""
         waiting = [item for item in self._known.values() if self._guard.waits_at(item)]
         now = self._management.now()
-        times = [self._me.seconds_to_retry(item, self._guard, now) for item in waiting]
+        times = [self._run_options.seconds_to_retry(item, self._guard, now) for item in waiting]
         times = [left for left in times if left > 0]
         if any(rules.claimed_by(item, self._guard.hook) for item in waiting):
             self._look_at_runs()
@@ -263,7 +265,7 @@ class _GuardStep:
     ) -> Result:
         owner = before["run"] if before and not before["result"] else None
         return {
-            **self._nothing(""),
+            **self._empty_result(""),
             "changed": True,
             "step": point,
             "machine": describe(machine),
@@ -275,7 +277,7 @@ class _GuardStep:
             "skipped": point == PRE_TERMINATE and self._guard.skipped(machine),
         }
 
-    def _nothing(self, why: str) -> Result:
+    def _empty_result(self, why: str) -> Result:
         return {
             "changed": False,
             "step": _DONE,

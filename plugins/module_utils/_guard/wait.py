@@ -55,10 +55,9 @@ class _Replacement:
         if len(ready) >= wanted or self._context.check_mode:
             return self._result(wanted, ready)
         raise TimedOut(
-            f"Besides Machine {machine['metadata']['name']} there have to be {wanted}, and after "
-            f"{self._params['wait_timeout']} s {len(ready)} of them have Nodes that are Ready "
-            f"({', '.join(ready) or 'none'}). Look at the Machines that are being made, or go on without: "
-            "machine_guard_wait_for_replacement: false.",
+            f"The replacement of Machine {machine['metadata']['name']} needs {wanted} other Machines with Ready Nodes; "
+            f"after {self._params['wait_timeout']} s there are {len(ready)} ({', '.join(ready) or 'none'}). Check the "
+            "Machines that are being created, or do not wait: machine_guard_wait_for_replacement: false.",
             wanted=wanted,
             ready=ready,
         )
@@ -116,7 +115,7 @@ def _volumes(context: Context, params: Params) -> Result:
     if waiting and not context.check_mode:
         raise TimedOut(
             f"After {params['wait_timeout']} s {len(waiting)} VolumeAttachments still name Node {node}: "
-            f"{', '.join(waiting)}. Look at the CSI driver's attacher, raise machine_guard_volumes_timeout, or set "
+            f"{', '.join(waiting)}. Check the CSI driver's attacher, raise machine_guard_volumes_timeout, or set "
             "machine_guard_check_volumes: false.",
             volume_attachments=waiting,
         )

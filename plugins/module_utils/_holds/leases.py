@@ -17,7 +17,8 @@ from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts, wait_for
 from .._shared.bounds import cut, some
-from .rules import FIELD_SELECTOR, age, check_names, describe, entry, holds, sentence
+from .._shared.hold_rules import FIELD_SELECTOR, entry_of
+from .rules import age, check_names, describe, holds, sentence
 
 _OURS = "holdfast.kubernetes"
 
@@ -97,7 +98,7 @@ def _take(context: Context, params: Params) -> Result:
         )
     before, after = retry_conflicts(lambda: _claim(cluster, params))
     deadline = Deadline(params["wait_timeout"])
-    mine = entry(params["namespace"], params["holder"])
+    mine = entry_of(params["namespace"], params["holder"])
     if params["wait"] and not context.check_mode:
         _await_condition(cluster, params, mine, deadline, taken=after if not _is_mine(before, params) else None)
     seen = cluster.find(paths.node(node))
@@ -120,7 +121,7 @@ def _claim(cluster: Cluster, params: Params) -> tuple[Object | None, Object]:
             return None, cluster.create(paths.leases(params["namespace"]), wanted)
         except NotFound as error:
             raise NotFound(
-                f"The namespace {params['namespace']} does not exist. Create it, or hold in another one.",
+                f"The namespace {params['namespace']} does not exist. Create it, or use another namespace.",
                 namespace=params["namespace"],
             ) from error
     if _shown(wanted) == _shown(before):
@@ -152,10 +153,10 @@ def _wanted(cluster: Cluster, before: Object | None, params: Params) -> Object:
 
 def _release(context: Context, params: Params) -> Result:
     cluster = context.cluster
-    before, after = retry_conflicts(lambda: _let_go(cluster, params))
+    before, after = retry_conflicts(lambda: _end_hold(cluster, params))
     deadline = Deadline(params["wait_timeout"])
     wait = params["wait"] and not context.check_mode
-    inhibited = _is_named_still(context, params, deadline) if wait else _is_named(cluster, params)
+    inhibited = _is_still_named(context, params, deadline) if wait else _is_named(cluster, params)
     return {
         "changed": before is not after,
         "lease": after,
@@ -167,16 +168,16 @@ def _release(context: Context, params: Params) -> Result:
 
 def _is_named(cluster: Cluster, params: Params) -> bool:
     node = cluster.find(paths.node(params["node"]))
-    return node is not None and confirms(node, entry(params["namespace"], params["holder"]))
+    return node is not None and confirms(node, entry_of(params["namespace"], params["holder"]))
 
 
-def _is_named_still(context: Context, params: Params, deadline: Deadline) -> bool:
+def _is_still_named(context: Context, params: Params, deadline: Deadline) -> bool:
     """Wait until the condition does not name the holder; returns whether it still does.
 
     If the holder takes the node again, the old condition must not confirm the new hold. The hold is released even if
     the condition still names it, so a timeout is a warning and not a failure.
     """
-    mine = entry(params["namespace"], params["holder"])
+    mine = entry_of(params["namespace"], params["holder"])
     node = wait_for(
         context.cluster,
         paths.NODES,
@@ -187,14 +188,14 @@ def _is_named_still(context: Context, params: Params, deadline: Deadline) -> boo
     if node is None or not confirms(node, mine):
         return False
     context.warn(
-        f"The hold of {mine} is released, but the condition ShutdownInhibited of Node {params['node']} names it still "
-        f"after {params['wait_timeout']} s. Check that the node agent runs there (systemctl status holdfast-agent) and "
-        "don't take this for a confirmation where the same holder takes the node again."
+        f"The hold of {mine} is released, but the condition ShutdownInhibited of Node {params['node']} still names it "
+        f"after {params['wait_timeout']} s. Check that the node agent runs there (systemctl status holdfast-agent). If "
+        "the same holder takes the node again, the condition does not confirm the new hold."
     )
     return True
 
 
-def _let_go(cluster: Cluster, params: Params) -> tuple[Object | None, Object | None]:
+def _end_hold(cluster: Cluster, params: Params) -> tuple[Object | None, Object | None]:
     path = paths.lease(params["namespace"], params["node"])
     before = cluster.find(path)
     if before is None:
@@ -239,12 +240,12 @@ def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Dead
     if node is not None and confirms(node, mine):
         return
     if taken is not None:
-        _take_back(cluster, params, taken)
+        _undo(cluster, params, taken)
     shown = some(inhibited_by(node)) if node else ""
     raise TimedOut(
         f"Node {params['node']} did not confirm the hold of {mine} within {params['wait_timeout']} s: its condition "
-        f"ShutdownInhibited names {shown or 'nobody'}. "
-        + ("The new Lease was taken back. " if taken is not None else "The Lease was ours before and stays. ")
+        f"ShutdownInhibited names {shown or 'no holder'}. "
+        + ("The new Lease was removed. " if taken is not None else "The Lease existed before and stays. ")
         + "Check that the node agent runs there (systemctl status holdfast-agent), or use wait: false to rely on the "
         "Lease alone.",
         node=params["node"],
@@ -254,13 +255,13 @@ def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Dead
     )
 
 
-def _take_back(cluster: Cluster, params: Params, taken: Object) -> None:
+def _undo(cluster: Cluster, params: Params, taken: Object) -> None:
     try:
-        retry_conflicts(lambda: _let_go(cluster, params))
+        retry_conflicts(lambda: _end_hold(cluster, params))
     except (Held, ApiFailure) as error:
         raise TimedOut(
-            f"The hold on {params['node']} was not confirmed and could not be taken back: {error}. Delete the Lease "
-            f"{taken['metadata']['namespace']}/{taken['metadata']['name']} by hand.",
+            f"The hold on {params['node']} was not confirmed, and its Lease could not be removed: {error}. Delete the "
+            f"Lease {taken['metadata']['namespace']}/{taken['metadata']['name']} yourself (kubectl delete lease).",
             node=params["node"],
             taken_back=False,
         ) from error

@@ -17,9 +17,6 @@ from .._shared import hold_rules
 from .._shared.bounds import LONGEST, cut, seconds_since, some
 from .._shared.hold_rules import FORBIDDEN_NAMESPACES, Hold
 
-FIELD_SELECTOR = hold_rules.FIELD_SELECTOR
-entry = hold_rules.entry_of
-
 
 def holds(lease: Object) -> bool:
     """Whether a Lease is a hold, if there is a Node of its name."""
@@ -63,7 +60,7 @@ def check_names(namespace: str, holder: str) -> None:
     """
     if namespace in FORBIDDEN_NAMESPACES:
         raise InvalidInput(
-            f"A hold can't live in the namespace {namespace}, which is reserved. Use the namespace of the application.",
+            f"The namespace {namespace} is reserved, so it can't have holds. Use the namespace of the application.",
             namespace=namespace,
         )
     if not holder.strip():
@@ -75,7 +72,7 @@ def check_names(namespace: str, holder: str) -> None:
         )
     if "," in holder:
         raise InvalidInput(
-            f'holder "{holder}" has a comma, which separates the holders in the condition ShutdownInhibited. '
+            f'holder "{holder}" contains a comma, which separates the holders in the condition ShutdownInhibited. '
             "Use another character.",
             holder=holder,
         )

@@ -84,16 +84,16 @@ class NodeBus:
         if IMPORT_ERROR:
             raise MissingLibrary(
                 f"The Python library dbus is needed, and {sys.executable or 'this Python'} does not have it. Install "
-                "the package python3-dbus (Debian, Ubuntu: apt install python3-dbus; RHEL and its kin: dnf install "
-                "python3-dbus), or set ansible_python_interpreter to the distribution's own Python.",
+                "the package python3-dbus (Debian, Ubuntu: apt install python3-dbus; RHEL and its derivatives: dnf "
+                "install python3-dbus), or set ansible_python_interpreter to the distribution's own Python.",
                 IMPORT_ERROR,
             )
         try:
             self._bus = dbus.SystemBus()
         except dbus.DBusException as error:
             raise BusFailure(
-                f"There is no D-Bus system bus here: {error.get_dbus_message()}. Locks of logind need a node that runs "
-                "systemd, systemd-logind and dbus.",
+                f"There is no D-Bus system bus on this machine: {error.get_dbus_message()}. logind locks need a node "
+                "that runs systemd, systemd-logind and dbus.",
                 str(error.get_dbus_name()),
             ) from error
 
@@ -103,7 +103,7 @@ class NodeBus:
         except dbus.DBusException as error:
             raise BusFailure(
                 f"{where[0]} on this node answered to {method}: {error.get_dbus_message()} ({error.get_dbus_name()}). "
-                "The node has to run systemd 239 or later with systemd-logind, and only root may do everything.",
+                "The node must run systemd 239 or later with systemd-logind, and some calls need root.",
                 str(error.get_dbus_name()),
             ) from error
 

@@ -87,7 +87,7 @@ def parse(text: str) -> Logind:
         up = float(uptime)
     except (ValueError, IndexError) as error:
         raise HoldfastError(
-            f"logind's answer was not understood ({error}): {text!r}. The node needs systemd 239 or later with busctl."
+            f"logind's answer is invalid ({error}): {text!r}. The node needs systemd 239 or later with busctl."
         ) from error
     return Logind(boot_id.strip(), preparing.split()[-1:] == ["true"], inhibitors, up)
 

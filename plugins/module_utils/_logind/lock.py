@@ -43,7 +43,7 @@ def inhibitor_lock(context: Context, params: Params) -> Result:
     """Take a lock that stays after the module ends, or release it."""
     lock_rules.check_name(params["name"])
     if os.geteuid() != 0:
-        raise Refused("Locks that stay are held by units of systemd, which only root may start. Use become.")
+        raise Refused("systemd units hold the locks, and only root may start them. Use become.")
     bus = context.bus
     lock = None
     if params["state"] == "present":
@@ -67,8 +67,8 @@ def inhibitor_lock(context: Context, params: Params) -> Result:
 def _refuse_in_shutdown(found: Logind) -> None:
     if found.preparing_for_shutdown:
         raise Refused(
-            "A shutdown of the node is in progress: a lock would not stop it any more, and would not outlive it. Try "
-            "again after the next boot.",
+            "A shutdown of the node is in progress: a lock can no longer stop it, and would end with it. Try again "
+            "after the next boot.",
             preparing_for_shutdown=True,
         )
 
@@ -81,7 +81,7 @@ def _follow(bus: NodeBus, plan: Plan, lock: Lock | None) -> None:
         _stop(bus, unit)
     if plan.start and lock:
         _start(bus, plan.start, lock)
-    for unit in plan.let_go:
+    for unit in plan.release:
         _stop(bus, unit)
 
 
@@ -91,8 +91,8 @@ def _start(bus: NodeBus, unit: str, lock: Lock) -> None:
         return
     _stop(bus, unit)
     raise TimedOut(
-        f"logind does not list the lock of {unit} after {_PATIENCE:.0f} s, so the unit was stopped again. "
-        "journalctl --identifier=holdfast-lock on the node says why.",
+        f"logind does not list the lock of {unit} after {_PATIENCE:.0f} s, so the unit was stopped again. See "
+        "journalctl --identifier=holdfast-lock on the node.",
         unit=unit,
     )
 
@@ -107,8 +107,8 @@ def _stop(bus: NodeBus, unit: str) -> None:
 
     if not _until(gone):
         raise TimedOut(
-            f"{unit} was told to stop, and {_PATIENCE:.0f} s later it still holds its lock. "
-            f"systemctl status {unit} says what it is at.",
+            f"{unit} still holds its lock {_PATIENCE:.0f} s after it was stopped. See systemctl status {unit} on the "
+            "node.",
             unit=unit,
         )
 
@@ -130,8 +130,8 @@ def _turn() -> Iterator[None]:
     try:
         if not _until(lambda: _taken(descriptor)):
             raise TimedOut(
-                f"Another task changes locks on this node, and has not ended for {_PATIENCE:.0f} s. Try again when it "
-                f"has; fuser {_TURN} names it."
+                f"Another task has been changing locks on this node for {_PATIENCE:.0f} s. Try again when it has "
+                f"ended; fuser {_TURN} shows its process."
             )
         yield
     finally:

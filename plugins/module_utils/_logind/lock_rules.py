@@ -82,17 +82,17 @@ class Plan:
         clear: Units to stop first, to free a unit's name for the start.
         start: Unit to start; None if none is needed.
         holder: Unit that holds the lock in the end; None if the lock is released.
-        let_go: Units to stop once logind lists the lock.
+        release: Units to stop once logind lists the lock.
     """
 
     clear: tuple[str, ...] = ()
     start: str | None = None
     holder: str | None = None
-    let_go: tuple[str, ...] = ()
+    release: tuple[str, ...] = ()
 
     @property
     def changes(self) -> bool:
-        return bool(self.clear or self.start or self.let_go)
+        return bool(self.clear or self.start or self.release)
 
 
 def check_name(name: str) -> None:
@@ -104,12 +104,12 @@ def check_name(name: str) -> None:
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise InvalidInput(
             f"name {name!r} can't be part of a systemd unit's name. Use letters of ASCII, digits, '_', '-' and '.', at "
-            f"most {LONGEST_NAME} characters, beginning with a letter, a digit or '_'.",
+            f"most {LONGEST_NAME} characters, and start with a letter, a digit or '_'.",
             name=name,
         )
     if name == AGENT:
         raise InvalidInput(
-            f'The name "{name}" is that of the node agent, whose locks other tools take for holds. Use another name.',
+            f'The name "{name}" belongs to the node agent, and other tools treat its locks as holds. Use another name.',
             name=name,
         )
 
@@ -147,12 +147,14 @@ def _checked(why: str) -> str:
     """The text without spaces at its ends: logind drops them when it restarts."""
     why = why.strip()
     if not why:
-        raise InvalidInput("why must not be empty. It is what people read who wonder why the node stays up.")
+        raise InvalidInput("why must not be empty. It tells people why the node stays up.")
     if len(why) > LONGEST_WHY:
         raise InvalidInput(f"why has {len(why)} characters; at most {LONGEST_WHY} are allowed.")
     # Tested with systemd 252 and 257: a lock whose reason ends in a backslash is gone after a restart of logind.
     if "\\" in why:
-        raise InvalidInput("why has a backslash, at which logind stumbles when it is restarted. Leave it out.")
+        raise InvalidInput(
+            "why has a backslash, which logind does not read back correctly when it restarts. Leave it out."
+        )
     for character in why:
         if unicodedata.category(character) in ("Cc", "Cs"):
             raise InvalidInput(f"why has the character {character!r}, which no list of locks can show. Leave it out.")
@@ -173,19 +175,19 @@ def plan(slots: Sequence[Slot], lock: Lock | None) -> Plan:
     for slot in slots:
         if slot.ours is False:
             raise Refused(
-                f"There is a unit {slot.unit} already that is no lock of this module ({slot.state}). It is left as it "
-                "is. Use another name, or remove the unit.",
+                f"The unit {slot.unit} already exists and is not a lock of this module ({slot.state}). Nothing was "
+                "changed. Use another name, or remove the unit.",
                 unit=slot.unit,
             )
     mine = [slot for slot in slots if slot.ours]
     if lock is None:
-        return Plan(let_go=tuple(slot.unit for slot in mine))
+        return Plan(release=tuple(slot.unit for slot in mine))
     held = next((slot.unit for slot in mine if lock.is_held_by(slot.lock)), None)
     if held:
-        return Plan(holder=held, let_go=tuple(slot.unit for slot in mine if slot.unit != held))
+        return Plan(holder=held, release=tuple(slot.unit for slot in mine if slot.unit != held))
     free = next((slot.unit for slot in slots if slot.ours is None), None)
     if free:
-        return Plan(start=free, holder=free, let_go=tuple(slot.unit for slot in mine))
+        return Plan(start=free, holder=free, release=tuple(slot.unit for slot in mine))
     # One unit must go first, and it must not be the only one with a lock.
     first = min(mine, key=lambda slot: slot.lock is not None).unit
     return Plan((first,), first, first, tuple(slot.unit for slot in mine if slot.unit != first))

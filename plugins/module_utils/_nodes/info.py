@@ -17,7 +17,8 @@ from .._api.runner import Context, Params, Result
 from .._budget import ledger_store as store
 from .._drain import drain
 from .._drain.rules import Options, Pod, node_verdict, plan, read_pod
-from .._holds.rules import FIELD_SELECTOR, age, describe, holds
+from .._holds.rules import age, describe, holds
+from .._shared.hold_rules import FIELD_SELECTOR
 from .leftover_rules import describe as describe_leftover
 from .leftover_rules import is_leftover
 

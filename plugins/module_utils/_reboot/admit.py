@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.errors import Held, HoldfastError, NotFound, Refused, TimedOut
+from .._api.errors import Held, HoldfastError, InvalidInput, NotFound, Refused, TimedOut
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE
@@ -26,18 +26,19 @@ from .canary import reboot_canary
 from .canary_rules import CanaryFailed
 from .end_rules import result_of
 from .facts_rules import Answer, Facts, Settings, SlotWait, Window
-from .journey_rules import AGAIN, ANSWERS, Step
+from .journey_rules import AGAIN, ANSWERS, USER_STEPS, Step
 from .quorum import etcd_quorum
 from .quorum_rules import CONTROL_PLANE
 from .refusal_rules import Canaries, Etcd, canaries_of_run, read_shutdown
 from .seen_rules import Seen, read_seen
-from .turn_rules import Budget, budget_of, dropped_out, hold_patience, slot_patience
+from .turn_rules import DROPPED_OUT, Budget, budget_of, dropped_out, hold_patience, slot_patience
 from .window import maintenance_window
 from .work import Work
 
 # Steps that change nothing: a plan takes them too.
 _LOOKS = (rules.LOOK, rules.LOOK_AT_ETCD, rules.LOOK_AT_WINDOW)
 _ERRORS: dict[str, type[HoldfastError]] = {"not_found": NotFound, "held": Held, "timed_out": TimedOut}
+_AGAIN = "again"
 
 
 def reboot_turn(context: Context, params: Params) -> Result:
@@ -45,8 +46,11 @@ def reboot_turn(context: Context, params: Params) -> Result:
     admission = _Admission(context, params)
     with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
         try:
+            admission.check()
             return admission.run()
         except HoldfastError as error:
+            if context.check_mode:
+                return admission.no_plan(error)
             # How far it came says what the failure means, and who has to put something back.
             error.fields.update(admission.progress())
             raise
@@ -56,21 +60,29 @@ class _Admission:
     """One request for a turn."""
 
     def __init__(self, context: Context, params: Params) -> None:
-        self._context, self._cluster, self._params = context, context.cluster, params
-        self._work = Work(context, params["name"], params["operation"], params["run"], params["opt_outs"])
-        self._settings = _settings(params, plan=context.check_mode)
-        self._warned = False
+        self._context, self._cluster = context, context.cluster
+        settings: Params = params["settings"]
+        self._params = {**settings, **params}
+        self._work = Work(context, params["name"], params["operation"], params["run"], opt_outs=settings["opt_outs"])
+        # The last answer counts where it asked for this request: not that of an earlier pass.
+        given = params.get("last") or {}
+        last = given if _AGAIN in (given.get("steps") or []) else {}
+        # A question comes before the warning, every other answer after it.
+        warned = bool(last) and last.get("step") != rules.ASK
+        self._settings = _settings(self._params, plan=context.check_mode, again=warned)
+        self._given = {name: params.get(name) or last.get(name) for name in ("answer", "shutdown")}
         # What was seen last. Facts that are to be looked at again are forgotten; the group and the boot ID are not.
         self._last = Seen(params["name"], exists=False)
-        self._counted = False
+        self._counted, self._warned = False, False
+        shutdown = self._given["shutdown"]
         self._facts = Facts(
             self._settings,
-            answer=_answer(params),
-            shutdown=read_shutdown(params["shutdown"]) if params.get("shutdown") else None,
-            slot_wait=SlotWait(params["waited"], params["idle"]),
-            slot_tasks_run=params["slot_tasks_run"],
-            attempts=params["attempts"],
-            left=params.get("left") or "",
+            answer=_answer(self._given["answer"]),
+            shutdown=read_shutdown(shutdown) if shutdown else None,
+            slot_wait=SlotWait(float(last.get("waited") or 0), float(last.get("idle") or 0)),
+            slot_tasks_run=last.get("step") == rules.BEFORE_SLOT or bool(last.get("slot_tasks_run")),
+            attempts=int(last.get("attempts") or 0),
+            left=last.get("left") or "",
         )
         self._carry_out: dict[str, Callable[[Step], Facts]] = {
             rules.LOOK: self._look,
@@ -86,6 +98,17 @@ class _Admission:
             rules.PUT_BACK: self._put_back,
             rules.UNCLAIM: self._unclaim,
         }
+
+    def check(self) -> None:
+        """Refuse settings that can't work together, before anything is looked at."""
+        params = self._params
+        by_command = params["when"] == "command" and not params.get("when_command")
+        by_tasks = params["method"] == "command" and not params.get("command_tasks")
+        if by_command or by_tasks or params["hold_attempts"] < 1 or params["soak"] < 0:
+            raise InvalidInput(
+                "rolling_reboot_when: command needs rolling_reboot_when_command, rolling_reboot_method: command needs "
+                "rolling_reboot_command_tasks, and rolling_reboot_hold_attempts must be 1 or more."
+            )
 
     def run(self) -> Result:
         while True:
@@ -107,6 +130,10 @@ class _Admission:
             "stage": self._facts.stage,
             "claimed": facts.claimed,
             "needed": facts.needed,
+            "method": rules.method_of(facts),
+            "answer": vars(facts.answer) if facts.answer else None,
+            "shutdown": self._given["shutdown"],
+            "slot_tasks_run": facts.slot_tasks_run,
             "boot_id": facts.node.boot_id_before(self._settings.operation),
             "attempts": facts.attempts,
             "left": facts.left,
@@ -122,7 +149,9 @@ class _Admission:
             # A run that finds nothing to do has changed nothing.
             self._work.record(result=step.record, detail=step.why)
         self._warn()
-        again = ("again",) if step.name in AGAIN else ()
+        if step.name == rules.PUT_OFF:
+            self._context.say(f"Node {self._settings.node} is put off: {step.why}")
+        again = (_AGAIN,) if step.name in AGAIN else ()
         ended = step.name in (rules.SKIPPED, rules.POSTPONED)
         return {
             "changed": changed,
@@ -141,26 +170,35 @@ class _Admission:
     def _plan(self, step: Step) -> Result:
         """What a run would do; of a node that could go at once, the drain has a say."""
         self._warn()
+        if step.error == "unknown":
+            raise Refused(step.why, node=self._settings.node)
         found = rules.plan_of(step, self._facts)
         if found.verdict == NOW and not self._facts.rebooted and not self._params["disable_eviction"]:
             options = {name: self._params[name] for name in ("name", "force", "delete_emptydir")}
             drain = node_info(self._context, options)["nodes"][0]["drain"]
             found = rules.plan_with_drain(found, drain["verdict"], drain["blockers"])
+        return self._planned("planned", found.why, verdict=found.verdict)
+
+    def no_plan(self, error: HoldfastError) -> Result:
+        """What a plan says of a node that it can't judge."""
+        return self._planned("failed", error.message)
+
+    def _planned(self, result: str, why: str, **more: str) -> Result:
         seen = self._facts.node
-        result = result_of(seen.name, "planned", found.why, record={}, before=seen.boot_id, after=seen.boot_id)
+        entry = result_of(seen.name, result, why, record={}, before=seen.boot_id, after=seen.boot_id)
         return {
             "changed": False,
             "step": "planned",
-            "why": found.why,
+            "why": why,
             "steps": [],
-            "result": {**result, "verdict": found.verdict},
+            "result": {**entry, **more},
             **self.progress(),
         }
 
     def _warn(self) -> None:
         text = rules.warning(self._facts)
         if text and not self._warned:
-            self._context.warn(text)
+            self._context.say(f"WARNING: {text}")
         self._warned = True
 
     @property
@@ -174,7 +212,7 @@ class _Admission:
         """
         counted = False
         lost = [
-            {"name": host["node"], "reason": host["reason"], "healthy": False, "group": host["group"]}
+            {"name": host["node"], "reason": DROPPED_OUT, "healthy": False, "group": host["group"]}
             for host in dropped_out(self._params["hosts"])
         ]
         for failure in [*lost, *self._params["uncounted"]]:
@@ -318,6 +356,7 @@ class _Admission:
 
     def _put_back(self, step: Step) -> Facts:
         self._work.put_back(self._budget.group)
+        self._context.say(f"Node {self._settings.node} is put back, uncordoned: {step.why}")
         return self._facts.after_attempt(step.why)
 
     def _unclaim(self, step: Step) -> Facts:
@@ -342,14 +381,13 @@ def _etcd(found: Result) -> Etcd:
     return Etcd(**{name: found[name] for name in ("control_plane", "single_node", "only_control_plane", "kept")})
 
 
-def _answer(params: Params) -> Answer | None:
-    given = params.get("answer")
+def _answer(given: Params | None) -> Answer | None:
     if not given:
         return None
     return Answer(*(str(given.get(name) or "") for name in ("needed", "trouble", "boot_id")))
 
 
-def _settings(params: Params, *, plan: bool) -> Settings:
+def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
     """What the user asked for. A plan waits for nobody, and puts nothing off."""
     same = (
         "operation",
@@ -358,9 +396,9 @@ def _settings(params: Params, *, plan: bool) -> Settings:
         "method",
         "hold_attempts",
         "single_node",
-        "quorum_command",
         "etcd_selector",
         "graceful_shutdown",
+        "opt_outs",
         "slot_timeout",
         "unhealthy_grace",
     )
@@ -369,11 +407,12 @@ def _settings(params: Params, *, plan: bool) -> Settings:
         node=params["name"],
         host=params.get("inventory_host") or "",
         put_off=play == "first" and not plan,
-        again=play == "last",
+        again=play == "last" or again,
         waits_for_canaries=bool(params["canaries"]) and play != "canary" and not plan,
         canary=play == "canary" and not plan,
         windows=bool(params["windows"]),
-        user_steps=frozenset(params["user_steps"]),
+        quorum_command=bool(params.get("quorum_command")),
+        user_steps=frozenset(step for step in USER_STEPS if params.get(f"{step}_tasks")),
         in_turns=play != "only",
         **{name: params[name] for name in same},
     )

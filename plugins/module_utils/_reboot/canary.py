@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from .._api import paths
 from .._api.cluster import Cluster
 from .._api.errors import InvalidInput, TimedOut
@@ -105,6 +107,7 @@ class _Watch:
 
 
 def _wait(watch: _Watch, soak: int, deadline: Deadline) -> None:
+    known = latest = None
     while True:
         until = soaked_until(watch.canaries.values(), soak)
         if until is None:
@@ -112,7 +115,11 @@ def _wait(watch: _Watch, soak: int, deadline: Deadline) -> None:
                 raise _timed_out(watch, deadline)
             watch.until_news(deadline)
         else:
-            left = seconds_between(watch.cluster.now(), until)
+            now = watch.cluster.now()
+            if latest is None or until != known:
+                # A record may have a time in the future: the soak lasts no longer than it would if it began now.
+                known, latest = until, now + timedelta(seconds=soak)
+            left = seconds_between(now, min(until, latest))
             if left <= 0:
                 return
             watch.until_news(Deadline(left))
@@ -123,8 +130,8 @@ def _timed_out(watch: _Watch, deadline: Deadline) -> TimedOut:
     left = [canary for canary in watch.canaries.values() if not canary.done]
     return TimedOut(
         f"The canaries of operation {watch.operation} are not done after {deadline.seconds} s: "
-        f"{'; '.join(canary.words() for canary in left)}. Look whether a run works on them (playbooks/doctor), and "
-        "allow for more time with wait_timeout.",
+        f"{'; '.join(canary.words() for canary in left)}. Look whether a run works on them "
+        "(holdfast.kubernetes.doctor), and allow for more time with wait_timeout.",
         waiting_for=[canary.name for canary in left],
         canaries=[canary.to_data() for canary in watch.canaries.values()],
     )

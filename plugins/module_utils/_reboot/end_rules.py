@@ -85,3 +85,68 @@ def result_of(
 def record_of(node: Object | None) -> dict[str, Any]:
     """The record of an operation that a Node carries; empty where it has none."""
     return (node_rules.record(node, OPERATION) if node else None) or {}
+
+
+def entry_of(host: Mapping[str, Any], *, check_mode: bool) -> Mapping[str, Any] | None:
+    """A host's entry in the report; ``None`` if it dropped out before it had a result.
+
+    Args:
+        host: Its name, what it was told last (``turn``), and why its variables don't fit (``misfit``).
+        check_mode: The entry is of a plan.
+    """
+    if host["turn"].get("result"):
+        return dict(host["turn"]["result"])
+    if host.get("misfit"):
+        result = "failed" if check_mode else "stopped"
+        return result_of(host["host"], result, host["misfit"], record=None, before=None, after=None)
+    return None
+
+
+RESULTS = ("rebooted", "skipped", "postponed", "stopped", "lost", "failed")
+
+
+def summary_of(
+    nodes: Sequence[Mapping[str, Any]], silent: Sequence[str], *, operation: str, check_mode: bool
+) -> dict[str, Any]:
+    """The nodes by their results, and the hosts without one."""
+    by_result = {result: [node["name"] for node in nodes if node["result"] == result] for result in RESULTS}
+    return {"operation": operation, "check_mode": check_mode, **by_result, "not_reported": list(silent)}
+
+
+def stats_of(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """What the next job of a workflow gets."""
+    counts = {f"rolling_reboot_{result}": len(summary[result]) for result in RESULTS}
+    failed = ",".join(summary["failed"])
+    return {"rolling_reboot_operation": summary["operation"], **counts, "rolling_reboot_failed_nodes": failed}
+
+
+def line_of(node: Mapping[str, Any]) -> str:
+    """A node's result in one line."""
+    kept = [f"{pod['namespace']}/{pod['name']}" for pod in node.get("leftovers") or [] if not pod["removed"]]
+    left = f", its shutdown left {', '.join(kept)}" if kept else ""
+    if node.get("verdict"):
+        return f"Node {node['name']}: {node['verdict']} ({node['detail']})"
+    return f"{node['name']}: {node['result']} ({node['detail']}){left}"
+
+
+def left_over(silent: Sequence[str], lost: Mapping[str, str], operation: str, unended: str) -> str:
+    """What is left to do, in one message; empty if nothing is."""
+    parts = []
+    if silent:
+        parts.append(
+            f"No result of {', '.join(silent)}: these hosts dropped out, for example because they could not be reached "
+            "in one of the user's own tasks. Look at them, then run this again."
+        )
+    if lost:
+        parts.append(
+            f"The failure of {', '.join(lost)} could not be counted: {' '.join(dict.fromkeys(lost.values()))} Run "
+            "holdfast.kubernetes.doctor, or this again, when the API server is back: the nodes keep their slots until "
+            "then."
+        )
+    if unended:
+        parts.append(
+            f"OPERATION {operation} COULD NOT BE ENDED: {unended} Run holdfast.kubernetes.doctor, or this again, when "
+            "the API server is back: either ends it. Until then the next run resumes it, and reboots no node that this "
+            "one has rebooted."
+        )
+    return " ".join(parts)

@@ -14,6 +14,8 @@ from .seen_rules import Seen
 REQUIRED, ALWAYS = "required", "always"
 # How far a run has come with a node. While it waits, nothing of the node is touched.
 LOOKING, WAITING, WORKING = "looking", "waiting", "working"
+# Its turn came as often as the user allows, and it was held each time: that counts as a failure.
+GIVEN_UP = "given_up"
 BEGUN_ELSEWHERE = "another run had begun with it"
 
 
@@ -30,6 +32,7 @@ class Settings:
         windows: There are maintenance windows.
         user_steps: Those of the user's steps for which there are files.
         in_turns: The wait for a slot is cut into turns, so that hosts that dropped out are noticed.
+        opt_outs: The autoscaler and health checks are told to leave the node alone.
         slot_timeout: Seconds to wait for a slot while nothing happens in the group.
     """
 
@@ -51,6 +54,7 @@ class Settings:
     graceful_shutdown: str = WARN
     user_steps: frozenset[str] = frozenset()
     in_turns: bool = False
+    opt_outs: bool = True
     slot_timeout: int = 3600
     unhealthy_grace: int = 300
 
@@ -194,9 +198,11 @@ class Facts:
 
     @property
     def stage(self) -> str:
-        """How far this run has come: ``looking``, ``waiting`` (the node is wanted, and untouched) or ``working``."""
+        """How far this run has come: ``looking``, ``waiting`` (wanted and untouched), ``working`` or ``given_up``."""
         if self.claimed:
             return WORKING
+        if self.attempts >= max(1, self.settings.hold_attempts) and not self.settings.put_off:
+            return GIVEN_UP
         if self.attempts or self.has_slot or self.holders_waited:
             return WAITING
         return WAITING if self.seen and self.seen.exists and (self.midway or self._is_needed) else LOOKING

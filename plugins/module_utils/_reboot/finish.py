@@ -25,31 +25,43 @@ from .journey_rules import STOP
 from .work import Work
 
 UNREACHABLE = "unreachable"
+# Errors of a reboot that was refused before anything was done.
+_NOT_SENT = ("held", "refused", "claimed", "claim_lost", "not_found", "invalid_input")
 # A kubelet renews its Lease every 10 s, by default.
 _SIGN_OF_LIFE_WITHIN = 45
 
 
 def reboot_finish(context: Context, params: Params) -> Result:
     """End the work on a node, whatever became of it; see the module of the same name."""
-    work = Work(context, params["name"], params["operation"], params["run"], params["opt_outs"])
-    end = _failed if params.get("failed") is not None else _held if params.get("held") else _rebooted
-    progress = {name: params[name] for name in ("operation", "run", "group", "attempts")}
-    with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
+    turn, settings = params["turn"], params["settings"]
+    operation, run = str(turn.get("operation") or params["operation"]), str(turn.get("run") or params["run"])
+    work = Work(context, params["name"], operation, run, opt_outs=settings["opt_outs"])
+    # The result of an earlier attempt is not about this reboot.
+    rebooted = (params["rebooted"] or {}) if "reboot" in (turn.get("steps") or []) else {}
+    held = rebooted.get("step") == "held"
+    end = _failed if params.get("failed") is not None else _held if held else _rebooted
+    known = {"node": work.node, "operation": operation, "run": run, "group": turn.get("group") or settings["group"]}
+    with runs.heartbeat(context.cluster, run, params.get("holder") or ""):
         try:
-            return {"node": work.node, **progress, **end(work, params)}
+            return {
+                **known,
+                "attempts": int(turn.get("attempts") or 0),
+                **end(work, {**params, **known, "rebooted": rebooted}),
+            }
         except HoldfastError as error:
             # What fails here fails while the run works on the node.
-            error.fields.update(node=work.node, **progress, stage=WORKING, claimed=True)
+            error.fields.update(known, stage=WORKING, claimed=True)
             raise
 
 
 def _rebooted(work: Work, params: Params) -> Result:
+    turn = params["turn"]
     work.uncordon(run=work.run, phase="uncordon")
     work.opt_in()
-    state = "absent" if params["sweep"] else "reported"
+    state = "absent" if params["settings"]["sweep"] else "reported"
     left = leftover_pods(work.context, {"name": work.node, "state": state})
     work.slot(params["group"], "absent")
-    detail = detail_of(params.get("needed") or "", params["overridden_holds"])
+    detail = detail_of(turn.get("needed") or "", params["rebooted"].get("overridden_holds") or [])
     # The claim goes with it, in one write.
     record = work.record(result="rebooted", detail=detail, claimed=True)
     result = result_of(
@@ -64,7 +76,7 @@ def _rebooted(work: Work, params: Params) -> Result:
         "changed": work.changed or left["changed"],
         "step": "done",
         "why": detail,
-        "steps": steps_after(params["steps"], "finish"),
+        "steps": steps_after(turn["steps"], "finish"),
         "stage": WORKING,
         "claimed": False,
         "result": {**result, "leftovers": left["pods"]},
@@ -74,19 +86,22 @@ def _rebooted(work: Work, params: Params) -> Result:
 
 def _held(work: Work, params: Params) -> Result:
     node = read_node(work.context.cluster, work.node)
-    step = after_hold(work.node, params["held"], ready=node_rules.ready(node))
+    step = after_hold(work.node, params["rebooted"]["why"], ready=node_rules.ready(node))
     if step.name == STOP:
         raise Held(step.why, node=work.node)
     work.put_back(params["group"])
     why = f"Node {work.node} is put back, uncordoned: {step.why}"
+    work.context.say(why)
+    turn = params["turn"]
     return {
+        **{name: turn.get(name) for name in ("answer", "shutdown")},
         "changed": work.changed,
         "step": step.name,
         "why": why,
         "steps": ["again"],
         "stage": WAITING,
         "claimed": False,
-        "attempts": params["attempts"] + 1,
+        "attempts": int(turn.get("attempts") or 0) + 1,
         "left": step.why,
         "result": None,
         "uncounted": [],
@@ -105,11 +120,11 @@ class _Failed:
         failed: Mapping[str, Any] = params["failed"]
         self._why = str(failed.get("msg") or failed.get("stderr") or "unknown")
         self._error = str(failed.get("error") or "")
-        self._sent = bool(failed.get("sent"))
+        self._sent: bool | None = failed.get("sent")
         self._unwritten: list[str] = []
 
     def run(self) -> Result:
-        work, params = self._work, self._params
+        work, params, turn = self._work, self._params, self._params["turn"]
         alive = self._error != UNREACHABLE or self._gives_sign_of_life()
         seen, unseen = self._look()
         found = judge(
@@ -118,9 +133,9 @@ class _Failed:
                 run=work.run,
                 operation=work.operation,
                 error=self._error,
-                done=params["done"],
-                untouched=params["stage"] == WAITING,
-                switched_off=params["switched_off"] or self._sent or not alive,
+                done=turn.get("step") == "done",
+                untouched=turn.get("stage") == WAITING,
+                switched_off=self._went_down(seen or {}) or not alive,
                 unseen=unseen,
             ),
         )
@@ -148,11 +163,19 @@ class _Failed:
             "step": "failed",
             "why": self._why,
             "steps": [],
-            "stage": params.get("stage") or "",
+            "stage": turn.get("stage") or "",
             "claimed": False,
             "result": result_of(work.node, found["state"], detail, record=record, before=before, after=after),
             "uncounted": uncounted,
         }
+
+    def _went_down(self, seen: Mapping[str, Any]) -> bool:
+        """Whether the node may be off. Until it is back, the API may call a node Ready that is."""
+        if self._sent is not None or self._error in _NOT_SENT:
+            return bool(self._sent)
+        record = seen.get("operation") or {}
+        ours = (record.get("id"), record.get("run")) == (self._work.operation, self._work.run)
+        return ours and record.get("phase") == "reboot" and seen.get("boot_id") == record.get("boot_id_before")
 
     def _gives_sign_of_life(self) -> bool:
         """Whether the kubelet is alive. The API calls a node Ready for a while that has just died."""
@@ -201,7 +224,7 @@ class _Failed:
         """Count the failure; what could not be counted, for those who try it again."""
         work, uncounted = self._work, []
         # A control-plane node has its slot in a group of its own, and its failure stops all others of the operation.
-        for group in dict.fromkeys((self._params["group"], self._params["operation_group"])):
+        for group in dict.fromkeys((self._params["group"], self._params["settings"]["group"])):
             if not self._try(partial(work.slot, group, "failed", reason=self._why, healthy=healthy)):
                 known = {"reason": self._why, "healthy": healthy, "run": work.run}
                 uncounted.append({"name": work.node, "group": group, **known})

@@ -65,10 +65,10 @@ ANSWERS = (ASK, BEFORE_SLOT, WAIT, PUT_OFF, POSTPONED, SKIPPED, STOP, GO)
 ROLE_STEPS = (
     "before_cordon",
     "cordon",
+    "opt_outs",
     "before_drain",
     "drain",
     "before_reboot",
-    "quorum",
     "reboot",
     "before_ready",
     "ready",
@@ -142,6 +142,8 @@ def plan_of(step: Step, facts: Facts) -> Verdict:
         return Verdict(NEVER, step.why)
     if facts.why_later:
         return Verdict(LATER, facts.why_later)
+    if step.name == POSTPONED and facts.window is not None and not facts.window.open:
+        return Verdict(LATER, f"the next maintenance window opens {facts.window.opens or 'never'}")
     return Verdict(LATER, step.why) if step.name in (POSTPONED, PUT_OFF, WAIT) else Verdict(NOW, facts.needed)
 
 
@@ -171,6 +173,11 @@ def _look(facts: Facts) -> Step | None:
 def _no_node(facts: Facts) -> Step | None:
     if facts.node.exists:
         return None
+    if not facts.needs_no_answer and facts.answer is None:
+        # A host that can't be reached is the more likely cause.
+        return Step(ASK, "whether a reboot is needed", ("needed",))
+    if facts.answer is not None and facts.answer.trouble:
+        return Step(STOP, facts.answer.trouble, error="unknown")
     name, host = facts.settings.node, facts.settings.host
     return Step(
         STOP,
@@ -206,7 +213,7 @@ def _question(facts: Facts) -> Step | None:
         return None
     if facts.claimed:
         return Step(LEAVE, "it has booted meanwhile", record="hold")
-    return Step(ASK, "whether a reboot is needed")
+    return Step(ASK, "whether a reboot is needed", ("needed",))
 
 
 def _canaries(facts: Facts) -> Step | None:
@@ -233,7 +240,7 @@ def _refusals(facts: Facts) -> Step | None:
         why = why_no_quorum_known(settings.node, facts.etcd, settings.etcd_selector)
     if not why and settings.asks_shutdown and not facts.midway:
         if facts.shutdown is None:
-            return Step(ASK, "whether its shutdown is graceful")
+            return Step(ASK, "whether its shutdown is graceful", ("shutdown",))
         trouble = shutdown_trouble(settings.node, facts.shutdown)
         if trouble and settings.graceful_shutdown == REQUIRE:
             why = f"{trouble} Or set rolling_reboot_graceful_shutdown: {WARN}."
@@ -361,8 +368,14 @@ def _record_of_canary(facts: Facts) -> str:
 def _applies(step: str, facts: Facts) -> bool:
     if step in USER_STEPS:
         return step in facts.settings.user_steps
-    etcd = facts.etcd or Etcd()
     if step == "drain":
         # The pods of the only node have nowhere to go.
-        return not etcd.single_node
-    return etcd.needs_quorum if step == "quorum" else True
+        return not (facts.etcd or Etcd()).single_node
+    return facts.settings.opt_outs if step == "opt_outs" else True
+
+
+def method_of(facts: Facts) -> str:
+    """How the role reboots the node. The quorum of etcd is looked at directly before, by its pods or by a command."""
+    if not (facts.etcd or Etcd()).needs_quorum:
+        return facts.settings.method
+    return "after_quorum_command" if facts.settings.quorum_command else "after_etcd"

@@ -17,8 +17,8 @@ from typing import Any
 # As long as the longest name that Kubernetes allows.
 LONGEST = 253
 _DIGITS = 16
-# Kubernetes did not exist before this year.
-_FIRST_YEAR = 2014
+# Kubernetes did not exist before these years. Near the end of the calendar a soak time has no end.
+_YEARS = range(2014, 3000)
 
 
 def digest(text: str) -> str:
@@ -76,7 +76,7 @@ def moment(text: object) -> datetime | None:
         found = datetime.fromisoformat(str(text).strip().replace("Z", "+00:00"))
         known = found if found.tzinfo else found.replace(tzinfo=timezone.utc)
         # Near the ends of the calendar a time has no equivalent in UTC.
-        return known if known.astimezone(timezone.utc).year >= _FIRST_YEAR else None
+        return known if known.astimezone(timezone.utc).year in _YEARS else None
     except (ValueError, OverflowError):
         return None
 

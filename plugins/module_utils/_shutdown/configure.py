@@ -31,7 +31,7 @@ from .plan_rules import (
     kept_to_data,
     kubelet_drop_in,
     logind_drop_in,
-    names_to_beat,
+    names_to_sort_after,
     plan,
     values,
     with_settings,
@@ -72,13 +72,13 @@ def graceful_shutdown(context: Context, params: Params) -> Result:
     elif params["state"] == "absent":
         outcome = plan(node.memory, _texts(node, node.memory.made), Wanted())
     else:
-        wish = _wish(node, divided, bool(params.get("by_priority")))
-        outcome = plan(node.memory, _texts(node, (wish.main, *wish.files)), wish)
+        goal = _wanted_state(node, divided, bool(params.get("by_priority")))
+        outcome = plan(node.memory, _texts(node, (goal.main, *goal.files)), goal)
     kubelets = [path for path in outcome.after if not _logind(path)]
     if kubelets and node.settings.troubles and params["state"] != "previous":
         path, why = node.settings.troubles[0]
         raise Refused(
-            f"{path} {why}. The kubelet would not start again with it, so nothing was changed. Mend it first.",
+            f"{path} {why}. The kubelet would not start with it, so nothing was changed. Fix the file first.",
             path=path,
         )
     before = {path: whole_file.read(path) for path in outcome.after}
@@ -116,8 +116,8 @@ def _look(bus: NodeBus, params: Params) -> _Node:
         memory = Memory.from_data(json.loads(text)) if text else Memory()
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Refused(
-            f"{_MEMORY}, which says how the kubelet's configuration was before this module, can't be understood: "
-            f"{error}. Put it back from a backup; or remove it, and what is there now counts as what was before.",
+            f"{_MEMORY}, which records the kubelet's configuration from before this module, is invalid: {error}. "
+            "Restore it from a backup; or remove it, and the present configuration counts as the earlier one.",
             path=_MEMORY,
         ) from error
     return _Node(
@@ -140,16 +140,16 @@ def _texts(node: _Node, more: Any) -> dict[str, str | None]:
     return {path: whole_file.read(path) for path in paths if path}
 
 
-def _wish(node: _Node, divided: Groups, by_priority: bool) -> Wanted:
+def _wanted_state(node: _Node, divided: Groups, by_priority: bool) -> Wanted:
     kubelet, settings = node.kubelet, values(divided, by_priority)
     files = {}
     if kubelet.config_dir:
         files[_kubelet_drop_in(kubelet.config_dir)] = kubelet_drop_in(settings)
     elif not kubelet.config or whole_file.read(kubelet.config) is None:
         raise Refused(
-            f"The kubelet of {kubelet.unit} has no configuration file {kubelet.config or 'at all'}, and the times can "
-            "be set nowhere else. Start it with --config or --config-dir, or give kubelet_unit, kubelet_config or "
-            "kubelet_config_dir.",
+            f"The kubelet of {kubelet.unit} has no configuration file{kubelet.config and f' {kubelet.config}'}, and "
+            "the times can be set nowhere else. Start it with --config or --config-dir, or give kubelet_unit, "
+            "kubelet_config or kubelet_config_dir.",
             kubelet_unit=kubelet.unit,
         )
     if needed(divided):
@@ -160,17 +160,19 @@ def _wish(node: _Node, divided: Groups, by_priority: bool) -> Wanted:
 
 def _kubelet_drop_in(folder: str) -> str:
     if os.path.islink(folder) or not os.path.isdir(folder):
-        why = "is a link, which it does not follow" if os.path.islink(folder) else "is no directory"
-        raise Refused(f"{folder}, from which the kubelet is told to read drop-ins, {why}. Mend it first.", path=folder)
+        why = "is a link, which the kubelet does not follow" if os.path.islink(folder) else "is not a directory"
+        raise Refused(
+            f"{folder}, from which the kubelet is configured to read drop-ins, {why}. Fix it first.", path=folder
+        )
     entries = [entry for entry in os.scandir(folder) if not logind_files.is_ours(entry.name)]
-    names = names_to_beat((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    names = names_to_sort_after((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
     return os.path.join(folder, logind_files.winning_name(names))
 
 
 def _others(node: _Node) -> float:
     """Return the seconds that logind would give without us and without the kubelet."""
     found = [
-        item.seconds for item in node.logind.candidates if item.file != _KUBELETS_OWN and not _made_by_us(item.file)
+        item.seconds for item in node.logind.candidates if item.file != _KUBELETS_OWN and not _is_own_file(item.file)
     ]
     return found[-1] if found else logind_rules.DEFAULT
 
@@ -179,7 +181,7 @@ def _logind(path: str) -> bool:
     return path.startswith(f"{_LOGIND}/")
 
 
-def _made_by_us(path: str) -> bool:
+def _is_own_file(path: str) -> bool:
     return _logind(path) and is_ours(whole_file.read(path))
 
 
@@ -245,17 +247,17 @@ def _carry_out(node: _Node, outcome: Outcome, before: Mapping[str, str | None], 
         _remember(node, outcome, before)
     drop_ins = {path: text for path, text in outcome.after.items() if _logind(path)}
     try:
-        _put(drop_ins)
+        _write_files(drop_ins)
         if reload:
             _reload(node, outcome)
     except HoldfastError:
-        _put({path: before[path] for path in drop_ins})
+        _write_files({path: before[path] for path in drop_ins})
         node.bus.reload_logind()
         raise
     # Write this before the kubelet's files: their original state must survive a kill at any time.
     if outcome.memory:
         whole_file.write(_MEMORY, json.dumps(outcome.memory.to_data(), indent=1), 0o600)
-    _put({path: text for path, text in outcome.after.items() if path not in drop_ins})
+    _write_files({path: text for path, text in outcome.after.items() if path not in drop_ins})
     if not outcome.memory:
         whole_file.remove(_MEMORY)
         whole_file.remove_folder(os.path.dirname(_MEMORY))
@@ -272,7 +274,7 @@ def _remember(node: _Node, outcome: Outcome, before: Mapping[str, str | None]) -
     whole_file.write(_PREVIOUS, json.dumps(data), 0o600)
 
 
-def _put(texts: Mapping[str, str | None]) -> None:
+def _write_files(texts: Mapping[str, str | None]) -> None:
     # Write new files before removing old ones, so that logind finds one at any time.
     for path, text in sorted(texts.items(), key=lambda item: item[1] is None):
         if text is None:
@@ -291,9 +293,9 @@ def _reload(node: _Node, outcome: Outcome) -> None:
     while not _same(_effective(bus), files.seconds):
         if time.monotonic() > end:
             raise TimedOut(
-                f"logind was told to read its files again, and gives {_effective(bus):g} s to delay locks "
-                f"{_PATIENCE:.0f} s later, where {files.winner.file if files.winner else 'its default'} says "
-                f"{files.seconds:g} s. journalctl -u systemd-logind on the node says more.",
+                f"logind was reloaded, but {_PATIENCE:.0f} s later its InhibitDelayMaxSec is {_effective(bus):g} s, "
+                f"and {files.winner.file if files.winner else 'its default'} says {files.seconds:g} s. See journalctl "
+                "-u systemd-logind on the node.",
                 inhibit_delay_max=logind_rules.finite(_effective(bus)),
             )
         time.sleep(_LOOK_EVERY)
@@ -301,16 +303,16 @@ def _reload(node: _Node, outcome: Outcome) -> None:
     made = [path for path in outcome.memory.made if _logind(path)]
     if made and wrong not in made:
         raise HoldfastError(
-            f"logind goes by {wrong or 'its default'} and not by {', '.join(made)}. Look whether a "
-            "directory among its drop-ins keeps it from reading on.",
+            f"logind uses {wrong or 'its default'}, not {', '.join(made)}. Check whether a directory among its "
+            "drop-ins prevents it from reading the files after it.",
             file=wrong,
         )
     lost = [item for item in locks if item not in bus.logind().inhibitors and _lives(item)]
     if lost:
         raise HoldfastError(
-            "While logind read its files again, these locks went: "
+            "While logind reloaded its files, these locks were lost: "
             + "; ".join(f'{item.who} ("{item.why}", process {item.pid})' for item in lost)
-            + ". If their holders did not let go themselves, have them take their locks again.",
+            + ". If their holders did not release them, let the holders take their locks again.",
             locks=[item.who for item in lost],
         )
 

@@ -148,8 +148,8 @@ def wanted(
     total, critical = _whole(total or 0, "total"), _whole(critical or 0, "critical")
     if critical > total:
         raise InvalidInput(
-            f"critical ({critical} s) is longer than total ({total} s), of which it is a part: a kubelet with that "
-            "does not start. Make total longer or critical shorter.",
+            f"critical ({critical} s) is longer than total ({total} s), but is a part of it: a kubelet with these "
+            "values does not start. Make total longer or critical shorter.",
             options=["critical", "total"],
         )
     return groups(total, critical)
@@ -167,15 +167,15 @@ def _by_priority(given: Sequence[Mapping[str, Any]]) -> Groups:
             )
         if priority in found:
             raise InvalidInput(
-                f"by_priority has priority {priority} twice, and only one of the two can be in force. Leave one out.",
+                f"by_priority has priority {priority} twice, but only one of the two can take effect. Leave one out.",
                 options=["by_priority"],
             )
         found[priority] = Group(priority, _whole(seconds, "by_priority", f" (priority {priority})"))
     divided = groups(by_priority=found.values())
     if not needed(divided):
         raise InvalidInput(
-            "by_priority gives no pod any time: the kubelet would end all of them at once. Leave it out to switch the "
-            "feature off, or give a group some seconds.",
+            "by_priority gives no pod any time: the kubelet would stop all of them at once. Leave it out to switch "
+            "the feature off, or give a group some seconds.",
             options=["by_priority"],
         )
     return divided
@@ -196,7 +196,7 @@ def parse_duration(text: str) -> Fraction:
         ValueError: The text is no duration.
     """
     if not _DURATION.fullmatch(text):
-        raise ValueError(f'"{text}" is no duration of the form 1m30s')
+        raise ValueError(f'"{text}" is not a duration of the form 1m30s')
     amount = sum((Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(text)), Fraction(0))
     return -amount if text.startswith("-") else amount
 
@@ -233,7 +233,7 @@ def _setting(values: Mapping[str, Any], key: str, refusals: list[str]) -> Fracti
     value = values[key]
     try:
         # A value without a unit is a number in YAML, and the kubelet accepts only strings.
-        amount = parse_duration(value if isinstance(value, str) else f"{value} (no string)")
+        amount = parse_duration(value if isinstance(value, str) else f"{value} (not a string)")
     except ValueError as error:
         refusals.append(f"{key}: {error}")
         return Fraction(0)
@@ -251,7 +251,7 @@ def _list(values: Mapping[str, Any], refusals: list[str]) -> list[Group]:
         fields = {} if item is None and isinstance(items, list) else item
         numbers = [_number(fields, key, bounds) for key, bounds in _NUMBERS.items()]
         if not isinstance(items, list) or None in numbers:
-            refusals.append(f"{BY_PRIORITY} is no list of pairs of whole numbers: {item}")
+            refusals.append(f"{BY_PRIORITY} is not a list of pairs of whole numbers: {item}")
         else:
             found.append(Group(*(number for number in numbers if number is not None)))
     return found

@@ -89,5 +89,7 @@ def _last(bus: NodeBus, path: Path) -> tuple[LastShutdown | None, list[Problem]]
     except FileNotFoundError:
         return None, []
     except (OSError, ValueError) as error:
-        message = f"{path} can't be read: {error}. Whether the last shutdown finished can't be told; remove the file."
+        message = (
+            f"{path} can't be read: {error}. So it is unknown whether the last shutdown finished; remove the file."
+        )
         return None, [Problem(UNTOLD, message, str(path))]

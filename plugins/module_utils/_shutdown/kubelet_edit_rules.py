@@ -116,8 +116,8 @@ def edit(path: str, text: str, changes: Mapping[str, Setting | None]) -> str:
 
 def _refused(path: str, why: str) -> Refused:
     return Refused(
-        f"{path} can't be changed without a risk to what else is in it: {why}. Nothing was changed. Bring the file "
-        "into a plain form, or set shutdownGracePeriod and its kin there by hand.",
+        f"{path} can't be changed without a risk to its other content: {why}. Nothing was changed. Simplify the file, "
+        "or set shutdownGracePeriod and the related settings there yourself.",
         path=path,
     )
 
@@ -142,7 +142,7 @@ def _change(text: str, key: str, setting: Setting | None) -> str:
                 return changed
         except _Uneditable:
             pass
-    raise _Uneditable(f"{key} stands there in a form that is not known")
+    raise _Uneditable(f"{key} has an unknown form")
 
 
 # -- reading
@@ -160,7 +160,7 @@ def _layout(text: str) -> _Layout:
         if depth == 0 and not isinstance(event, yaml.MappingStartEvent):
             if isinstance(event, (yaml.StreamStartEvent, yaml.DocumentStartEvent)):
                 continue
-            raise _Uneditable("it is no mapping")
+            raise _Uneditable("it is not a mapping")
         if depth == 0:
             flow, depth = bool(event.flow_style), 1
             continue
@@ -207,11 +207,11 @@ def _is_alias(event: Any) -> bool:
 def _once(layout: _Layout, key: str) -> _Entry | None:
     found = [entry for entry in layout.entries if entry.key == key]
     if len(found) > 1:
-        raise _Uneditable(f"{key} is in it {len(found)} times")
+        raise _Uneditable(f"{key} occurs {len(found)} times")
     if found:
         others = frozenset().union(*(entry.aliases for entry in layout.entries if entry is not found[0]))
         if found[0].anchors & others:
-            raise _Uneditable(f"other settings refer to what {key} is set to")
+            raise _Uneditable(f"other settings refer to the value of {key}")
     return found[0] if found else None
 
 
@@ -226,7 +226,8 @@ def _events(text: str) -> Any:
     if YAML_ERROR:
         raise MissingLibrary(
             "The Python library yaml is needed on the node. Install the package python3-yaml (Debian, Ubuntu) or "
-            "python3-pyyaml (RHEL and its kin), or set ansible_python_interpreter to the distribution's own Python.",
+            "python3-pyyaml (RHEL and its derivatives), or set ansible_python_interpreter to the distribution's own "
+            "Python.",
             YAML_ERROR,
         )
     # JSON may have tabs, and characters in its texts, that this YAML parser refuses. Positions stay the same.
@@ -244,7 +245,7 @@ def _documents(text: str) -> list[Any]:
     except (yaml.YAMLError, ValueError) as error:
         raise _Uneditable(f"it is not YAML ({' '.join(str(error).split())})") from error
     if not found or not isinstance(found[0], dict):
-        raise _Uneditable("it is no mapping")
+        raise _Uneditable("it is not a mapping")
     return found
 
 
@@ -323,7 +324,7 @@ def _start(text: str, layout: _Layout) -> int:
 def _indentation(text: str, layout: _Layout) -> str:
     lead = _BREAK.split(text[: _start(text, layout)])[-1].lstrip("\ufeff")
     if lead.strip(" "):
-        raise _Uneditable("its first key does not begin a line")
+        raise _Uneditable("its first key is not at the start of a line")
     return lead
 
 

@@ -62,7 +62,7 @@ def read_settings(config: str, config_dir: str) -> Settings:
         raise MissingLibrary(
             "The Python library yaml is needed to read the kubelet's configuration, and "
             f"{sys.executable or 'this Python'} does not have it. Install the package python3-yaml (Debian, Ubuntu: "
-            "apt install python3-yaml; RHEL and its kin: dnf install python3-pyyaml), or set "
+            "apt install python3-yaml; RHEL and its derivatives: dnf install python3-pyyaml), or set "
             "ansible_python_interpreter to the distribution's own Python.",
             IMPORT_ERROR,
         )
@@ -85,11 +85,11 @@ def _drop_ins(config_dir: str, troubles: list[tuple[str, str]]) -> Iterator[str]
     if not config_dir:
         return
     if os.path.islink(config_dir):
-        troubles.append((config_dir, "is a link, which the kubelet does not follow: it reads no drop-in at all"))
+        troubles.append((config_dir, "is a link, which the kubelet does not follow: it reads no drop-ins"))
     elif os.path.isdir(config_dir):
         yield from _walk(config_dir)
     else:
-        troubles.append((config_dir, "is no directory"))
+        troubles.append((config_dir, "is not a directory"))
 
 
 def _walk(folder: str) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _content(path: str, troubles: list[tuple[str, str]]) -> dict[str, Any]:
         troubles.append((path, f"can't be read: {error}"))
         return {}
     if not isinstance(found, dict) or (found.get("apiVersion"), found.get("kind")) != _KIND:
-        troubles.append((path, f"is not of apiVersion {_KIND[0]} and kind {_KIND[1]}"))
+        troubles.append((path, f"does not have apiVersion {_KIND[0]} and kind {_KIND[1]}"))
         return {}
     return found
 

@@ -92,6 +92,6 @@ def winning_name(names: Iterable[str]) -> str:
     name = last[: -len(_SUFFIX)] + _OUR_END
     if len(os.fsencode(name)) > _LONGEST_NAME:
         raise Refused(
-            f"No drop-in of logind can be read after {last}: its name is too long to be extended. Rename it.", file=last
+            f"No drop-in of logind can sort after {last}: that name is too long to extend. Rename that file.", file=last
         )
     return name

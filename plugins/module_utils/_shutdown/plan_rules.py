@@ -135,7 +135,7 @@ def plan(memory: Memory, texts: Texts, wanted: Wanted) -> Outcome:
         texts: The existing files: those that are wanted and remembered, and others that may be ours.
 
     Raises:
-        Refused: A file cannot be changed safely, or someone else's file has the name of ours.
+        Refused: A file cannot be changed safely, or another program's file has the name that this one needs.
     """
     after: dict[str, str | None] = {}
     before: dict[str, Kept] = {}
@@ -194,7 +194,7 @@ def _own_files(texts: Texts, wanted: Mapping[str, str]) -> dict[str, str | None]
     for path in wanted:
         if texts.get(path) and not is_ours(texts[path]):
             raise Refused(
-                f"{path} was not written by this module, which would write a file of this name. Rename or remove it.",
+                f"{path} exists, but this module did not write it and needs the name. Rename or remove the file.",
                 path=path,
             )
     found: dict[str, str | None] = {path: text for path, text in wanted.items() if texts.get(path) != text}
@@ -229,7 +229,7 @@ def kept_from_data(data: Mapping[str, Any]) -> Kept:
     return {key: Setting(item["value"], item["text"]) if item else None for key, item in data.items()}
 
 
-def names_to_beat(names: Iterable[tuple[str, bool]]) -> list[str]:
+def names_to_sort_after(names: Iterable[tuple[str, bool]]) -> list[str]:
     """Return entries of the kubelet's directory in the form that a name must sort after.
 
     Args:

@@ -131,7 +131,7 @@ def read_state(text: str, booted: float) -> LastShutdown | None:
     """
     data = json.loads(text)
     if not isinstance(data, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - one error for all that is wrong with the text
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - one error for all that is wrong with the text
     started, ended = (_time(data.get(key)) for key in ("startTime", "endTime"))
     return LastShutdown(started, ended, started.timestamp() >= booted) if started else None
 
@@ -156,7 +156,7 @@ def _of_files(picture: Picture) -> Iterator[Problem]:
     for file, reason in picture.settings.troubles:
         yield Problem(
             UNREADABLE,
-            f"{file} {reason}. A kubelet that starts with it fails or does without it; mend or remove the file.",
+            f"{file} {reason}. A kubelet that starts with it fails or ignores it; fix or remove the file.",
             file,
         )
     for reason in picture.configured.refusals:
@@ -174,29 +174,31 @@ def _of_kubelet(picture: Picture) -> Iterator[Problem]:
     if not kubelet.active:
         yield Problem(
             NOT_RUNNING,
-            f"{kubelet.unit} does not run, so nothing ends the pods of a shutdown in order. Start it (systemctl status "
-            f"{kubelet.unit} says why it does not run), or name its unit with kubelet_unit.",
+            f"{kubelet.unit} does not run, so nothing stops the pods in order at a shutdown. Start it (systemctl "
+            f"status {kubelet.unit} says why it does not run), or name its unit with kubelet_unit.",
         )
     elif not kubelet.known:
         yield Problem(
             UNKNOWN,
-            f"The process of {kubelet.unit} ({kubelet.pid}) is no kubelet and has started none, so where the kubelet's "
-            "files are can't be told. Name its unit with kubelet_unit, or its files with kubelet_config and "
+            f"The process of {kubelet.unit} ({kubelet.pid}) is not a kubelet and has started none, so the location of "
+            "the kubelet's files is unknown. Name its unit with kubelet_unit, or its files with kubelet_config and "
             "kubelet_config_dir.",
         )
     if picture.restart_needed:
         yield Problem(
             RESTART_NEEDED,
             f"{picture.settings.changed_file} was changed at {moment(picture.settings.changed)}, after {kubelet.unit} "
-            f"started at {moment(kubelet.started or 0)}, which knows nothing of it. Restart {kubelet.unit}.",
+            f"started at {moment(kubelet.started or 0)}, so the kubelet does not use the change. Restart "
+            f"{kubelet.unit}.",
             picture.settings.changed_file,
         )
     if picture.lock_missing:
         yield Problem(
             LOCK_MISSING,
-            f"{kubelet.unit} (process {kubelet.pid}) holds no delay lock on shutdown, so it will not be waited for and "
-            "pods are killed without their time. It gives up when logind's InhibitDelayMaxSec stays too short or D-Bus "
-            f"can't be reached: look for 'shutdown manager' in journalctl -u {kubelet.unit}, mend that and restart it.",
+            f"{kubelet.unit} (process {kubelet.pid}) holds no delay lock on shutdown, so logind does not wait for it "
+            "and pods are killed without their grace periods. The kubelet gives up its lock when logind's "
+            "InhibitDelayMaxSec stays too short or D-Bus can't be reached: look for 'shutdown manager' in journalctl "
+            f"-u {kubelet.unit}, fix the cause and restart the kubelet.",
         )
 
 
@@ -207,24 +209,24 @@ def _of_logind(picture: Picture) -> Iterator[Problem]:
         cause = (
             _winner(files)
             if reloaded
-            else f"its files say {_seconds(files.seconds)}, but it has not read them since they were changed"
+            else f"its files say {_seconds(files.seconds)}, but logind has not read them since they were changed"
         )
         way_out = (
-            "Take the setting out there, or have the role graceful_shutdown write a drop-in that is read after it"
+            "Remove the setting there, or let the role graceful_shutdown write a drop-in that is read after it"
             if reloaded
             else "Reload it: systemctl kill -s HUP systemd-logind"
         )
         yield Problem(
             NEEDS_MORE,
             f"The kubelet needs {picture.needed} s for a shutdown, and logind delays one for {_seconds(effective)} at "
-            f"most: {cause}. What is not ended by then is killed. {way_out}.",
+            f"most: {cause}. Pods that still run then are killed. {way_out}.",
             files.winner.file if files.winner else None,
         )
     if not reloaded:
         yield Problem(
             NOT_RELOADED,
-            f"logind delays a shutdown for {_seconds(effective)} at most, but {_winner(files)}: it has not read its "
-            "files since they were changed. Reload it: systemctl kill -s HUP systemd-logind.",
+            f"logind delays a shutdown for {_seconds(effective)} at most, but {_winner(files)}: logind has not read "
+            "its files since they were changed. Reload it: systemctl kill -s HUP systemd-logind.",
             files.winner.file if files.winner else None,
         )
 
@@ -245,6 +247,7 @@ def _of_last(picture: Picture) -> Iterator[Problem]:
         yield Problem(
             UNFINISHED,
             f"The shutdown that {picture.kubelet.unit} noticed at {moment(last.started.timestamp())} did not finish: "
-            "the power went, or the time was over, before all pods were ended. Compare the pods' grace periods with "
-            "the kubelet's (graceful_shutdown_fit), and look at the end of the boot before: journalctl -b -1.",
+            "the power failed, or the time was over, before all pods had stopped. Compare the pods' grace periods "
+            "with the kubelet's (graceful_shutdown_fit), and look at the end of the previous boot's log: journalctl "
+            "-b -1.",
         )

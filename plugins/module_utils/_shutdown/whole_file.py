@@ -24,7 +24,7 @@ def read(path: str) -> str | None:
     except FileNotFoundError:
         return None
     except UnicodeDecodeError as error:
-        raise Refused(f"{path} is not text in UTF-8: {error}. Bring it into that form.", path=path) from error
+        raise Refused(f"{path} is not text in UTF-8: {error}. Convert it.", path=path) from error
     except OSError as error:
         raise HoldfastError(f"{path} can't be read: {error.strerror}.", path=path) from error
 
@@ -91,4 +91,4 @@ def _look_like(path: str, descriptor: int, mode: int) -> None:
 
 
 def _failed(path: str, error: OSError) -> HoldfastError:
-    return HoldfastError(f"{path} can't be written: {error.strerror}. Look at its file system.", path=path)
+    return HoldfastError(f"{path} can't be written: {error.strerror}. Check its file system.", path=path)

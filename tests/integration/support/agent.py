@@ -140,7 +140,7 @@ class Agent:
         except NotFound:
             self.cluster.create(path, {"metadata": {"name": self.name}, "spec": given})
 
-    def let_go(self, namespace: str) -> None:
+    def end_hold(self, namespace: str) -> None:
         with contextlib.suppress(NotFound):
             self.cluster.delete(paths.lease(namespace, self.name))
 
@@ -210,7 +210,7 @@ class Agent:
             self.ssh("; ".join(f"iptables --delete {rule}" for rule in rules))
 
 
-def until(look: Callable[[], Any], told: Callable[[], Any] = lambda: "", seconds: float = PATIENCE) -> Any:
+def until(look: Callable[[], Any], describe: Callable[[], Any] = lambda: "", seconds: float = PATIENCE) -> Any:
     """Look until there is a value."""
     end = time.monotonic() + seconds
     while True:
@@ -218,7 +218,7 @@ def until(look: Callable[[], Any], told: Callable[[], Any] = lambda: "", seconds
         if found:
             return found
         if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} s: {told()}")
+            raise AssertionError(f"not within {seconds} s: {describe()}")
         time.sleep(0.2)
 
 
@@ -248,7 +248,7 @@ def free(agent: Agent) -> Iterator[Agent]:
     finally:
         for item in agent.cluster.items(paths.LEASES, field_selector=f"metadata.name={agent.name}"):
             if item["metadata"]["namespace"].startswith("test-"):
-                agent.let_go(item["metadata"]["namespace"])
+                agent.end_hold(item["metadata"]["namespace"])
         agent.until_free()
 
 

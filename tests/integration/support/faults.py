@@ -32,6 +32,7 @@ import yaml
 
 BUSY, AWAY, LOST, UNANSWERED = "429", "503", "reset before it was carried out", "reset after it was carried out"
 KINDS = (BUSY, AWAY, LOST, UNANSWERED)
+ENDED, BROKEN = "watch ended at once", "watch broken off after its headers"
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _ANSWERS = {
     BUSY: (429, {"Retry-After": "1"}),
@@ -60,7 +61,7 @@ class Faults:
         share: The share of the writes that fail.
         kinds: How they fail.
         delay: Seconds by which every request is late.
-        watches_end: Watches end as soon as they begin.
+        watches: How watches end as soon as they begin: ``ENDED`` or ``BROKEN``; empty if they last.
         names: Parts of paths that differ from run to run.
         log: Every fault, in order: method, path and kind.
     """
@@ -69,7 +70,7 @@ class Faults:
     share: float = 0.0
     kinds: tuple[str, ...] = KINDS
     delay: float = 0.0
-    watches_end: bool = False
+    watches: str = ""
     names: tuple[str, ...] = ()
     log: list[tuple[str, str, str]] = field(default_factory=list)
     planned: list[Planned] = field(default_factory=list)
@@ -113,10 +114,21 @@ class Proxy:
     Args:
         kubeconfig: The kubeconfig with which it reaches the API server.
         folder: Where its own kubeconfig is written.
+        address: Where it listens.
+        pair: A file with a certificate and its key, for a client that accepts TLS only.
     """
 
-    def __init__(self, kubeconfig: Path, folder: Path, *, names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        kubeconfig: Path,
+        folder: Path,
+        *,
+        names: tuple[str, ...] = (),
+        address: str = "127.0.0.1",
+        pair: Path | None = None,
+    ) -> None:
         self.faults = Faults(names=names)
+        self._address, self._pair = address, pair
         self._upstream = _upstream(kubeconfig, folder)
         self._running = threading.Event()
         self._running.set()
@@ -124,10 +136,21 @@ class Proxy:
         self._port = 0
         self._listen()
         self.kubeconfig = folder / "proxied-kubeconfig"
-        self.kubeconfig.write_text(yaml.safe_dump(_kubeconfig(f"http://127.0.0.1:{self._port}")))
+        self.kubeconfig.write_text(yaml.safe_dump(_kubeconfig(self.url)))
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self._pair else 'http'}://{self._address}:{self._port}"
 
     def _listen(self) -> None:
-        self._server = _Server(("127.0.0.1", self._port), self)
+        self._server = _Server((self._address, self._port), self)
+        if self._pair:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._pair)
+            # The handshake belongs to the thread of its connection.
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
@@ -215,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self._upstream.getresponse()
         kept = {key: value for key, value in answer.getheaders() if key.lower() not in _HOP}
         if "watch=true" in self.path.lower():
-            self._stream(answer, kept, ends=faults.watches_end)
+            self._stream(answer, kept, ends=faults.watches)
             return
         content = answer.read()
         if kind == UNANSWERED:
@@ -232,12 +255,16 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
-    def _stream(self, answer: http.client.HTTPResponse, headers: dict[str, str], *, ends: bool) -> None:
+    def _stream(self, answer: http.client.HTTPResponse, headers: dict[str, str], *, ends: str) -> None:
         self.close_connection = True
         self.send_response(answer.status)
         for key, value in {**headers, "Transfer-Encoding": "chunked", "Connection": "close"}.items():
             self.send_header(key, value)
         self.end_headers()
+        if ends:
+            self._proxy.faults.log.append((self.command, self.path, ends))
+        if ends == BROKEN:
+            return
         while not ends and (part := answer.read1(65536)):
             self._proxy._running.wait(_PATIENCE)
             self.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")

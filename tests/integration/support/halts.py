@@ -29,7 +29,7 @@ class Halt:
     def reached(self) -> bool:
         return self._reached.exists()
 
-    def let_go(self) -> None:
+    def resume(self) -> None:
         self._go.touch()
 
     @property
@@ -48,5 +48,19 @@ class Halt:
             module: The module's name without the collection's.
             options: Some of the task's options; ``None`` for an option that it does not have.
         """
-        wanted = {"host": host, "module": module, "options": options, "reached": self._reached, "go": self._go}
-        return {"ANSIBLE_CALLBACK_PLUGINS": str(_PLUGINS), "HOLDFAST_TEST_HALT": json.dumps(wanted, default=str)}
+        return self._environment(host=host, module=module, options=options)
+
+    def after_act(self, node: str, act: str, state: str = "") -> Mapping[str, str]:
+        """The environment for a run that waits, within a task, after one act of the rolling reboot.
+
+        Args:
+            node: The Node.
+            act: A method of ``_reboot/work.py``: ``slot`` or ``uncordon``.
+            state: The state of the slot.
+        """
+        return self._environment(node=node, act=act, state=state)
+
+    def _environment(self, **wanted: Any) -> Mapping[str, str]:
+        places = {"reached": self._reached, "go": self._go}
+        text = json.dumps({**wanted, **places}, default=str)
+        return {"ANSIBLE_CALLBACK_PLUGINS": str(_PLUGINS), "HOLDFAST_TEST_HALT": text}

@@ -248,8 +248,8 @@ def moments(nodes: list[Event], ledgers: list[Event]) -> Iterator[Moment]:
     slots: frozenset[str] = frozenset()
     down: set[str] = set()
     yield Moment(0, slots, frozenset())
-    told = [(event, False) for event in nodes] + [(event, True) for event in ledgers]
-    for event, is_ledger in sorted(told, key=lambda item: item[0].version):
+    changes = [(event, False) for event in nodes] + [(event, True) for event in ledgers]
+    for event, is_ledger in sorted(changes, key=lambda item: item[0].version):
         if is_ledger:
             slots = frozenset() if event.kind == "DELETED" else _slots(event.object)
         elif event.kind != "DELETED" and _is_unavailable(event.object):

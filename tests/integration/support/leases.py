@@ -29,8 +29,8 @@ class Leases:
     @property
     def names(self) -> list[str]:
         """Every Lease that there was, in order."""
-        told = (change.object for change in list(self._recorder.changes))
-        return list(dict.fromkeys(item["metadata"]["name"] for item in told if self._is_ours(item)))
+        objects = (change.object for change in list(self._recorder.changes))
+        return list(dict.fromkeys(item["metadata"]["name"] for item in objects if self._is_ours(item)))
 
     def left(self) -> list[str]:
         """The Leases that still exist."""
@@ -45,8 +45,8 @@ class Leases:
 
     def last_sign(self, name: str) -> str:
         """The last renewal of a run that there was, also where its Lease is gone."""
-        told = (change.object for change in list(self._recorder.changes))
-        return max(item["spec"]["renewTime"] for item in told if item["metadata"]["name"] == name)
+        objects = (change.object for change in list(self._recorder.changes))
+        return max(item["spec"]["renewTime"] for item in objects if item["metadata"]["name"] == name)
 
     def _is_ours(self, lease: dict[str, Any]) -> bool:
         return bool((lease.get("spec") or {}).get("holderIdentity") == self._holder)

@@ -148,8 +148,8 @@ class Host:
         found = self.cluster.items(
             paths.namespaced("api/v1", self.namespace, "events"), field_selector=f"involvedObject.name={self.name}"
         )
-        told = sorted((item["metadata"]["creationTimestamp"], item["reason"], item["message"]) for item in found)
-        return [(reason, message) for _when, reason, message in told]
+        sent = sorted((item["metadata"]["creationTimestamp"], item["reason"], item["message"]) for item in found)
+        return [(reason, message) for _when, reason, message in sent]
 
     def annotate(self, annotations: dict[str, str | None]) -> None:
         self.cluster.merge(self.path, {"metadata": {"annotations": annotations}})
@@ -181,7 +181,7 @@ class Host:
         assert condition(found), found
         return found
 
-    def until_told(self, *, on: bool) -> Object:
+    def until_reported(self, *, on: bool) -> Object:
         """Wait until the status has this power."""
         return self.until(lambda host: host["status"]["poweredOn"] is on)
 

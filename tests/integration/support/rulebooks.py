@@ -71,7 +71,7 @@ class Listening:
             self._events.append(event)
             self._news.notify_all()
 
-    def told(self, **wanted: Any) -> list[dict[str, Any]]:
+    def events(self, **wanted: Any) -> list[dict[str, Any]]:
         """The events so far; ``node="a"`` selects events in which something has that name or is it."""
         return [event for event in list(self._events) if all(_has(event, *item) for item in wanted.items())]
 
@@ -79,11 +79,11 @@ class Listening:
         """Wait for this many events; return them."""
         with self._news:
             enough = self._news.wait_for(
-                lambda: self._failure or len(self.told(**wanted)) >= count or not self._thread.is_alive(), PATIENCE
+                lambda: self._failure or len(self.events(**wanted)) >= count or not self._thread.is_alive(), PATIENCE
             )
         assert enough, f"in vain: {self._events}"
         assert not self._failure, self._failure
-        return self.told(**wanted)
+        return self.events(**wanted)
 
     def failure(self) -> Exception:
         self._thread.join(PATIENCE)

@@ -30,6 +30,7 @@ _REAL = {
     "test_reboot.py": "",
     "test_reboot_once": "node-1",
     "test_rolling_reboot_graceful": "node-1",
+    "test_settings_real": "node-2",
 }
 
 # They share Cluster API's controller, or only its kinds, which exist once: one fixture serves all tests of a file. A

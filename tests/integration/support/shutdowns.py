@@ -35,7 +35,7 @@ work() {
 }
 """
 _MAIN = """
-trap 'say told; work "$SECONDS_TO_END"; say ended; exit "$STATUS"' TERM
+trap 'say terminated; work "$SECONDS_TO_END"; say ended; exit "$STATUS"' TERM
 say started
 while :; do sleep 3600 & wait; done
 """
@@ -49,7 +49,7 @@ class Record:
         started: The pod runs.
         hooked: Its preStop hook began.
         unhooked: The hook ended.
-        told: It got SIGTERM.
+        terminated: It got SIGTERM.
         ended: It ended by itself.
         last: Its last sign of life; it gives one every tenth of a second.
     """
@@ -57,7 +57,7 @@ class Record:
     started: float | None
     hooked: float | None
     unhooked: float | None
-    told: float | None
+    terminated: float | None
     ended: float | None
     last: float
 
@@ -66,21 +66,21 @@ class Record:
         lines = [line.split() for line in text.splitlines()]
         # The first time counts: systemd itself sends SIGTERM again to the processes that are left.
         words = {word: float(when) for when, word in reversed(lines)}
-        names = ("started", "hooked", "unhooked", "told", "ended")
+        names = ("started", "hooked", "unhooked", "terminated", "ended")
         return cls(*(words.get(name) for name in names), last=float(lines[-1][0]))
 
     @property
     def begun(self) -> float:
         """When the turn of its group began."""
-        found = self.told if self.hooked is None else self.hooked
+        found = self.terminated if self.hooked is None else self.hooked
         assert found is not None, self
         return found
 
     @property
     def took(self) -> float:
         """Seconds from SIGTERM to its last sign of life."""
-        assert self.told is not None, self
-        return self.last - self.told
+        assert self.terminated is not None, self
+        return self.last - self.terminated
 
 
 class RealNode:

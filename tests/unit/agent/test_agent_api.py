@@ -20,7 +20,7 @@ from holdfast_agent.clock import ServerClock
 from holdfast_agent.condition import Condition
 from holdfast_agent.config import Config
 from holdfast_agent.holds import Hold
-from holdfast_agent.publisher import AWAY, DONE, REFUSED, Publisher, _outcome
+from holdfast_agent.publisher import AWAY, DONE, REFUSED, Outcome, Publisher, _outcome
 from holdfast_agent.watch import Watcher
 from lab.certificates import Authority
 
@@ -38,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.seen.append(
             (self.command, self.path, subject["commonName"], self.headers.get("Content-Type"), body)
         )
-        status, content = self.server.answers.pop(0) if self.server.answers else (200, {})
+        status, content, *headers = self.server.answers.pop(0) if self.server.answers else (200, {})
         if status == 0:
             # As a server that shuts a connection which it had kept open.
             self.close_connection = True
@@ -54,6 +54,8 @@ class Handler(BaseHTTPRequestHandler):
         data = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
+        for name, value in headers:
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(data)
 
@@ -193,7 +195,7 @@ def test_a_rotated_certificate_is_used_from_the_next_request_on(serve, identity,
     ]
 
 
-def test_a_certificate_that_is_nobody_s_any_more_is_read_again(serve, identity, tmp_path):
+def test_a_certificate_that_was_replaced_is_read_again(serve, identity, tmp_path):
     server = serve()
     api = Api(config_for(server, tmp_path), ServerClock())
     server.answers = [(401, {"message": "Unauthorized"})]
@@ -215,7 +217,7 @@ def test_what_is_not_there_yet_is_waited_for(tmp_path):
 @pytest.mark.parametrize(
     ("key", "value"), [("server", "http://x"), ("insecure-skip-tls-verify", True), ("proxy-url", "http://x")]
 )
-def test_what_the_agent_does_not_do_is_said(serve, identity, tmp_path, key, value):
+def test_what_the_agent_does_not_do_is_reported(serve, identity, tmp_path, key, value):
     with pytest.raises(Away, match=key):
         Api(config_for(serve(), tmp_path, **{key: value}), ServerClock()).ask("GET", "/x")
 
@@ -249,6 +251,18 @@ def test_answers(serve, identity, tmp_path):
         api.ask("GET", "/x")
 
 
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("7", 7), ("86400", 60), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-1", 0), ("²", 0)]
+)
+def test_the_time_for_which_the_server_asks_is_read_and_has_a_limit(serve, identity, tmp_path, value, seconds):
+    server = serve()
+    found = config_for(server, tmp_path)
+    publisher = Publisher(Api(found, ServerClock()), found)
+    server.answers = [(429, {"message": "later"}, ("Retry-After", value.encode().decode("latin-1")))]
+    outcome = _outcome(lambda: publisher.write_condition(Condition("True", "a/b", "c")))
+    assert (outcome.kind, outcome.retry_after) == (AWAY, seconds)
+
+
 def test_lines_come_whole_however_they_are_cut(serve, identity, tmp_path):
     server = serve()
     api = Api(config_for(server, tmp_path), ServerClock())
@@ -256,7 +270,7 @@ def test_lines_come_whole_however_they_are_cut(serve, identity, tmp_path):
     assert list(api.lines("/x", 5)) == [b"", b'{"a": 1}', b'{"b": 2}', b'{"c": 3}']
 
 
-def test_the_condition_is_written_with_the_time_since_when_it_is_so(serve, identity, tmp_path):
+def test_the_condition_is_written_with_its_transition_time(serve, identity, tmp_path):
     server = serve()
     found = config_for(server, tmp_path)
     publisher = Publisher(Api(found, ServerClock()), found)
@@ -276,11 +290,11 @@ def test_an_event_that_is_there_already_is_written(serve, identity, tmp_path):
     publisher = Publisher(Api(found, ServerClock()), found)
     hold = Hold("default", "me", "2026-01-02T03:04:05.000000Z")
     server.answers = [(409, {"message": "exists"})]
-    assert _outcome(lambda: publisher._write_event(hold)) == (DONE, "")
+    assert _outcome(lambda: publisher._write_event(hold)) == Outcome(DONE)
     server.answers = [(403, {"message": "no"})]
-    assert _outcome(lambda: publisher._write_event(hold))[0] == REFUSED
+    assert _outcome(lambda: publisher._write_event(hold)).kind == REFUSED
     server.answers = [(503, {"message": "no"})]
-    assert _outcome(lambda: publisher._write_event(hold))[0] == AWAY
+    assert _outcome(lambda: publisher._write_event(hold)).kind == AWAY
 
 
 def test_a_server_that_ends_each_watch_at_once_is_asked_seldom(serve, identity, tmp_path):
@@ -309,5 +323,5 @@ class EndOfMinute(BaseException):
     """Enough was seen."""
 
 
-def test_a_mistake_while_something_is_written_ends_no_process():
-    assert _outcome(lambda: {}["no"])[0] == AWAY
+def test_an_exception_during_a_write_ends_no_process():
+    assert _outcome(lambda: {}["no"]).kind == AWAY

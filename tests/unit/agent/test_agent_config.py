@@ -82,12 +82,12 @@ def test_a_wrong_value_is_named_with_what_is_allowed(content, parts):
         assert part in mistake
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     assert len(mistakes(enforcement="x", alert_timeout="y", log_level="z")) == 3
 
 
 @pytest.mark.parametrize("content", [None, [], "node_name: worker-1"])
-def test_what_is_no_mapping_is_refused(content):
+def test_an_invalid_mapping_is_refused(content):
     with pytest.raises(ConfigError, match="mapping"):
         parse(content)
 

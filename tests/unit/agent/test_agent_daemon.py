@@ -13,9 +13,14 @@ import json
 import os
 import select
 import sys
+import tempfile
 import types
+from pathlib import Path
 
 import pytest
+from examples import share
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from holdfast_agent.condition import ALLOWED
 from holdfast_agent.config import Config
@@ -80,6 +85,7 @@ class Machine:
         self.overridden = set()
         self.broken = set()
         self.calls = []
+        self.most_calls = 10000
         self.signals = {}
         self.owner_changed = []
 
@@ -101,6 +107,8 @@ class Machine:
 
         def call(*arguments, **_options):
             self.calls.append(method)
+            # Ends a test whose agent does not come to rest.
+            assert len(self.calls) < self.most_calls
             if method in self.broken:
                 raise BusError(f"{method} is broken")
             return getattr(self, f"_{method}", lambda *_arguments: None)(*arguments)
@@ -149,6 +157,7 @@ class Node:
         self.written = []
         self.events = []
         self.outcome = ("done", "")
+        self.seconds = []
         self.status = ""
         self.ready = False
         self.config = Config(
@@ -181,8 +190,14 @@ class Node:
         return {name: value for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
-@pytest.fixture
-def node(tmp_path, monkeypatch):
+@contextlib.contextmanager
+def simulated(folder):
+    """A node whose agent is not started yet."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield from _simulated(folder, monkeypatch)
+
+
+def _simulated(folder, monkeypatch):
     loop = Loop()
     before = set(sys.modules)
     bus = types.SimpleNamespace(DBusException=BusError, Interface=lambda found, _name: found)
@@ -195,18 +210,20 @@ def node(tmp_path, monkeypatch):
         "dbus.mainloop.glib": glib,
     }.items():
         monkeypatch.setitem(sys.modules, name, module)
-    names = ("daemon", "holds", "publisher", "store", "units", "watch")
+    names = ("daemon", "executor", "holds", "publisher", "store", "units", "watch")
     modules = {name: importlib.import_module(f"holdfast_agent.{name}") for name in names}
-    node = Node(tmp_path, loop, modules)
+    node = Node(folder, loop, modules)
 
     def condition(_publisher, wanted, done):
         node.written.append(wanted)
-        done(*node.outcome)
+        node.seconds.append(loop.now)
+        done(modules["publisher"].Outcome(*node.outcome))
 
     def event(_publisher, hold, done):
         node.events.append(hold.holder)
-        done("done", "")
+        done(modules["publisher"].Outcome("done"))
 
+    monkeypatch.setattr(modules["executor"], "time", types.SimpleNamespace(monotonic=lambda: loop.now))
     monkeypatch.setattr(modules["publisher"].Publisher, "start", lambda _publisher: None)
     monkeypatch.setattr(modules["publisher"].Publisher, "condition", condition)
     monkeypatch.setattr(modules["publisher"].Publisher, "event", event)
@@ -219,6 +236,12 @@ def node(tmp_path, monkeypatch):
     for _why, descriptor in node.machine.locks:
         with contextlib.suppress(OSError):
             os.close(descriptor)
+
+
+@pytest.fixture
+def node(tmp_path):
+    with simulated(tmp_path) as found:
+        yield found
 
 
 class Supervisor:
@@ -378,7 +401,8 @@ def test_a_condition_that_is_not_written_releases_nothing_and_is_written_again(s
     assert started.machine.locked == []
 
 
-def test_pauses_between_tries_grow_to_half_a_minute(started):
+def test_pauses_between_tries_grow_to_half_a_minute(started, monkeypatch):
+    monkeypatch.setattr("random.uniform", lambda _least, most: most)
     started.machine.broken = {"Inhibit"}
     started.hold("a")
     for seconds in (1, 2, 4, 8, 16, 30, 30):
@@ -454,3 +478,111 @@ def test_an_agent_that_can_not_lock_is_ready_after_half_a_minute(node):
     assert not node.ready
     node.loop.run(30)
     assert node.ready
+
+
+CALLS = st.sampled_from(["Inhibit", "ListInhibitors", "MaskUnitFiles", "UnmaskUnitFiles", "Reload", "ListUnitsByNames"])
+OUTCOMES = st.sampled_from([("done", ""), ("away", "503"), ("away", "429", 7.0), ("refused", "404")])
+NEWS = st.sampled_from(
+    ["hold a", "hold b", "hold both", "release", "a mask is removed", "logind starts", "time passes"]
+)
+
+
+@settings(max_examples=share(0.1), deadline=None)
+@given(st.lists(st.tuples(NEWS, st.sets(CALLS), st.sets(st.sampled_from(sorted(UNITS))), OUTCOMES, st.booleans())))
+def test_the_agent_comes_to_rest_whatever_fails(steps):
+    """Each act of the plan, and the write of the condition, may fail: no act may be repeated without a pause."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        simulated(Path(folder)) as node,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        full = []
+
+        def write(really):
+            def written(*arguments):
+                if full:
+                    raise OSError("no space left")
+                return really(*arguments)
+
+            return written
+
+        state = node.modules["store"].State
+        for name in ("write_holds", "write_masks"):
+            patch.setattr(state, name, write(getattr(state, name)))
+        node.start(Supervisor(node))
+        machine = node.machine
+        for news, broken, overridden, outcome, is_full in steps:
+            machine.broken, machine.overridden, node.outcome, full[:] = broken, overridden, outcome, [1] * is_full
+            machine.most_calls = len(machine.calls) + 100
+            holders = {"hold a": ["a"], "hold b": ["b"], "hold both": ["a", "b"], "release": []}.get(news)
+            if holders is not None:
+                node.hold(*holders)
+            elif news == "a mask is removed":
+                machine.files.clear()
+                machine.signals.get("UnitFilesChanged", lambda: None)()
+            elif news == "logind starts":
+                for call in machine.owner_changed:
+                    call(":1.2")
+            node.loop.run(1 if news == "time passes" else 0)
+        machine.broken, machine.overridden, node.outcome, full[:] = set(), set(), ("done", ""), []
+        machine.most_calls = len(machine.calls) + 1000
+        node.hold()
+        node.loop.run(120)
+        assert (machine.locked, node.stored, node.written[-1]) == ([], [], ALLOWED)
+        assert not node.agent._units.own
+
+
+def test_the_mask_of_a_node_that_is_gone_is_not_removed_again_and_again(started):
+    started.hold("a")
+    started.outcome = ("refused", "404")
+    started.machine.broken = {"UnmaskUnitFiles"}
+    started.machine.most_calls = len(started.machine.calls) + 100
+    started.hold()
+
+    assert started.machine.files == UNITS
+
+    started.machine.broken = set()
+    started.loop.run(2)
+
+    assert started.machine.files == set()
+
+
+@pytest.mark.parametrize("outcome", [("away", "503"), ("refused", "404"), ("away", "429", 1.0)])
+def test_a_condition_that_is_not_written_is_tried_less_and_less(started, outcome):
+    started.outcome = outcome
+    began = len(started.seconds)
+    started.hold("a")
+    started.loop.run(600)
+    seconds = started.seconds[began:]
+
+    # Pauses from 15 to 30 s, after those that grow to it.
+    assert len(seconds) < 600 / 15 + 8
+    assert seconds[-1] - seconds[-2] >= 15
+
+    started.outcome = ("done", "")
+    started.loop.run(30)
+    assert started.written[-1].status == "True"
+    started.outcome = outcome
+    again = len(started.seconds)
+    started.hold()
+    # The first two pauses take 8 s at most: 2 and 4 s, and what the server asks for.
+    started.loop.run(10)
+    assert len(started.seconds) - again > 2, "a write that succeeded ends the long pauses"
+
+
+def test_the_pause_that_the_server_asks_for_is_kept_whatever_the_news(started):
+    began = len(started.written)
+    started.outcome = ("away", "429", 50.0)
+    started.hold("a")
+    for holder in "bcdef":
+        started.hold(holder)
+        started.away("no route")
+        started.away("")
+        started.loop.run(5)
+
+    assert len(started.written) == began + 1
+    assert "shop/f" in started.machine.locked, "locks do not wait"
+
+    started.outcome = ("done", "")
+    started.loop.run(80)
+    assert started.written[-1].reason == "shop/f"

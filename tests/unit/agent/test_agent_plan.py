@@ -251,7 +251,7 @@ def test_a_hold_is_locked_masked_and_on_disk_before_it_is_confirmed():
     assert Course(facts(holds=(FIRST,))).run() == [Lock, Mask, Store, Publish]
 
 
-def test_a_release_is_told_before_lock_and_masks_go():
+def test_a_release_is_published_before_lock_and_masks_are_removed():
     held = facts(
         locks=frozenset({FIRST.key}),
         masked=UNITS,
@@ -276,12 +276,12 @@ def test_an_old_lock_stays_while_the_new_one_can_not_be_taken():
     assert "logind is away" in changed.published.message
 
 
-def test_until_the_api_has_spoken_nothing_is_told_or_let_go():
+def test_nothing_is_published_or_released_before_the_api_answers():
     left = facts(synced=False, holds=(FIRST,), stored=(FIRST,), locks=frozenset({SECOND.key}))
     assert Course(left).run() == [Lock, Mask]
 
 
-def test_until_the_api_has_spoken_a_condition_that_fits_lets_nothing_go():
+def test_a_condition_that_fits_releases_nothing_before_the_api_answers():
     left = facts(synced=False, locks=frozenset({FIRST.key}))
     left.published = wanted_condition(left)
     assert next_act(left) is None
@@ -289,7 +289,7 @@ def test_until_the_api_has_spoken_a_condition_that_fits_lets_nothing_go():
     assert next_act(left) == Unlock(frozenset({FIRST.key}))
 
 
-def test_what_can_not_be_told_is_not_let_go_unless_the_server_never_takes_it():
+def test_what_can_not_be_published_is_not_released_unless_the_server_refuses_it_for_good():
     left = facts(locks=frozenset({FIRST.key}), stored=(FIRST,), publish_waits=True)
     assert next_act(left) is None
     left.publish_refused = True
@@ -322,7 +322,7 @@ def test_masks_of_others_and_of_a_shorter_list_of_targets():
     assert next_act(shorter) == Unmask(frozenset({"halt.target"}))
 
 
-def test_a_mask_that_is_beaten_is_named():
+def test_an_overridden_mask_is_named():
     found = facts(holds=(FIRST,), locks=frozenset({FIRST.key}), stored=(FIRST,), masked=UNITS - {"reboot.target"})
     found.failed_masks["reboot.target"] = "a file beats it"
     (act,) = [next_act(found)]

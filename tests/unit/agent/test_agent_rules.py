@@ -86,17 +86,17 @@ def test_what_holds_without_a_lock_is_a_failure():
     assert "no lock" in found.message
 
 
-def test_no_hold_is_said_word_for_word():
+def test_the_message_without_a_hold():
     assert condition_for([], []) == ALLOWED
     assert Condition("False", "KubeletShutdownAllowed", "kubelet allows shutdown node shutdown") == ALLOWED
 
 
-def test_one_hold_is_said_word_for_word():
+def test_the_message_of_one_hold():
     found = condition_for([ONE], [ONE.key])
     assert found == Condition("True", "default/reboot-example", "kubelet inhibited node shutdown")
 
 
-def test_several_are_named_oldest_first_and_a_comma_is_told_from_one():
+def test_several_are_named_oldest_first_and_a_comma_in_a_name_is_escaped():
     young = Hold("b", "x,y", "2026-01-02T03:04:07.000000Z")
     old = Hold("z", "old", "2026-01-02T03:04:04.999999Z")
     found = condition_for([young, ONE, old], [young.key, ONE.key, old.key])
@@ -141,7 +141,7 @@ def test_thousands_of_holds_are_all_confirmed_in_bounds():
 
 
 @pytest.mark.parametrize("absurd", ["0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "yesterday"])
-def test_an_absurd_time_is_no_time_ago_and_not_the_oldest(absurd):
+def test_an_absurd_time_counts_as_now_and_not_as_the_oldest(absurd):
     odd = Hold("a", "odd", absurd)
     assert alerts.held_seconds(odd, NOW) == 0
     assert alerts.overdue([odd], NOW, 1) == []
@@ -149,7 +149,7 @@ def test_an_absurd_time_is_no_time_ago_and_not_the_oldest(absurd):
     assert metrics.text(Facts("strict", holds=(odd,)), metrics.Moment(NOW, 1, True, NOW))
 
 
-def test_who_only_observes_confirms_nothing():
+def test_an_agent_that_only_observes_confirms_nothing():
     found = condition_for([ONE], [], observe=True)
     assert (found.status, found.reason) == ("False", "ObserveOnly")
     assert "default/reboot-example" in found.message

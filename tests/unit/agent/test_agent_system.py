@@ -129,7 +129,7 @@ def test_descriptors_are_kept_until_they_are_forgotten(pid1, tmp_path):
     os.close(pid1.kept[0])
 
 
-def test_without_a_supervisor_there_is_silence():
+def test_without_a_supervisor_nothing_is_sent():
     supervisor = Supervisor({})
     supervisor.ready()
     supervisor.barrier()

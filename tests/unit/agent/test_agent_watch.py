@@ -76,11 +76,11 @@ class Script:
 
 def follow(*answers, **config):
     script = Script(*answers)
-    told, away = [], []
+    reported, away = [], []
     watcher = Watcher(
         script,
         Config(node_name="worker-1", **config),
-        lambda holds: told.append([hold.entry for hold in holds]),
+        lambda holds: reported.append([hold.entry for hold in holds]),
         away.append,
         # Nobody waits here.
         sleep=script.slept.append,
@@ -88,11 +88,11 @@ def follow(*answers, **config):
     )
     with pytest.raises(End):
         watcher._run()
-    return script, told, away
+    return script, reported, away
 
 
-def test_what_changes_is_told_and_a_renewal_is_no_change():
-    script, told, away = follow(
+def test_changes_are_reported_and_a_renewal_is_no_change():
+    script, reported, away = follow(
         listed(5, lease("a", 3)),
         [
             event("ADDED", lease("b", 6, "you")),
@@ -104,7 +104,7 @@ def test_what_changes_is_told_and_a_renewal_is_no_change():
         ],
         [],
     )
-    assert told == [["a/me"], ["a/me", "b/you"], ["b/you"], [], ["b/you"]]
+    assert reported == [["a/me"], ["a/me", "b/you"], ["b/you"], [], ["b/you"]]
     assert away == []
     assert script.asked == [("list", ""), ("watch", "5"), ("watch", "20"), ("list", "")]
     assert script.query["fieldSelector"] == (
@@ -112,14 +112,14 @@ def test_what_changes_is_told_and_a_renewal_is_no_change():
     )
 
 
-def test_a_change_of_holder_is_told_at_once():
-    _script, told, _away = follow(listed(5, lease("a", 3)), [event("MODIFIED", lease("a", 6, "you"))])
-    assert told == [["a/me"], ["a/you"]]
+def test_a_change_of_holder_is_reported_at_once():
+    _script, reported, _away = follow(listed(5, lease("a", 3)), [event("MODIFIED", lease("a", 6, "you"))])
+    assert reported == [["a/me"], ["a/you"]]
 
 
 def test_all_pages_are_one_list():
-    script, told, _away = follow(listed(5, lease("a", 3), more="next"), listed(5, lease("b", 4)), [])
-    assert told == [["a/me", "b/me"]]
+    script, reported, _away = follow(listed(5, lease("a", 3), more="next"), listed(5, lease("b", 4)), [])
+    assert reported == [["a/me", "b/me"]]
     assert script.asked[:2] == [("list", ""), ("list", "next")]
 
 
@@ -132,16 +132,16 @@ def test_all_pages_are_one_list():
         [b'{"type": "ADDED"}'],
     ],
 )
-def test_what_is_too_old_or_not_understood_is_listed_anew(expired):
-    script, told, away = follow(listed(5, lease("a", 3)), expired, listed(9), [])
-    assert told == [["a/me"], []]
+def test_expired_or_invalid_watches_are_listed_again(expired):
+    script, reported, away = follow(listed(5, lease("a", 3)), expired, listed(9), [])
+    assert reported == [["a/me"], []]
     assert away == []
     assert script.asked[:3] == [("list", ""), ("watch", "5"), ("list", "")]
 
 
-def test_a_server_that_is_away_changes_nothing_and_is_told_once_it_is_back():
-    script, told, away = follow(listed(5, lease("a", 3)), Away("refused"), Away("refused"), [bookmark(7)])
-    assert told == [["a/me"]]
+def test_a_server_that_is_away_changes_nothing_and_is_reported_once_it_is_back():
+    script, reported, away = follow(listed(5, lease("a", 3)), Away("refused"), Away("refused"), [bookmark(7)])
+    assert reported == [["a/me"]]
     assert away == ["refused", "refused", ""]
     assert script.asked == [
         ("list", ""),
@@ -153,30 +153,30 @@ def test_a_server_that_is_away_changes_nothing_and_is_told_once_it_is_back():
 
 
 def test_a_server_that_is_away_from_the_beginning_says_nothing_about_holds():
-    _script, told, away = follow(Away("refused"), Refused("403", 403), listed(5), [])
-    assert told == [[]]
+    _script, reported, away = follow(Away("refused"), Refused("403", 403), listed(5), [])
+    assert reported == [[]]
     assert away == ["refused", "403", ""]
 
 
-def test_a_watch_that_breaks_off_goes_on_where_it_was():
-    script, told, away = follow(
+def test_a_watch_that_breaks_off_resumes_where_it_was():
+    script, reported, away = follow(
         listed(5), [event("ADDED", lease("a", 6)), Away("broken")], [event("DELETED", lease("a", 7))], []
     )
-    assert told == [[], ["a/me"], []]
+    assert reported == [[], ["a/me"], []]
     assert script.asked[2] == ("watch", "6")
     assert away == []
 
 
 @pytest.mark.parametrize("nonsense", [{}, {"items": []}, {"metadata": {}}, {"items": [{}], "metadata": {}}])
-def test_an_answer_that_is_no_list_is_not_taken_for_an_empty_one(nonsense):
-    _script, told, away = follow(nonsense, listed(5, lease("a", 3)), [])
-    assert told == [["a/me"]]
+def test_an_answer_that_is_not_a_list_is_not_taken_for_an_empty_one(nonsense):
+    _script, reported, away = follow(nonsense, listed(5, lease("a", 3)), [])
+    assert reported == [["a/me"]]
     assert "not a list of Leases" in away[0]
 
 
 def test_only_namespaces_that_may_hold_do():
-    _script, told, _away = follow(listed(5, lease("a", 3), lease("b", 4)), [], namespaces=("b",))
-    assert told == [["b/me"]]
+    _script, reported, _away = follow(listed(5, lease("a", 3), lease("b", 4)), [], namespaces=("b",))
+    assert reported == [["b/me"]]
 
 
 MINUTE = 60.0
@@ -187,12 +187,12 @@ EXPIRED = Refused("GET: 410 too old", 410)
 @pytest.mark.parametrize("stream", [SHORT, BROKEN, [bookmark(6)]], ids=["ends", "breaks off", "tells no change"])
 def test_streams_that_do_not_last_are_asked_for_less_and_less(stream):
     """A stream that tells nothing proves nothing, so a list has to tell what is so; it must not end the pauses."""
-    script, told, away = follow(*[listed(5, lease("a", 3)), stream] * 8)
+    script, reported, away = follow(*[listed(5, lease("a", 3)), stream] * 8)
     assert [kind for kind, _version in script.asked] == ["list", "watch"] * 8 + ["list"]
     assert len(script.slept) == 8
     assert all(first < later for first, later in zip(script.slept[:3], script.slept[3:6]))
     assert script.slept[-1] >= 5
-    assert (away, told) == ([], [["a/me"]] * 8)
+    assert (away, reported) == ([], [["a/me"]] * 8)
 
 
 @pytest.mark.parametrize("stream", [[MINUTE], [MINUTE, Away("broken")]], ids=["ends", "breaks off"])
@@ -213,3 +213,76 @@ def test_nodes_whose_versions_expire_at_once_do_not_list_at_once(monkeypatch):
     script, _told, _away = follow(*[listed(5), EXPIRED] * 3)
     assert script.slept[0] > 1
     assert script.slept == sorted(set(script.slept))
+
+
+class Minutes:
+    """An API server that always answers the same, and a clock that only pauses move."""
+
+    def __init__(self, watch, listing=None):
+        self.watch, self.listing = watch, listing or listed(5, lease("a", 3))
+        self.seconds = 0.0
+        self.asked = []
+        self.clock = ServerClock()
+
+    def _answer(self, answer):
+        self.asked.append(self.seconds)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def ask(self, *_request, **_query):
+        return self._answer(self.listing)
+
+    def lines(self, *_request, **_query):
+        answer = self._answer(self.watch)
+        yield b""
+        for line in answer:
+            if isinstance(line, Exception):
+                raise line
+            yield line
+
+    def sleep(self, seconds):
+        self.seconds += seconds
+        if self.seconds > 3600:
+            raise End
+
+
+ALWAYS = {
+    "ends at once": [[]],
+    "breaks off": [BROKEN],
+    "tells no change": [[bookmark(6)]],
+    "429": [Away("429")],
+    "503": [Away("503")],
+    "403": [Refused("403", 403)],
+    "410": [EXPIRED],
+    "410 in the stream": [[event("ERROR", {"kind": "Status", "code": 410, "message": "too old"})]],
+    "no JSON": [[b"<html>"]],
+    "503 for lists too": [Away("503"), Away("503")],
+    "410 for lists too": [EXPIRED, EXPIRED],
+    "lists that are no lists": [[], {"items": []}],
+}
+
+
+@pytest.mark.parametrize("answers", ALWAYS.values(), ids=ALWAYS)
+def test_whatever_a_server_always_answers_it_is_asked_seldom(answers):
+    """An hour of it. The longest pause is 5 to 10 s; a list and a watch fit between two."""
+    server = Minutes(*answers)
+    watcher = Watcher(
+        server,
+        Config(node_name="worker-1"),
+        lambda _holds: None,
+        lambda _error: None,
+        sleep=server.sleep,
+        clock=lambda: server.seconds,
+    )
+    with pytest.raises(End):
+        watcher._run()
+    assert len([second for second in server.asked if second < 10]) < 30
+    assert len(server.asked) < 2 * (3600 / 5 + 10)
+
+
+def test_the_pause_that_the_server_asks_for_is_kept():
+    script, _told, _away = follow(Away("429", 20.0), listed(5), Away("429", 20.0), SHORT)
+    assert script.slept[0] > 20
+    assert script.slept[1] > 20
+    assert script.slept[2] < 20

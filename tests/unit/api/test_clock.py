@@ -112,7 +112,7 @@ def test_a_server_whose_clock_is_set_back_is_followed(truth, by, took):
 
 
 @pytest.mark.parametrize("answers", [1, 2, 3])
-def test_answers_that_waited_for_a_paused_process_set_nothing_back(at, answers):
+def test_answers_that_waited_for_a_paused_process_set_no_clock_back(at, answers):
     clock = ServerClock()
     at(1000.0)
     clock.observe(header(THEN), 1000.0)
@@ -123,7 +123,7 @@ def test_answers_that_waited_for_a_paused_process_set_nothing_back(at, answers):
 
 
 @given(MOMENTS)
-def test_text_there_and_back(moment):
+def test_text_is_read_as_it_is_written(moment):
     assert from_text(to_text(moment)) == moment
 
 
@@ -134,6 +134,6 @@ def test_forms_of_kubernetes():
     assert to_text(THEN) == "2026-05-04T03:02:01.000000Z"
 
 
-def test_text_that_is_no_time():
+def test_text_that_is_not_a_time():
     with pytest.raises(ValueError, match="soon"):
         from_text("soon")

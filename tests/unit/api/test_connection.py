@@ -159,7 +159,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         "content", ["", "just text", "[1, 2]", "a: [", "{}", "apiVersion: v1\ncurrent-context: gone\ncontexts: []\n"]
     )
-    def test_file_that_is_no_kubeconfig(self, tmp_path, content):
+    def test_file_that_is_not_a_kubeconfig(self, tmp_path, content):
         path = tmp_path / "broken"
         path.write_text(content)
 
@@ -180,11 +180,11 @@ class TestBadInput:
         with pytest.raises(InvalidInput, match="nowhere"):
             connect({"kubeconfig": kubeconfig(), "context": "nowhere"})
 
-    def test_something_else_altogether(self):
+    def test_a_value_of_another_type(self):
         with pytest.raises(HoldfastError, match="not int"):
             connect({"kubeconfig": 5})
 
-    def test_a_broken_one_is_not_hidden_by_host(self):
+    def test_an_invalid_kubeconfig_is_not_hidden_by_host(self):
         with pytest.raises(InvalidInput):
             connect({"kubeconfig": "/not/there", "host": "https://other.example"})
 
@@ -303,7 +303,7 @@ class TestRequests:
     def cluster(self, server):
         return Cluster({"host": server.url, "api_key": "abc", "api_timeout": 0})
 
-    def test_the_server_s_words_are_told(self, server, cluster):
+    def test_the_server_s_words_are_reported(self, server, cluster):
         body = {"kind": "Status", "reason": "TooManyRequests", "message": "slow down", "details": {"causes": [{}]}}
         server.answer = (429, json.dumps(body).encode(), {"Retry-After": "3"})
         with pytest.raises(ApiFailure, match="slow down") as caught:
@@ -313,7 +313,7 @@ class TestRequests:
         assert (error.status, error.reason, error.retry_after, error.causes) == (429, "TooManyRequests", 3.0, [{}])
         assert len(server.seen) == 1, "tried again, though api_timeout is 0"
 
-    def test_an_answer_that_is_no_status(self, server, cluster):
+    def test_an_answer_that_is_not_a_status(self, server, cluster):
         server.answer = (502, b"<html>Bad Gateway</html>", {})
 
         with pytest.raises(ApiFailure, match="Bad Gateway"):
@@ -340,7 +340,7 @@ class TestRequests:
         assert cluster.now().tzinfo is not None
         assert cluster.requests == 1
 
-    def test_nobody_answers(self, server):
+    def test_no_server_answers(self, server):
         cluster = Cluster({"host": "http://127.0.0.1:1", "api_key": "abc", "api_timeout": 0})
 
         with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1"):

@@ -222,7 +222,7 @@ def test_it_ends_with_the_time_and_says_what_it_met(api):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_caller_with_a_loop_of_its_own_hears_of_it_at_once(api, cluster, method):
+def test_a_caller_with_a_loop_of_its_own_gets_the_failure_at_once(api, cluster, method):
     api.faults = [(method, (429, {"Retry-After": "30"}))]
     calls = {
         "POST": lambda: cluster.create("/api/v1/things", {"metadata": {"name": "one"}}, patient=False),
@@ -237,14 +237,14 @@ def test_a_caller_with_a_loop_of_its_own_hears_of_it_at_once(api, cluster, metho
     assert api.seen == [method]
 
 
-def test_a_redirect_is_not_followed_and_said(api, cluster):
+def test_a_redirect_is_not_followed_but_reported(api, cluster):
     api.faults = [("GET", (301, {"Location": "/elsewhere"}))]
     with pytest.raises(ApiFailure) as caught:
         cluster.get(THING)
     assert (caught.value.status, api.seen) == (301, ["GET"])
 
 
-def test_what_can_never_work_is_said_at_once(api, cluster):
+def test_a_permanent_error_is_reported_at_once(api, cluster):
     api.faults = [("PUT", (500, {}))]
     with pytest.raises(ApiFailure) as caught:
         write(cluster, "PUT")
@@ -265,7 +265,7 @@ def test_someone_else_s_object_is_not_taken_for_ours(api, cluster):
 
 
 @pytest.mark.parametrize("place", ["data", "annotations"])
-def test_what_was_to_be_removed_and_is_there_was_not_written(api, cluster, place):
+def test_an_annotation_that_should_be_gone_shows_that_the_write_failed(api, cluster, place):
     """The answers to the PUT that releases were lost, and it was not carried out."""
     known = api.thing["data"] if place == "data" else api.thing["metadata"].setdefault("annotations", {})
     known.update(holder="me")
@@ -283,7 +283,7 @@ def test_what_was_removed_is_gone(api, cluster):
     assert cluster.replace(THING, released)["data"] == {}
 
 
-def test_a_conflict_without_a_doubt_is_one(api, cluster):
+def test_a_certain_conflict_is_raised(api, cluster):
     stale = cluster.get(THING)
     bump(api)
     with pytest.raises(ApiFailure) as caught:

@@ -26,7 +26,7 @@ def test_an_unexpected_error_names_operation_object_and_where_to_report_it():
     assert 'return {"node"' in result["exception"]
 
 
-def test_an_error_of_ours_stays_as_it_is():
+def test_our_own_errors_stay_as_they_are():
     def drain(context, params):
         raise Refused("Node worker-1 is Ready. Wait.", node="worker-1")
 

@@ -168,7 +168,7 @@ def test_list_then_watch(api, cluster):
     assert follow(cluster, 4) == [["a"], ("ADDED", "b"), ("MODIFIED", "a"), ("DELETED", "b")]
 
 
-def test_watch_begins_where_the_list_ended_and_goes_on_where_it_was(api, cluster):
+def test_watch_begins_where_the_list_ended_and_resumes_where_it_was(api, cluster):
     api.watches = [[event("ADDED", thing("b", 11))], [event("ADDED", thing("c", 12)), "stay"]]
 
     assert follow(cluster, 3) == [[], ("ADDED", "b"), ("ADDED", "c")]
@@ -193,7 +193,7 @@ def test_pages(api, cluster):
     assert follow(cluster, 1) == [["a", "b"]]
 
 
-def test_page_that_expired_begins_the_list_anew(api, cluster):
+def test_page_that_expired_begins_the_list_again(api, cluster):
     api.lists = [
         {"items": [thing("old", 1)], "metadata": {"resourceVersion": "10", "continue": "more"}},
         (410, {}),
@@ -228,7 +228,7 @@ def test_connection_cut_in_the_middle_of_a_line(api, cluster):
 
 
 @pytest.mark.parametrize("noise", [b"\n", b"<html>busy</html>\n", b'{"type": "ERROR", "object": {}}\n'])
-def test_a_line_that_is_no_event(api, cluster, noise):
+def test_a_line_that_is_not_an_event(api, cluster, noise):
     api.watches = [[noise, "cut"], [noise, event("ADDED", thing("b", 12)), "stay"]]
     if b"ERROR" in noise:
         api.watches[1].remove(noise)
@@ -247,7 +247,7 @@ def test_trouble_that_passes(api, cluster, kind, code):
     assert follow(cluster, 1 if kind == "lists" else 2)
 
 
-def test_trouble_told_in_the_stream(api, cluster):
+def test_trouble_reported_in_the_stream(api, cluster):
     api.watches = [[event("ERROR", status(500))], [event("ADDED", thing("b", 11)), "stay"]]
 
     assert follow(cluster, 2) == [[], ("ADDED", "b")]
@@ -255,7 +255,7 @@ def test_trouble_told_in_the_stream(api, cluster):
 
 @pytest.mark.parametrize("kind", ["lists", "watches"])
 @pytest.mark.parametrize(("code", "error"), [(403, ApiFailure), (401, ApiFailure), (404, NotFound)])
-def test_trouble_that_stays_is_told(api, cluster, kind, code, error):
+def test_trouble_that_stays_is_reported(api, cluster, kind, code, error):
     setattr(api, kind, [(code, {})])
 
     with pytest.raises(error):
@@ -284,7 +284,9 @@ def test_server_that_is_away_for_a_while(api, pauses):
     thread = threading.Thread(target=come_back)
     thread.start()
     try:
-        assert next(follower).object["metadata"]["name"] == "c"
+        # If it took long, it begins with a list.
+        news = next(item for item in follower if isinstance(item, Changed))
+        assert news.object["metadata"]["name"] == "c"
     finally:
         back[0].ended.set()
         back[0].shutdown()
@@ -314,6 +316,30 @@ def test_watches_that_end_at_once_are_not_opened_in_a_tight_loop(api, cluster, p
     assert not thread.is_alive()
     assert len(pauses) >= api.counts["watch"] - 2
     assert max(pauses) >= 1.0
+
+
+@pytest.mark.parametrize(
+    "watch",
+    [[], [event("BOOKMARK", {"metadata": {"resourceVersion": "11"}})], ["cut"], (503, {}), (429, {"Retry-After": "1"})],
+    ids=["ends", "bookmark", "breaks off", "503", "429"],
+)
+def test_lists_say_what_watches_do_not(api, cluster, pauses, watch):
+    """A proxy may end each watch at once, or refuse them all, while lists succeed."""
+    api.lists = [[thing("a", 1)], [thing("a", 1)], [thing("b", 2)]]
+    api.watches = [watch]
+
+    assert follow(cluster, 3) == [["a"], ["a"], ["b"]]
+    assert max(pauses) <= 5.0
+    assert api.counts["watch"] < 10
+
+
+@pytest.mark.parametrize("watch", [[], ["cut"], (503, {})], ids=["ends", "breaks off", "503"])
+def test_watches_that_never_work_are_asked_for_seldom(api, cluster, pauses, watch):
+    """By the pauses: a list and a watch at most for each of the longest, and a dozen before they grow to it."""
+    api.watches = [watch]
+    follow(cluster, 20)
+
+    assert api.counts["list"] + api.counts["watch"] < 2 * (sum(pauses) / 5 + 12)
 
 
 def test_stop_unblocks_a_read_that_waits(api, cluster):
@@ -395,7 +421,7 @@ class TestWaitFor:
 
 
 class TestRetryConflicts:
-    def test_tries_again_until_nobody_was_faster(self):
+    def test_tries_again_until_no_other_client_was_faster(self):
         failures = iter([ApiFailure("conflict", status=409)] * 5)
 
         def attempt() -> str:

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import (
     Claim,
@@ -17,6 +20,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_
     claim_of,
     may_take,
     ours,
+    taken_by_another,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
 
@@ -48,6 +52,10 @@ def test_only_a_dead_runs_claim_passes_and_to_its_own_operation(present, live, r
     assert may_take(present, MINE, live, restart=restart) is expected
 
 
+def test_a_claim_of_another_operation_passes_only_if_that_is_asked_for():
+    assert not may_take(claim(operation="other"), MINE, ())
+
+
 def test_a_run_that_lost_its_claim_stops():
     with pytest.raises(ClaimLost) as lost:
         check(node(claim("one")), "two")
@@ -68,6 +76,35 @@ def test_modules_without_a_run_are_not_kept_from_a_claimed_node():
     assert ours(node(claim()), "")["metadata"]["name"] == "alfa"
 
 
+def test_a_run_that_lost_its_claim_gets_no_node():
+    assert ours(node(MINE), "two")["metadata"]["name"] == "alfa"
+    with pytest.raises(ClaimLost):
+        ours(node(claim()), "two")
+
+
+def test_a_claim_is_read_as_it_was_written():
+    some = {"metadata": {"name": "alfa", "annotations": {"holdfast.dev/claim": '{"run": "one"}'}}}
+
+    assert claim_of(node(MINE)) == MINE
+    assert claim_of(some) == Claim("one", "", "", "")
+
+
+@pytest.mark.parametrize(
+    ("present", "live", "alive", "way_out"),
+    [
+        (claim(), ["one"], True, "Wait"),
+        (claim(), ["two"], False, "rolling_reboot_restart"),
+        (None, [], True, "Wait"),
+    ],
+)
+def test_a_refusal_says_whether_waiting_helps(present, live, alive, way_out):
+    refused = taken_by_another("alfa", present, live)
+
+    assert refused.fields["run_alive"] is alive
+    assert refused.fields["claim"] == (vars(present) if present else None)
+    assert way_out in refused.message
+
+
 def test_a_broken_claim_is_none():
     broken = {"metadata": {"name": "alfa", "annotations": {"holdfast.dev/claim": "no json"}}}
 
@@ -79,3 +116,13 @@ def test_ids_make_valid_and_distinct_names():
 
     assert len(names) == 6
     assert all(name.startswith("run.") and len(name) <= 253 and name == name.lower() for name in names)
+
+
+@given(st.text(st.sampled_from("aB0.-/@"), min_size=1, max_size=200))
+@example("a..b")
+@example("a/.b")
+@example("x" * 179 + ".y")
+def test_ids_make_names_that_the_api_takes(run):
+    label = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+
+    assert re.fullmatch(rf"{label}(\.{label})*", lease_name(run))

@@ -91,6 +91,23 @@ def test_the_next_run_is_recorded_and_the_phase_goes_on():
     assert advance(record, node(), step("drain", run=None), at(200)) is record
 
 
+@pytest.mark.parametrize(
+    ("phases", "before"),
+    [(("hold", "cordon"), "boot-2"), (("slot", "cordon"), "boot-2"), (("drain", "cordon"), "boot-1")],
+)
+def test_a_boot_while_it_waited_is_not_the_reboot(phases, before):
+    waited, began = phases
+    record = through((0, step(waited)), (5, step(began), node("boot-2")), (9, step("reboot"), node("boot-3")))
+
+    assert record["boot_id_before"] == before
+
+
+def test_a_long_detail_is_cut():
+    record = through((0, step("drain")), (5, step(result="failed", detail="x" * 3000)))
+
+    assert 1000 <= len(record["detail"]) < 1100
+
+
 def test_a_result_alone_ends_the_phase():
     record = through((0, step("drain")), (5, step(result="failed", detail="timed out")))
 

@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
+
+import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
@@ -55,6 +58,20 @@ class TestBegin:
         assert (made.operation, made.adopted, made.takes_over) == ("old", True, ())
         assert made.ledger.operations[-1]["runs"] == ["one", "two"]
 
+    def test_a_run_that_joins_a_live_one_leaves_its_failures(self):
+        made = begin(ledger(failures={"alfa": "boot"}), request(), runs(run("one"), run("two")), NOW)
+
+        assert made.ledger.failed("old") == 1
+
+    def test_a_live_run_counts_more_than_an_old_sign_of_its_operation(self):
+        old = ledger(seen=(NOW - timedelta(hours=27)).isoformat())
+
+        assert begin(old, request(), runs(run("one"), run("two")), NOW).operation == "old"
+
+    def test_a_run_without_a_lease_is_as_old_as_its_operation(self):
+        assert begin(ledger(runs=["gone"]), request(), runs(run("two")), NOW).operation == "old"
+        assert begin(ledger(runs=["gone"], seen=""), request(), runs(run("two")), NOW).operation == "new"
+
     def test_slots_of_a_dead_run_pass_for_the_nodes_of_this_one(self):
         left = ledger(slot("alfa"), slot("charlie"), slot("bravo", state=FAILED))
         made = begin(left, request(), runs(run("one", DEAD_AFTER + 1), run("two")), NOW)
@@ -93,7 +110,13 @@ class TestBegin:
         left = ledger(seen=(NOW - timedelta(hours=27)).isoformat())
 
         assert begin(left, request(), runs(run("one", 27 * 3600), run("two")), NOW).operation == "new"
-        assert begin(left, request(adopt_within=28 * 3600), runs(run("one", 27 * 3600)), NOW).operation == "old"
+        assert begin(left, request(adopt_within=27 * 3600), runs(run("one", 27 * 3600)), NOW).operation == "old"
+
+    def test_one_that_was_seen_in_the_future_is_left(self):
+        future = NOW + timedelta(days=400)
+        left = ledger(runs=[], unfinished=True, seen=future.isoformat())
+
+        assert begin(left, request(), runs(run("two")), NOW).operation == "new"
 
     def test_one_of_the_night_before_is_resumed(self):
         left = ledger(runs=[], unfinished=True, seen=(NOW - timedelta(hours=25)).isoformat())
@@ -110,7 +133,10 @@ class TestBegin:
         assert (live.operation, live.takes_over) == ("new", ())
 
     def test_the_named_one_is_entered(self):
-        assert begin(ledger(), request(operation="kernel"), runs(run("two")), NOW).operation == "kernel"
+        made = begin(ledger(), request(operation="kernel"), runs(run("two")), NOW)
+
+        assert (made.operation, made.adopted) == ("kernel", False)
+        assert begin(made.ledger, request(operation="kernel"), runs(run("two")), NOW).adopted
 
 
 class TestEnd:
@@ -128,3 +154,36 @@ class TestEnd:
         after = end(ledger(runs=["two"]), "old", "two", {"two"}, complete=False, now=NOW)
 
         assert after.operations[-1]["unfinished"] is True
+
+    @pytest.mark.parametrize(
+        ("left", "unfinished"),
+        [
+            ({}, True),
+            ({"owner": "two"}, False),
+            ({"owner": "three"}, False),
+            ({"state": FAILED}, False),
+        ],
+        ids=["a dead run's", "its own", "a live run's", "of a failed node"],
+    )
+    def test_a_slot_that_a_dead_run_left_keeps_it_unfinished(self, left, unfinished):
+        before = ledger(slot("alfa", **left), runs=["one", "two", "three"])
+        after = end(before, "old", "two", {"two", "three"}, complete=True, now=NOW)
+
+        assert after.operations[-1]["unfinished"] is unfinished
+
+    def test_a_slot_of_another_operation_does_not(self):
+        before = replace(ledger(runs=["two"]), slots={"alfa": Slot("alfa", "other", "one", to_text(NOW))})
+
+        assert end(before, "old", "two", {"two"}, complete=True, now=NOW).operations[-1]["unfinished"] is False
+
+    def test_what_another_run_left_over_stays_left_over(self):
+        after = end(ledger(runs=["two"], unfinished=True), "old", "two", {"two"}, complete=True, now=NOW)
+
+        assert after.operations[-1]["unfinished"] is True
+
+    def test_a_run_that_resumes_it_and_does_all_finishes_it(self):
+        left = ledger(runs=[], unfinished=True)
+        resumed = begin(left, request(), runs(run("two")), NOW).ledger
+        after = end(resumed, "old", "two", {"two"}, complete=True, now=NOW)
+
+        assert begin(after, request(), runs(run("two")), NOW).operation == "new"

@@ -39,7 +39,7 @@ def test_an_absurd_sign_of_life_is_that_of_the_beginning(absurd):
     assert not found.alive(NOW)
 
 
-@pytest.mark.parametrize(("ahead", "alive"), [(60, True), (100, False), (10**9, False)])
+@pytest.mark.parametrize(("ahead", "alive"), [(60, True), (90, False), (100, False), (10**9, False)])
 def test_a_sign_of_life_of_the_future_is_not_believed(ahead, alive):
     found = run_rules.read(lease(renewTime=to_text(NOW + timedelta(seconds=ahead))))
 
@@ -111,3 +111,32 @@ def test_two_signs_of_life_that_hang_leave_time_for_a_third():
     hangs = sum(api_cluster._SHORT_TIMEOUT)
 
     assert 2 * (runs.RENEW_EVERY + hangs) + runs.RENEW_EVERY < run_rules.DEAD_AFTER
+
+
+def test_a_lease_names_its_run():
+    named = lease(renewTime=RENEWED)
+    named["metadata"]["annotations"] = {"holdfast.dev/run": "Bob@host/1"}
+    ended = run_rules.read(lease(holderIdentity=""))
+
+    assert (run_rules.read(named).id, run_rules.read(named).holder, run_rules.read(named).ended) == (
+        "Bob@host/1",
+        "me",
+        False,
+    )
+    assert (ended.id, ended.holder, ended.ended) == ("4711", "", True)
+
+
+def test_a_run_is_silent_if_it_gave_no_sign_of_life_since_this_one_began():
+    def at(seconds):
+        return to_text(NOW - timedelta(seconds=seconds))
+
+    known = [
+        run_rules.Run("mine", "me", at(0), began=at(10)),
+        run_rules.Run("before", "me", at(11), began=at(60)),
+        run_rules.Run("then", "me", at(10), began=at(60)),
+        run_rules.Run("since", "me", at(9), began=at(60)),
+        run_rules.Run("dead", "me", at(90), began=at(95)),
+    ]
+
+    assert run_rules.silent_since("mine", known, NOW) == ["before", "then"]
+    assert run_rules.silent_since("unknown", known, NOW) == []

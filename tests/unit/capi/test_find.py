@@ -120,7 +120,7 @@ class TestPatches:
 class TestOfNode:
     PLACE = Place(f"{BASE}/machines", "m")
 
-    def test_as_the_node_says(self):
+    def test_the_machine_that_the_node_names(self):
         server = Server()
         server.node()
         server.machine(node="n")
@@ -220,7 +220,7 @@ class TestAround:
     def test_nothing_is_amiss(self, server):
         assert capi.around(server, server.machine()) == Around()
 
-    def test_the_cluster_goes(self, server):
+    def test_the_cluster_is_deleted(self, server):
         server.cluster(going=True)
         assert capi.around(server, server.machine()).cluster_deleting
 
@@ -258,7 +258,7 @@ class TestAround:
             {"apiGroup": "controlplane.example.org", "kind": "Fancy", "name": "gone"},
         ],
     )
-    def test_what_makes_it_is_not_there(self, server, reference):
+    def test_the_object_that_makes_the_control_plane_is_missing(self, server, reference):
         """Cluster API then counts Machines, and so do we."""
         server.control_plane(going=True)
         server.cluster(controlPlaneRef=reference)

@@ -69,7 +69,7 @@ class TestKeys:
         with pytest.raises(InvalidInput):
             rules.key_of("pre-drain", hook)
 
-    def test_the_control_planes_own_is_nobodys_to_set(self):
+    def test_the_hook_of_the_control_plane_can_not_be_set(self):
         with pytest.raises(InvalidInput, match="etcd"):
             rules.key_of("pre-terminate", "kcp-cleanup")
 
@@ -111,7 +111,7 @@ class TestChange:
 
 
 class TestPhase:
-    def test_one_that_nobody_deletes(self):
+    def test_a_machine_that_is_not_deleted(self):
         assert rules.phase(machine("NotDeleting", deleting=False)) == "NotDeleting"
         assert rules.phase(old(deleting=False)) == "NotDeleting"
 
@@ -126,7 +126,7 @@ class TestPhase:
         assert rules.phase(machine(stage, deletion=later)) == stage
 
     @pytest.mark.parametrize("reason", ["", "NotDeleting", "Deleting", "InternalError", "NewWord"])
-    def test_where_it_has_none_what_was_begun_does(self, reason):
+    def test_without_a_reason_the_stages_that_started_count(self, reason):
         assert rules.phase(machine(reason)) == "Deleting"
         for name, stage in (
             ("waitForPreDrainHookStartTime", "WaitingForPreDrainHook"),
@@ -183,7 +183,7 @@ class TestWaitsFor:
         assert not rules.waits_for(waiting("pre-drain", OURS["pre-drain"], hooks=[]), "pre-drain", OURS["pre-drain"])
 
     @pytest.mark.parametrize("stage", [stage for stage in rules.STAGES[:-1] if stage not in WAITS.values()])
-    def test_at_no_other_stage(self, stage):
+    def test_it_waits_at_no_other_stage(self, stage):
         item = machine(stage, hooks=OURS.values())
         assert not any(rules.waits_for(item, point, key) for point, key in OURS.items())
 
@@ -193,7 +193,7 @@ class TestWaitsFor:
         assert not rules.waits_for(item, "pre-terminate", OURS["pre-terminate"]), "it waits at another point"
         assert rules.waiting_since(item) == THEN
 
-    def test_nobody_deletes_it(self):
+    def test_a_machine_that_is_not_deleted(self):
         item = {**waiting("pre-drain", OURS["pre-drain"])}
         del item["metadata"]["deletionTimestamp"]
         assert not rules.waits_for(item, "pre-drain", OURS["pre-drain"])
@@ -290,7 +290,7 @@ class TestWhyNot:
         ("kubectl", "Apply", False),
     ],
 )
-def test_who_keeps_a_hook(manager, operation, expected):
+def test_a_hook_that_the_template_keeps(manager, operation, expected):
     item = machine(deleting=False)
     fields = {"f:metadata": {"f:annotations": {".": {}, f"f:{OURS['pre-drain']}": {}}}}
     item["metadata"]["managedFields"] = [
@@ -299,3 +299,27 @@ def test_who_keeps_a_hook(manager, operation, expected):
     ]
     assert rules.kept_by_template(item, OURS["pre-drain"]) is expected
     assert not rules.kept_by_template(item, OURS["pre-terminate"])
+
+
+def test_a_hook_must_still_be_served_while_its_machine_is_deleted():
+    key = OURS["pre-drain"]
+
+    assert rules.kept_while_deleting(machine(hooks=[key]), key)
+    assert not rules.kept_while_deleting(machine(), key)
+    assert not rules.kept_while_deleting(machine(hooks=[key], deleting=False), key)
+
+
+def test_a_machine_that_was_just_made_has_no_node_and_no_cluster():
+    assert (rules.node_of({"metadata": {}}), rules.cluster_of({"metadata": {}})) == (None, "")
+    assert (rules.node_of(machine()), rules.cluster_of(machine())) == ("n", "c")
+
+
+def test_a_hook_is_shown_as_its_owner_named_it():
+    (hook,) = rules.hooks_of(machine(hooks=[OURS["pre-drain"]]))
+
+    assert hook.shown() == {
+        "point": "pre-drain",
+        "hook": "backup",
+        "owner": "team",
+        "annotation": OURS["pre-drain"],
+    }

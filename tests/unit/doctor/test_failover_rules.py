@@ -69,12 +69,12 @@ def kinds(seen):
 def test_an_out_of_service_taint_on_a_ready_node():
     found = only(picture(node(ready=True, tainted=True, evidence=True)), "taint")
     assert "recover -e failover_node=n" in found.todo
-    assert "Ask whoever put it there" in only(picture(node(ready=True, tainted=True)), "taint").todo
+    assert "Ask who added it" in only(picture(node(ready=True, tainted=True)), "taint").todo
     assert kinds(picture(node(ready=False, tainted=True, evidence=True))) == []
     assert kinds(picture(node(ready=True))) == []
 
 
-def test_a_key_of_ours_that_keeps_a_host_off():
+def test_a_key_of_this_collection_that_keeps_a_host_off():
     facts = {"host": "h", "namespace": "m", "key": "k"}
     found = only(picture(hosts=[host(DEAD)], failovers_={"n": facts}), "key")
     assert (found.node, found.run, found.alive) == ("n", DEAD, False)
@@ -94,15 +94,15 @@ def test_a_key_of_ours_that_keeps_a_host_off():
     assert kinds(picture(hosts=[host(DEAD, ours=False)])) == [], "others' keys are theirs"
 
 
-def test_a_volume_that_is_attached_to_a_node_that_is_no_more():
+def test_a_volume_that_is_attached_to_a_deleted_node():
     found = only(picture(attachments=[attached("n"), attached("gone")]), "attachment")
     assert found.node == "gone"
     assert "va-gone" in found.why
     assert kinds(picture(attachments=[attached("gone")], names=None)) == [], "not all nodes were looked at"
 
 
-def test_a_failover_that_was_left_halfway():
-    assert "goes on with it" in only(picture(node(ready=False, run=DEAD)), "failover").todo
+def test_a_failover_that_was_interrupted():
+    assert "resumes it" in only(picture(node(ready=False, run=DEAD)), "failover").todo
     assert "have moved" in only(picture(node(ready=False, run=DEAD, result="moved")), "failover").todo
     assert only(picture(node(ready=False, run=LIVE)), "failover").todo == ""
     for result in ("", "failed"):
@@ -110,15 +110,15 @@ def test_a_failover_that_was_left_halfway():
         assert ("recover -e failover_node=n" in todo, "kubernetes.failover" in todo) == (True, False)
 
 
-def test_a_record_that_somebody_broke():
+def test_an_invalid_record():
     broken = node(ready=False)
     broken["metadata"]["annotations"]["holdfast.dev/failover"] = "{}"
     found = only(picture(broken, hosts=[host(DEAD)]), "failover")
-    assert (found.node, "is broken" in found.todo) == ("n", True)
+    assert (found.node, "is invalid" in found.todo) == ("n", True)
     assert "state=absent" in only(picture(broken, hosts=[host(DEAD)]), "key").todo
 
 
-def test_nothing_of_it_is_ever_cleared():
+def test_nothing_of_a_failover_is_ever_cleared():
     seen = picture(
         node(ready=True, tainted=True, evidence=True, run=DEAD),
         hosts=[host(DEAD)],

@@ -51,11 +51,11 @@ def test_work_whose_run_is_dead():
         assert (found.kind, found.node, found.operation, found.run) == ("machine", "n", "metal/m", "r")
         assert (found.stale, found.alive) == (False, False)
         assert found.why == "Machine metal/m waits at pre-drain for hook h; its work in phase drain"
-        assert "Nobody works on it. Start guard_machine again" in found.todo
+        assert "No run works on it. Start guard_machine again" in found.todo
         assert "stays  machine  n     r" in lines([found], [], clearing=True, check_mode=False)[1]
 
 
-def test_work_that_goes_on():
+def test_work_in_progress():
     (found,) = examine(picture(machine(), works={"r": True}))
     assert (found.alive, found.todo) == (True, "")
 
@@ -63,17 +63,17 @@ def test_work_that_goes_on():
 def test_work_that_failed():
     (found,) = examine(picture(machine(result="failed", detail="Back up: no room")))
     assert "its work failed (Back up: no room)" in found.why
-    assert "Mend what its work failed at, and start guard_machine again" in found.todo
+    assert "Fix the cause of the failure, and start guard_machine again" in found.todo
 
 
 @pytest.mark.parametrize("result", ["released", "failed", ""])
-def test_work_that_was_not_begun_at_the_point_after(result):
+def test_work_that_has_not_started_at_the_next_point(result):
     """The run was killed between the two points: what is on record is of the first."""
     waiting = machine(reason="WaitingForPreTerminateHook", hooks=(LAST,), phase="release", result=result, detail="x")
     (found,) = examine(picture(waiting))
-    assert found.why == "Machine metal/m waits at pre-terminate for hook h; its work there was not begun"
+    assert found.why == "Machine metal/m waits at pre-terminate for hook h; its work has not started"
     assert (found.since, found.alive) == ("2026-11-21T08:30:00Z", False)
-    assert "Nobody works on it. Start guard_machine again" in found.todo
+    assert "No run works on it. Start guard_machine again" in found.todo
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_work_that_was_not_begun_at_the_point_after(result):
         machine(phase=7),
     ],
 )
-def test_what_waits_for_no_work_of_ours_is_not_shown(other):
+def test_machines_that_wait_for_others_are_not_shown(other):
     assert examine(picture(other)) == []
 
 

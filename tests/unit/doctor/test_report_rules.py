@@ -23,14 +23,14 @@ def report(*findings, cleared=(), clearing=True, check_mode=False):
 
 def test_a_table_by_node_and_what_is_to_be_done():
     assert report(DEAD, LIVE, DOWN, DOWN, RUN, cleared=[DEAD, RUN]) == [
-        "         WHAT      NODE  WHOSE   SINCE (UTC)       LAST SIGN",
+        "         WHAT      NODE  OWNER   SINCE (UTC)       LAST SIGN",
         "live     opt-outs  a     awx-22  2026-11-21 09:00  7 s ago    told",
         "cleared  slot      b     awx-1   2026-11-21 09:00  5 min ago  active",
         "stays    cordon    b     us      -                 -          it stays",
         "stays    cordon    b     us      -                 -          it stays",
         "cleared  run       -     awx-1   -                 5 min ago",
         "",
-        "To do by hand:",
+        "What you have to do:",
         "- Mend b.",
     ]
 
@@ -44,7 +44,7 @@ def test_a_table_by_node_and_what_is_to_be_done():
         ({"clearing": False}, "stale"),
     ],
 )
-def test_what_becomes_of_what_is_stale(how, word):
+def test_the_verdict_about_stale_objects(how, word):
     assert report(DEAD, **how)[1].split("  ")[0] == word
 
 
@@ -68,4 +68,4 @@ def test_how_long_ago(seconds, words):
 
 
 def test_nothing():
-    assert report() == ["There is nothing of ours."]
+    assert report() == ["No run left anything."]

@@ -118,7 +118,7 @@ def test_when_a_run_is_dead(silent, gone):
 
 
 @pytest.mark.parametrize("work", ["claim", "slot"])
-def test_what_a_live_run_works_under_stays_whoever_left_it(work):
+def test_what_a_live_run_works_under_stays_even_if_another_run_left_it(work):
     """Its run is dead, but another one has gone on with the node."""
     left = (cordon(), opt_outs(DEAD), record(DEAD))
     if work == "claim":
@@ -129,11 +129,11 @@ def test_what_a_live_run_works_under_stays_whoever_left_it(work):
     assert stale(seen) == set()
 
 
-def test_another_owners_cordon_is_theirs():
+def test_only_its_owner_undoes_a_cordon():
     found = only(picture(node("n", cordon("storage"))), "cordon")
 
     assert not found.stale
-    assert "another owner's" in found.why
+    assert "only its owner" in found.why
     assert not found.todo
     assert found.holder == "storage"
 
@@ -148,7 +148,7 @@ def test_a_node_that_is_down_stays_as_it_is():
         assert "its node is not Ready" in found.why
         assert "Ready is Unknown (Told: by a test)" in found.todo
         assert "doctor_release=n" in found.todo
-    assert "one of its slots does" in only(seen, "operation").why
+    assert "one of its slots" in only(seen, "operation").why
 
     assert stale(seen, release=["n"]) == EVERYTHING - {"cordon n"} | {"operation"}
     assert "again when it is back" in only(seen, "cordon", release=["n"]).todo
@@ -165,11 +165,11 @@ def test_a_failed_slot_stays_until_a_person_decides(who):
     assert stale(seen, release=["n"]) == {"slot n", "cordon n", "opt_outs n"}
 
 
-def test_the_failed_slot_of_a_node_that_is_no_more_stays_until_a_person_decides():
+def test_the_failed_slot_of_a_deleted_node_stays_until_a_person_decides():
     seen = picture(groups={"g": ledger(slot(DEAD, state="failed"))})
 
     assert stale(seen) == set()
-    assert "is no more" in only(seen, "slot").todo
+    assert "no longer exists" in only(seen, "slot").todo
     assert stale(seen, release=["n"]) == {"slot n"}
 
 
@@ -203,11 +203,11 @@ def test_a_failed_slot_is_not_released_under_a_run_that_works_there():
     assert stale(seen, release=["n"]) == set()
 
 
-def test_a_slot_of_a_node_that_is_no_more():
+def test_a_slot_of_a_deleted_node():
     assert stale(picture(groups={"g": ledger(slot(DEAD))})) == {"slot n"}
 
 
-def test_what_names_no_run_is_nobodys_to_clear():
+def test_objects_without_a_run_are_not_cleared():
     seen = picture(node("n", cordon(), opt_outs(""), record("")), groups={"g": ledger(slot(""))})
 
     assert stale(seen) == set()
@@ -217,7 +217,7 @@ def test_what_names_no_run_is_nobodys_to_clear():
 
 
 @pytest.mark.parametrize("mark", ["unschedulable_before", "keep-cordoned"])
-def test_of_a_cordon_of_others_under_ours_only_ours_goes(mark):
+def test_only_our_cordon_is_undone_above_that_of_others(mark):
     both = cordon()
     both["cordon"][mark] = True
     found = only(picture(node("n", both, {"keep-cordoned": True} if mark == "keep-cordoned" else {})), "cordon")
@@ -233,7 +233,7 @@ def test_a_cordon_is_that_of_the_run_that_works_under_it():
     assert only(picture(node("n", cordon("storage"), claim(LIVE))), "cordon").run == ""
 
 
-def test_a_record_that_is_complete_is_no_finding():
+def test_a_record_that_is_complete_is_not_a_finding():
     assert examine(picture(node("n", record(DEAD, "rebooted")), runs=())) == []
 
 
@@ -253,7 +253,7 @@ def test_operations(entry, gone):
 
 
 @pytest.mark.parametrize("entry", [{"runs": [LIVE]}, {"runs": []}, {}])
-def test_operations_that_nobody_left_are_no_finding(entry):
+def test_operations_that_no_run_left_are_no_finding(entry):
     seen = picture(groups={"g": ledger(operations=[{"id": "kernel", "failures": {}, **entry}])}, runs=[run(LIVE)])
 
     assert {item.kind for item in examine(seen)} == {"run"}
@@ -264,7 +264,7 @@ def test_a_dead_runs_last_sign_stays_as_long_as_something_of_it():
     shared = ledger(operations=[{"id": "kernel", "failures": {}, "runs": [DEAD, LIVE]}])
 
     assert not only(down, "run").stale
-    assert "something that it left does" in only(down, "run").why
+    assert "an object that it left" in only(down, "run").why
     assert only(down, "run", release=["n"]).stale
     assert not any(item.stale for item in examine(picture(groups={"g": shared})))
 
@@ -287,7 +287,7 @@ RUNS = (run(DEAD), run("dead-too"), run("dead-and-alone"), run(LIVE))
         (Scope(frozenset({"a"}), "one", operations=False), {"claim", "slot"}),
     ],
 )
-def test_with_a_scope_nothing_else_is_looked_at(scope, expected):
+def test_with_a_scope_nothing_else_is_checked(scope, expected):
     groups = GROUPS if scope != Scope(frozenset()) else {}
     found = examine(picture(*TWO, groups=groups, runs=RUNS, scope=scope))
 

@@ -62,7 +62,7 @@ class OneNode:
         return json.loads(self.node["metadata"]["annotations"].get(CORDON, "null"))
 
 
-def test_there_and_back_leaves_nothing():
+def test_cordon_and_uncordon_leave_nothing():
     cluster = OneNode(mine="kept")
     take(cluster, "n", "me", "why")
     assert cluster.cordoned
@@ -80,7 +80,7 @@ def test_there_and_back_leaves_nothing():
     assert cluster.node["spec"] == {}
 
 
-def test_what_somebody_else_had_cordoned_stays_so():
+def test_a_node_that_others_had_cordoned_stays_cordoned():
     cluster = OneNode(unschedulable=True)
     take(cluster, "n", "me", "")
     before, after = give_back(cluster, "n", "me")
@@ -94,7 +94,7 @@ def test_keep_cordoned_meanwhile():
     cluster = OneNode()
     take(cluster, "n", "me", "")
     cluster.node["metadata"]["annotations"][KEEP_CORDONED] = ""
-    assert "annotated" in why_it_stays(cluster.node, "me")
+    assert "annotation" in why_it_stays(cluster.node, "me")
     give_back(cluster, "n", "me")
 
     assert cluster.cordoned
@@ -111,7 +111,7 @@ def test_uncordoned_by_others_meanwhile_stays_uncordoned():
     assert not cluster.cordoned
 
 
-def test_uncordoned_by_others_and_taken_again_is_ours_alone():
+def test_a_cordon_after_an_uncordon_by_others_is_only_ours():
     cluster = OneNode(unschedulable=True)
     take(cluster, "n", "me", "")
     del cluster.node["spec"]["unschedulable"]
@@ -152,7 +152,7 @@ def test_force_takes_over_and_remembers_what_was_before_the_first():
     assert cluster.cordoned
 
 
-def test_force_uncordons_whoever_it_was():
+def test_force_uncordons_for_any_owner():
     cluster = OneNode(unschedulable=True)
     give_back(cluster, "n", "me", force=True)
 
@@ -162,11 +162,11 @@ def test_force_uncordons_whoever_it_was():
 
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", "7", '"text"'])
-def test_a_record_that_somebody_broke_is_none(text):
+def test_an_invalid_record_counts_as_none(text):
     cluster = OneNode(unschedulable=True, **{CORDON: text})
     give_back(cluster, "n", "me")
     assert cluster.cordoned
-    assert "somebody else" in why_it_stays(cluster.node, "me")
+    assert "without this collection's record" in why_it_stays(cluster.node, "me")
     take(cluster, "n", "me", "")
     assert owner_of(cluster.node) == "me"
     give_back(cluster, "n", "me")
@@ -182,7 +182,7 @@ def test_no_such_node():
 @given(
     st.booleans(), st.lists(st.sampled_from(["take", "give_back", "kubectl cordon", "kubectl uncordon"]), max_size=8)
 )
-def test_whatever_others_do_only_ours_is_undone(cordoned_before, steps):
+def test_only_our_cordon_is_undone_whatever_others_do(cordoned_before, steps):
     cluster = OneNode(unschedulable=cordoned_before)
     wanted_by_others = cordoned_before
     for step in steps:

@@ -33,9 +33,7 @@ BUDGET = Budget("shop", "web", {"matchLabels": {"app": "web"}}, allowed=1, healt
 ALL_ALLOWED = Options(force=True, delete_emptydir=True)
 
 
-def pod_object(
-    spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **metadata: Any
-) -> dict[str, Any]:
+def pod_object(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
     return {
         "metadata": {"namespace": "shop", "name": "web-0", "uid": "u1", **metadata},
         "spec": spec or {},
@@ -53,6 +51,43 @@ class TestReadPod:
 
         assert read_pod(pod_object(ownerReferences=owners)).controller == "ReplicaSet"
         assert read_pod(pod_object(ownerReferences=owners[:1])).controller == ""
+
+    def test_all_that_the_api_gives(self):
+        item = {
+            "metadata": {
+                "namespace": "shop",
+                "name": "web-0",
+                "uid": "u1",
+                "labels": {"app": "web"},
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "finalizers": ["a", "b"],
+            },
+            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+        }
+
+        assert read_pod(item) == Pod(
+            "shop",
+            "web-0",
+            "u1",
+            {"app": "web"},
+            terminating="2026-01-01T00:00:00Z",
+            finalizers=("a", "b"),
+        )
+
+    @pytest.mark.parametrize(
+        ("conditions", "ready"),
+        [
+            ([("Ready", "True")], True),
+            ([("Initialized", "True"), ("Ready", "True")], True),
+            ([("Initialized", "True"), ("Ready", "False")], False),
+            ([("Ready", "Unknown")], False),
+            ([], False),
+        ],
+    )
+    def test_ready(self, conditions, ready):
+        shown = [{"type": kind, "status": status} for kind, status in conditions]
+
+        assert read_pod({**pod_object(), "status": {"conditions": shown}}).ready is ready
 
     def test_mirror(self):
         assert read_pod(pod_object(annotations={"kubernetes.io/config.mirror": "hash"})).mirror
@@ -73,6 +108,7 @@ class TestReadPod:
         ("toleration", "tolerates"),
         [
             ({"operator": "Exists"}, True),
+            ({"key": "", "operator": "Exists", "effect": ""}, True),
             ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}, True),
             ({"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoExecute"}, False),
             ({"key": "node.kubernetes.io/not-ready", "operator": "Exists"}, False),
@@ -151,7 +187,7 @@ class TestPlan:
             (replace(WEB, controller="", empty_dir=True), Options(delete_emptydir=True), ["no owner"]),
         ],
     )
-    def test_each_check_stands_for_itself(self, pod, options, words):
+    def test_each_check_can_be_accepted_alone(self, pod, options, words):
         whys = forbidden(pod, options)
 
         assert len(whys) == len(words)
@@ -233,6 +269,9 @@ class TestVerdict:
     def test_stale_means_later_though_it_says_allowed(self):
         assert verdict(WEB, [replace(BUDGET, current=False)]).verdict == LATER
 
+    def test_a_budget_without_pods_may_still_get_some(self):
+        assert verdict(WEB, [replace(BUDGET, allowed=0, desired=0, expected=0)]).verdict == LATER
+
     def test_a_budget_that_cannot_be_computed_means_never(self):
         found = verdict(WEB, [replace(BUDGET, allowed=0, expected=0, desired=0, sync_failure="no controller found")])
 
@@ -275,6 +314,12 @@ class TestNodeVerdict:
             ("web-0", LATER, "web"),
             ("db-0", NEVER, "db"),
         ]
+
+    def test_a_pod_that_can_go_later_is_no_never(self):
+        other = replace(WEB, uid="u2", name="db-0", labels={"app": "db"})
+        worst, blockers = node_verdict(plan([other, WEB], Options()), [replace(BUDGET, allowed=0)])
+
+        assert (worst, [item["name"] for item in blockers]) == (LATER, ["web-0"])
 
     def test_a_refused_pod_is_never(self):
         worst, blockers = node_verdict(plan([replace(WEB, controller="")], Options()), [])

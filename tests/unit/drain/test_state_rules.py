@@ -375,12 +375,25 @@ class TestAsking:
 
         assert state.wake_at() < 1.0
 
-    def test_retry_after_zero_is_no_leave_to_hammer(self):
+    def test_retry_after_zero_still_has_a_pause(self):
         state = drain([pod(1)])
         state.next_evictions(0.0)
         state.refused("uid-1", 0.0, "busy", retry_after=0.0, by_budget=False)
 
-        assert state.wake_at() > 0.0
+        assert state.wake_at() == 1.0
+
+    def test_a_budget_that_says_now_and_refuses_is_asked_less_and_less(self):
+        state = drain([pod(1)], [budget(allowed=1)])
+        waits = []
+        now = 0.0
+        for _time in range(9):
+            state.next_evictions(now)
+            state.budget(budget(allowed=1))
+            state.refused("uid-1", now, "full", retry_after=None, by_budget=True)
+            waits.append(round(state.wake_at() - now, 6))
+            now = state.wake_at()
+
+        assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, ASK_AGAIN, ASK_AGAIN, ASK_AGAIN]
 
     def test_a_pod_that_is_not_ready_costs_its_budget_nothing(self):
         state = drain([pod(1, ready=False), pod(2)], [budget(allowed=1)])
@@ -410,7 +423,7 @@ class TestIdentity:
         assert state.done
         assert uids(item.pod for item in state.gone) == ["uid-1"]
 
-    def test_gone_by_somebody_elses_hand_is_not_ours(self):
+    def test_a_pod_that_others_removed_does_not_count_as_evicted(self):
         state = drain([pod(1)])
         state.next_evictions(0.0)
         state.left("uid-1", 0.1)
@@ -506,7 +519,7 @@ class TestTelling:
             (pod(1, terminating="2026-01-01T00:00:00Z", finalizers=("example.com/wait",)), "example.com/wait"),
             (pod(1, terminating="2026-01-01T00:00:00Z"), "(its grace period ends at 2026-01-01T00:00:00Z)"),
             (pod(1, empty_dir=True), "emptyDir"),
-            (pod(1), "not answered yet"),
+            (pod(1), "has not answered"),
         ],
     )
     def test_why_a_pod_is_left(self, item, words):
@@ -519,3 +532,11 @@ class TestTelling:
         found = drain([pod(1)], [budget(allowed=0, healthy=2)]).blocked()[0]
 
         assert (found["pdb"], found["verdict"]) == ("web-pdb", "later")
+
+    def test_only_what_no_budget_can_free_is_denied(self):
+        state = drain([pod(1, controller=""), pod(2), pod(3, "db")], [budget("db", allowed=0, desired=3)])
+        state.next_evictions(0.0)
+        state.refused("uid-2", 0.0, "no webhook", retry_after=None, by_budget=False, final=True)
+
+        assert [(item["name"], item["verdict"]) for item in state.denied()] == [("web-1", "never"), ("web-2", "never")]
+        assert state.denied()[1]["reason"] == "no webhook"

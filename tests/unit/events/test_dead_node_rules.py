@@ -53,16 +53,16 @@ class TestSilence:
         assert found.since == at(7)
 
     @pytest.mark.parametrize("status", ["True", "False", "", None])
-    def test_a_node_that_is_heard_of_is_not_silent(self, status):
+    def test_a_node_with_a_sign_of_life_is_not_silent(self, status):
         assert key(status) is None
 
-    def test_one_that_complains_counts_where_that_is_wanted_from_when_it_is_seen(self):
+    def test_a_node_that_reports_not_ready_counts_on_request_from_when_it_is_seen(self):
         found = rules.silence(node("False", since=-99999), reporting=True)
 
         assert found.since is None
         assert key("True", reporting=True) is None
 
-    def test_one_that_is_deleted_needs_no_failover(self):
+    def test_a_node_that_is_being_deleted_needs_no_failover(self):
         assert key(deletionTimestamp=text(0)) is None
 
     def test_a_condition_without_a_time_counts_from_when_it_is_seen(self):
@@ -84,14 +84,14 @@ class TestMoved:
         record = {"phase": "move", "result": result}
         return node(annotations={"holdfast.dev/failover": json.dumps(record)}, taints=taints)
 
-    def test_what_was_failed_over_is_not_told(self):
+    def test_a_node_that_was_failed_over_is_not_sent(self):
         assert rules.silence(self.failed_over("moved", TAINT), reporting=False) is None
 
     @pytest.mark.parametrize("result", ["", "failed"])
-    def test_one_that_is_not_finished_is_told(self, result):
+    def test_a_node_whose_failover_is_not_finished_is_sent(self, result):
         assert rules.silence(self.failed_over(result, TAINT), reporting=False)
 
-    def test_one_whose_taint_is_gone_is_told(self):
+    def test_a_node_whose_taint_is_gone_is_sent(self):
         assert rules.silence(self.failed_over("moved"), reporting=False)
 
     def test_a_taint_of_others_says_nothing(self):
@@ -114,7 +114,7 @@ class TestSignOfLife:
         assert self.sign(lease(seconds), 9).moment == at(0)
 
     @pytest.mark.parametrize("ahead", [70, 120, 99999])
-    def test_a_clock_that_is_ahead_puts_it_off_once(self, ahead):
+    def test_a_clock_that_is_ahead_postpones_the_event_once(self, ahead):
         first = self.sign(lease(ahead), 60)
 
         assert first.moment == at(60)
@@ -142,7 +142,7 @@ def test_evidence():
 
 
 @pytest.mark.parametrize("reason", ["{{ lookup('pipe', 'id') }}", "not ready", "", "1"])
-def test_a_reason_that_is_no_word_is_no_evidence(reason):
+def test_a_reason_that_is_not_a_word_is_no_evidence(reason):
     found = node()
     found["status"]["conditions"][0]["reason"] = reason
 
@@ -162,6 +162,16 @@ def test_description_of_a_node_that_is_worked_on():
     assert found["claim"]["run"] == "r"
     assert (found["labels"], found["provider_id"], found["boot_id"]) == ({"zone": "a"}, "metal3://x", "b")
     assert (found["unschedulable"], found["out_of_service"]) == (False, False)
+
+
+def test_a_node_of_which_little_is_known():
+    found = rules.describe(node())
+
+    assert (found["machine"], found["claim"], found["failover"]) == (None, None, None)
+    assert rules.describe({"metadata": {"name": "n", "uid": "u"}})["provider_id"] is None
+    assert rules.describe(node(taints=[TAINT]))["out_of_service"] is True
+    silent = rules.evidence({"metadata": {"name": "n"}}, None, at(70))
+    assert set(silent.values()) == {None, "2026-05-04T12:01:10.000000Z"}
 
 
 # State, seconds until the next one, and whether it boots then.
@@ -213,7 +223,7 @@ class Clockwork:
 
 
 @given(HISTORY, st.integers(1, 60))
-def test_each_silence_that_lasts_is_told_once_and_no_other(history, after):
+def test_only_silences_that_last_are_sent_and_only_once(history, after):
     node = Clockwork(after)
     for state, seconds, reboots in history:
         node.become(state, reboots)

@@ -67,7 +67,7 @@ class TestWaitingMachine:
 
         assert self.keys(*hooks, named=["backup"], owner="us") == ["u/pre-drain/backup"]
 
-    def test_without_a_name_and_an_owner_nobody_knows_whose(self):
+    def test_hook_or_owner_is_required(self):
         with pytest.raises(InvalidInput, match="hook or owner"):
             self.source()
 
@@ -82,7 +82,7 @@ class TestLongHold:
 
         assert (condition.key, condition.since) == ("u/app/2026-05-04T12:00:00.000000Z", NOW)
 
-    def test_a_lease_that_nobody_holds(self):
+    def test_a_lease_without_a_holder(self):
         assert self.conditions() == ()
         assert self.conditions(holderIdentity="", acquireTime="2026-05-04T12:00:00.000000Z") == ()
 
@@ -125,7 +125,7 @@ class TestDeadNode:
         assert later.value.moment == NOW + timedelta(seconds=50)
 
     @pytest.mark.parametrize("ahead", ["2026-05-04T12:01:10.000000Z", "2026-06-04T12:00:00.000000Z"])
-    def test_a_node_whose_clock_is_ahead_is_put_off_once_and_told(self, ahead):
+    def test_a_node_whose_clock_is_ahead_is_postponed_once_and_reported(self, ahead):
         source = self.source(ahead)
         with pytest.raises(Later) as later:
             self.event(ahead, source=source)
@@ -133,7 +133,7 @@ class TestDeadNode:
         assert later.value.moment == NOW + timedelta(seconds=60)
         assert self.event(ahead, source=source, after=60)["evidence"]["lease_renewed"] == ahead
 
-    def test_one_whose_lease_changes_is_put_off_whatever_its_clock(self):
+    def test_a_node_whose_lease_changes_is_postponed_whatever_its_clock(self):
         behind = "2026-05-04T08:00:0{}.000000Z"
         source = self.source(behind.format(0))
         self.event(behind.format(0), source=source)
@@ -142,7 +142,7 @@ class TestDeadNode:
 
         assert later.value.moment == NOW + timedelta(seconds=3660)
 
-    def test_another_silence_knows_nothing_of_the_one_before(self):
+    def test_another_silence_starts_without_the_earlier_one(self):
         ahead = "2026-06-04T12:00:00.000000Z"
         source = self.source(ahead)
         first, second = "2026-05-04T11:00:00Z", "2026-05-04T11:58:00Z"
@@ -199,7 +199,7 @@ class TestSource:
 
 
 @by_name(RULEBOOKS)
-def test_rulebook_passes_over_what_comes_twice(path):
+def test_rulebook_ignores_repeated_events(path):
     (ruleset,) = yaml.safe_load(path.read_text())
     ((_name, options),) = [item for item in ruleset["sources"][0].items() if item[0] != "name"]
 

@@ -28,7 +28,7 @@ def send(log, seconds):
 
 
 class TestBook:
-    def test_told_when_it_has_lasted(self):
+    def test_sent_when_it_has_lasted(self):
         log = EventLog(after=60, repeat=0)
         log.see("n", [Condition("k", at(0))], at(30))
 
@@ -43,14 +43,14 @@ class TestBook:
 
         assert send(log, 0) == [("n", "k", 0)]
 
-    def test_what_only_seeing_tells_counts_from_then(self):
+    def test_a_condition_without_a_time_counts_from_when_it_is_seen(self):
         log = EventLog(after=60, repeat=0)
         log.see("n", [Condition("k")], at(30))
         log.see("n", [Condition("k")], at(50))
 
         assert log.next() == at(90)
 
-    def test_told_once_however_often_it_is_seen(self):
+    def test_sent_once_however_often_it_is_seen(self):
         log = EventLog(after=0, repeat=0)
         log.see("n", [Condition("k", at(0))], at(0))
         assert send(log, 0) == [("n", "k", 0)]
@@ -69,7 +69,7 @@ class TestBook:
         assert send(log, 100) == [("n", "k", 1)]
         assert log.next() == at(200)
 
-    def test_what_is_over_begins_anew(self):
+    def test_a_condition_that_ended_starts_again(self):
         log = EventLog(after=60, repeat=0)
         log.see("n", [Condition("k")], at(0))
         log.see("n", [], at(59))
@@ -85,7 +85,7 @@ class TestBook:
 
         assert log.next() == at(110)
 
-    def test_another_matter_of_the_same_object_is_told_too(self):
+    def test_another_condition_of_the_same_object_is_sent_too(self):
         log = EventLog(after=0, repeat=0)
         log.see("m", [Condition("drain")], at(0))
         assert send(log, 0) == [("m", "drain", 0)]
@@ -100,7 +100,7 @@ class TestBook:
 
         assert send(log, 60) == [("m", "k", 0)]
 
-    def test_put_off(self):
+    def test_postponed(self):
         log = EventLog(after=0, repeat=0)
         log.see("n", [Condition("k")], at(0))
         (due,) = log.due(at(0))
@@ -109,7 +109,7 @@ class TestBook:
         assert send(log, 6) == []
         assert send(log, 7) == [("n", "k", 0)]
 
-    def test_what_was_told_while_it_ended_is_forgotten(self):
+    def test_an_event_that_was_sent_while_the_condition_ended_is_forgotten(self):
         log = EventLog(after=0, repeat=100)
         log.see("n", [Condition("k")], at(0))
         (due,) = log.due(at(0))
@@ -140,7 +140,7 @@ SEEN = st.tuples(st.integers(0, 30), st.sampled_from("ab"), st.sampled_from([(),
 
 
 @given(st.lists(SEEN), st.integers(0, 40), st.sampled_from([0, 25]))
-def test_each_matter_is_told_as_often_as_it_lasts(steps, after, repeat):
+def test_each_condition_is_sent_as_often_as_it_lasts(steps, after, repeat):
     """Against the plainest way to say so: second by second."""
     log = EventLog(after=after, repeat=repeat)
     begun, told_at = {}, {}

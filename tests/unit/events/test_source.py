@@ -194,7 +194,7 @@ def test_sends_nothing_that_is_not_so_any_more(server, send):
     assert {server.asked.get_nowait() for _time in range(2)} == {"/things/a", "/things/gone"}
 
 
-def test_what_is_gone_is_forgotten(server, send):
+def test_objects_that_are_gone_are_forgotten(server, send):
     server.objects = {"/things/a": [Condition("k")]}
     server.lists()
     sending = send()
@@ -206,7 +206,7 @@ def test_what_is_gone_is_forgotten(server, send):
 
 
 @pytest.mark.parametrize("how", ["deleted", "not listed", "not found"])
-def test_a_source_keeps_nothing_of_what_is_gone(server, source, send, how):
+def test_a_source_forgets_objects_that_are_gone(server, source, send, how):
     server.objects = {"/things/a": [Condition("k")], "/things/b": [Condition("l")]}
     server.lists()
     sending = send()
@@ -250,7 +250,7 @@ def test_ends_with_what_will_not_pass(server, source, send, where):
     assert send().ended() is refusal
 
 
-def test_what_is_put_off_is_looked_at_again(server, source, send):
+def test_a_postponed_object_is_checked_again(server, source, send):
     source.later = [0.05]
     server.objects = {"/things/a": [Condition("k")]}
     server.lists()
@@ -261,7 +261,9 @@ def test_what_is_put_off_is_looked_at_again(server, source, send):
 
 
 @pytest.mark.parametrize("seconds", [-3600, 0])
-def test_what_is_put_off_to_the_past_is_not_asked_for_without_a_pause(server, source, send, monkeypatch, seconds):
+def test_an_object_that_is_postponed_to_the_past_is_not_requested_without_a_pause(
+    server, source, send, monkeypatch, seconds
+):
     monkeypatch.setattr(source_module, "_AGAIN", PATIENCE)
     source.later = [seconds] * 1000
     server.objects = {"/things/a": [Condition("k")]}
@@ -277,7 +279,7 @@ def test_what_is_put_off_to_the_past_is_not_asked_for_without_a_pause(server, so
     assert server.asked.get_nowait() == "/things/z"
 
 
-def test_what_somebody_wrote_is_no_template_any_more(server, source, send):
+def test_text_of_users_is_not_evaluated_as_a_template(server, source, send):
     source.event = lambda item, _matter, _now: {"hold": {"reason": "{{ lookup('pipe', 'id') }}"}}
     server.objects = {"/things/a": [Condition("{%k")]}
     server.lists()

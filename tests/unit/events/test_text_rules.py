@@ -26,7 +26,7 @@ def test_renders_as_itself(text):
 
 @given(TEXT, TEXT.filter(lambda text: not text.startswith(("%", "#"))))
 @example("{", "{ a }}")
-def test_so_does_what_is_put_together_of_two(one, other):
+def test_a_marker_that_joins_from_two_texts_is_removed_too(one, other):
     together = plain(one) + plain(other)
 
     assert JINJA.from_string(together).render() == together
@@ -47,7 +47,7 @@ def test_a_header_of_ansible_that_says_what_begins_a_template():
     assert not plain("#jinja2: variable_start_string:'[['\n[[ lookup('pipe', 'id') ]]").startswith("#jinja2:")
 
 
-def test_whatever_it_lies_in():
+def test_at_any_depth():
     found = plain({"{{a}}": [{"b": "{{b}}"}, ("{%c",)], "n": 1, "none": None, "yes": True})
 
     assert found == {"{ {a}}": [{"b": "{ {b}}"}, ["{ %c"]], "n": 1, "none": None, "yes": True}

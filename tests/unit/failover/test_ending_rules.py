@@ -36,7 +36,7 @@ CAME_BACK = Failure(error="came_back")
         (FENCING, Failure(error="came_back", sent=True), True),
     ],
 )
-def test_whether_the_machine_was_told_to_go_off(progress, failure, expected):
+def test_whether_the_machine_was_requested_to_switch_off(progress, failure, expected):
     assert was_sent(progress, failure) is expected
 
 
@@ -45,7 +45,7 @@ BY_REDFISH = replace(SENT, facts={"fence": "redfish", "uri": "https://a/1"})
 
 
 @pytest.mark.parametrize(
-    ("progress", "failure", "result", "let_go", "take_key", "words"),
+    ("progress", "failure", "result", "undo", "remove_key", "words"),
     [
         # Nothing was sent: nothing is left.
         (AT_WORK, Failure(), "failed", True, False, ""),
@@ -54,27 +54,34 @@ BY_REDFISH = replace(SENT, facts={"fence": "redfish", "uri": "https://a/1"})
         (SENT, CAME_BACK, "stopped", True, True, ""),
         (replace(SENT, step="stop"), Failure(), "stopped", True, True, ""),
         (SENT, Failure(reason="new_boot"), "stopped", True, True, ""),
-        (SENT, Failure(back=True), "failed", False, True, "back under the taint: run the playbook recover"),
-        (replace(SENT, tainted=True), CAME_BACK, "failed", False, True, "back under the taint"),
-        (replace(SENT, step="taint"), CAME_BACK, "failed", False, True, "back under the taint"),
+        (SENT, Failure(back=True), "failed", False, True, "still has the taint: run the playbook recover"),
+        (replace(SENT, tainted=True), CAME_BACK, "failed", False, True, "still has the taint"),
+        (replace(SENT, step="taint"), CAME_BACK, "failed", False, True, "still has the taint"),
         (replace(BY_COMMAND, sent=False), CAME_BACK, "stopped", True, False, ""),
-        (BY_COMMAND, CAME_BACK, "failed", False, False, "The machine of failover_fence_command was told to go off"),
+        (
+            BY_COMMAND,
+            CAME_BACK,
+            "failed",
+            False,
+            False,
+            "The machine of failover_fence_command was requested to switch off",
+        ),
         (
             BY_REDFISH,
             Failure(reason="alive"),
             "failed",
             False,
             False,
-            "at https://a/1 was told to go off and may be off, and",
+            "at https://a/1 was requested to switch off and may be off, and",
         ),
         (SENT, Failure(error="claim_lost"), "failed", False, True, ""),
         # On the way back, nothing is undone.
         (replace(SENT, direction="recover", step="power_on"), CAME_BACK, "failed", False, True, ""),
     ],
 )
-def test_what_a_failure_leaves(progress, failure, result, let_go, take_key, words):  # noqa: PLR0917
+def test_what_a_failure_leaves(progress, failure, result, undo, remove_key, words):  # noqa: PLR0917
     ending = after_failure(progress, failure)
-    assert (ending.result, ending.let_go, ending.take_key) == (result, let_go, take_key)
+    assert (ending.result, ending.undo, ending.remove_key) == (result, undo, remove_key)
     assert words in ending.advice
     assert bool(words) is bool(ending.advice)
     assert ending.record is (failure.error != "claim_lost")
@@ -83,7 +90,7 @@ def test_what_a_failure_leaves(progress, failure, result, let_go, take_key, word
 @pytest.mark.parametrize("step", ["", "done"])
 def test_what_was_not_claimed_is_refused(step):
     ending = after_failure(replace(AT_WORK, step=step), Failure())
-    assert (ending.result, ending.record, ending.let_go) == ("refused", False, False)
+    assert (ending.result, ending.record, ending.undo) == ("refused", False, False)
 
 
 @given(
@@ -106,7 +113,7 @@ def test_what_was_not_claimed_is_refused(step):
 def test_a_node_is_let_go_only_if_it_is_on_or_was_not_switched_off(progress, failure):
     ending = after_failure(progress, failure)
     on = failure.back or failure.reason or failure.error == "came_back" or progress.step == "stop"
-    if ending.let_go:
+    if ending.undo:
         assert on or not was_sent(progress, failure)
         # Under the taint, the recovery does it.
         assert not (on and (progress.tainted or progress.step == "taint"))
@@ -139,7 +146,7 @@ def test_the_report():
     assert report["lines"] == [
         "a: moved (1 pod gone), seconds: claim 1.0, move 2.0",
         (
-            "a stays off, cordoned and out of service. Once it may come back, with the same variables: "
+            "a stays off, cordoned and out of service. To bring it back, with the same variables: "
             "ansible-playbook holdfast.kubernetes.recover -e failover_node=a"
         ),
         "b: failed (Fence: no)",

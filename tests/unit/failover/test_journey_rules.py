@@ -60,7 +60,7 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
     [
         # Before the claim.
         (forward("look", host={}), "find_host", ""),
-        (forward("look", host={}, hosts=()), "refuse", "has no BareMetalHost that can be found"),
+        (forward("look", host={}, hosts=()), "refuse", "The BareMetalHost of node node-1 was not found"),
         (forward("look", host={}, hosts=(HOST, HOST)), "refuse", "Several BareMetalHosts may be node node-1"),
         (forward("look", host={}, hosts=(replace(HOST, node="b"),)), "refuse", "is node b, not node-1"),
         (forward("look", host={}, hosts=(replace(HOST, node=None),)), "claim", ""),
@@ -89,7 +89,7 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
                 host_before=(Host("unit-8", "metal", keys_for=(("k", "node-1"),)),),
             ),
             "refuse",
-            "was begun with BareMetalHost metal/unit-8",
+            "started with BareMetalHost metal/unit-8",
         ),
         (forward("cordon", settings={"fence": "attestation"}), "look_at_evidence", ""),
         (forward("cordon", settings={"fence": "attestation"}, off=True), "record", ""),
@@ -98,7 +98,7 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         (forward("move", recorded=True), "ended", ""),
         # Back.
         (back("claim", step="done"), "skipped", "it was not failed over"),
-        (back("claim", step="done", exists=False), "skipped", "it was brought back before"),
+        (back("claim", step="done", exists=False), "skipped", "it was recovered before"),
         (
             back("claim", {"fence": "redfish"}),
             "refuse",
@@ -107,15 +107,15 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         (
             back("claim", {"fence": "redfish", "uri": "https://a/1"}, settings={"redfish_uri": "https://a/17"}),
             "refuse",
-            "failover_redfish_uri is another one",
+            "failover_redfish_uri is another URL",
         ),
         (back("claim", {"fence": "redfish", "uri": "https://a/1/"}), "record", ""),
-        (back("claim", {"fence": "attestation"}, exists=False), "refuse", "by a person: ask them"),
+        (back("claim", {"fence": "attestation"}, exists=False), "refuse", "by a person: ask this person"),
         (back("claim", {"fence": "command"}, exists=False), "refuse", "set failover_power_on_command"),
         (back("claim", KEPT_OFF, check_mode=True), "planned", "the next step would be: power_on"),
         (back("power_on", exists=False), "record", ""),
-        (back("ready", boot_id_before="b1", result={"boot_id": "b1"}), "refuse", "so it never was off"),
-        (back("ready", boot_id_before="b1", result={"boot_id": ""}), "refuse", "so it never was off"),
+        (back("ready", boot_id_before="b1", result={"boot_id": "b1"}), "refuse", "so it was never off"),
+        (back("ready", boot_id_before="b1", result={"boot_id": ""}), "refuse", "so it was never off"),
         (back("ready", boot_id_before="b1", result={"boot_id": "b2"}), "record", ""),
         (back("ready", boot_id_before="", result={"boot_id": "b1"}), "record", ""),
         (back("ready", boot_id_before="b1", result={"boot_id": "b1"}, settings={"force": True}), "record", ""),
@@ -206,8 +206,8 @@ def test_the_steps_that_follow(facts, steps):
             back("uncordon", boot_id_after="b2", taint_stays=True),
             {
                 "result": "recovered",
-                "detail": "it is Ready with boot ID b2; the out-of-service taint stays, which somebody else had put "
-                "there before",
+                "detail": "it is Ready with boot ID b2; the out-of-service taint stays, because someone "
+                "else had added it before",
             },
         ),
     ],

@@ -88,7 +88,7 @@ def test_a_node_that_is_on_is_neither_fenced_nor_tainted(seen, known):
 
 
 @given(any_node, any_record)
-def test_what_may_be_on_its_way_back_is_not_proven_any_more(seen, known):
+def test_a_node_in_recovery_is_no_longer_proven_off(seen, known):
     if known is not None and known["phase"] in rules.GOING_BACK:
         assert step_of(seen, known) in (FENCE, STOP, "recover_first")
 
@@ -101,7 +101,7 @@ def test_nothing_moves_without_proof_of_this_boot(seen, known):
 
 
 @given(any_node, any_record)
-def test_what_is_proven_is_not_fenced_again(seen, known):
+def test_a_node_that_is_proven_off_is_not_fenced_again(seen, known):
     proven = (
         seen["spec"]["taints"]
         and seen["metadata"]["annotations"].get(EVIDENCE, "").find(seen["status"]["nodeInfo"]["bootID"]) >= 0
@@ -139,25 +139,27 @@ def test_the_next_step(seen, known, step):
     assert step_of(seen, known) == step
 
 
-def test_what_was_of_a_boot_that_is_over_is_forgotten():
+def test_facts_of_an_earlier_boot_are_forgotten():
     facts = {"fence": "redfish", "uri": "u", "evidence": {"boot_id": BOOT}, "pods": [1], "volume_attachments": [2]}
-    begun = rules.anew(node(boot=OTHER), {**record("taint", "failed"), "facts": facts}, run="s", now=NOW)
+    begun = rules.restarted(node(boot=OTHER), {**record("taint", "failed"), "facts": facts}, run="s", now=NOW)
     assert (begun["boot_id"], begun["run"], begun["phase"], begun["result"]) == (OTHER, "s", "taint", "")
     assert begun["facts"] == {"fence": "redfish", "uri": "u"}
     assert rules.next_step(node(boot=OTHER), begun) == FENCE
     still_down_rules.check_still_down(node(boot=OTHER), begun)
 
 
-def test_the_way_back_is_for_what_was_failed_over():
+def test_only_nodes_that_were_failed_over_are_recovered():
     assert rules.next_recovery(node(ready="True"), None) == DONE
     assert rules.next_recovery(node(), record("fence", "failed")) == rules.POWER_ON
     assert rules.next_recovery(node(tainted=True, evidence=BOOT), None) == rules.POWER_ON
     assert rules.next_recovery(node(ready="True"), None, unfinished=True) == rules.POWER_ON
-    with pytest.raises(Refused, match="somebody else") as refused:
+    with pytest.raises(Refused, match="someone else") as refused:
         rules.next_recovery(node(ready="True", tainted=True), None)
     assert refused.value.fields["why"] == "not_ours"
     assert rules.boot_id_before(node(tainted=True, evidence=OTHER), record()) == OTHER
     assert rules.boot_id_before(node(), record("fence")) == "", "it may never have been off"
+    assert rules.boot_id_before(node(tainted=True), record(boot=OTHER)) == OTHER
+    assert rules.boot_id_before(node(tainted=True), None) == ""
 
 
 # -- a run that is killed anywhere ------------------------------------------------------------------------------------
@@ -217,7 +219,7 @@ class Machine:
         if name == "begin" and not self.record:
             self.record = rules.begin(self.node, "op", run="r", holder="", reason="", fence="", now=NOW)
         elif name == "begin" and rules.down_again(self.node, self.record):
-            self.record = rules.anew(self.node, self.record, run="r", now=NOW)
+            self.record = rules.restarted(self.node, self.record, run="r", now=NOW)
         elif name == "begin":
             self.record = rules.advance(self.record, Change("r"), NOW)
         elif name.startswith("say"):
@@ -269,7 +271,7 @@ def test_killed_anywhere_it_fences_once_and_taints_only_what_is_off(events):
 # -- may it be done? --------------------------------------------------------------------------------------------------
 
 
-def test_the_second_look():
+def test_the_second_check():
     still_down_rules.check_still_down(node(), record("fence"))
     for back in (node(ready="True"), node(boot=OTHER), node(ready="True", boot=OTHER)):
         with pytest.raises(CameBack):
@@ -361,6 +363,62 @@ def test_seconds_of_each_phase_without_the_time_between_runs():
     assert found["facts"] == {"fence": "metal3", "host": "h", "mode": "hard"}
 
 
+def test_parts_of_a_second_count_and_a_clock_that_was_set_back_does_not():
+    begun = record()
+
+    assert rules.advance(begun, Change("r", phase="fence"), later(0.34))["phases"] == {"claim": 0.3}
+    assert rules.advance(begun, Change("r", phase="fence"), later(-60))["phases"] == {"claim": 0.0}
+
+
+def test_the_first_record():
+    now = "2026-11-21T09:00:00.000000Z"
+
+    assert rules.begin(node(), "op", run="r", holder="ada", reason="dead", fence="", now=NOW) == {
+        "id": "op",
+        "run": "r",
+        "holder": "ada",
+        "reason": "dead",
+        "started": now,
+        "since": now,
+        "phase": "claim",
+        "phases": {},
+        "boot_id": BOOT,
+        "facts": {},
+        "result": "",
+        "detail": "",
+    }
+
+
+def test_the_id_of_a_failover_is_a_key_of_a_configmap():
+    first, second = (rules.operation_of("n" * 253, later(seconds)) for seconds in (0, 1))
+
+    assert rules.operation_of("n", NOW) == "n.20261121T090000Z"
+    assert first != second
+    assert len(first) <= 253
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"id": ""},
+        {"result": "gone"},
+        {"phases": {"claim": True}},
+        {"phases": {"claim": "1"}},
+        {"facts": []},
+        {"started": "soon"},
+        {"since": "soon"},
+    ],
+    ids=str,
+)
+def test_a_record_with_one_wrong_field_is_refused(broken):
+    seen = node()
+    seen["metadata"]["annotations"][FAILOVER] = json.dumps({**record("fence"), **broken})
+
+    with pytest.raises(Refused) as refused:
+        rules.record_of(seen)
+    assert refused.value.fields["why"] == "broken_record"
+
+
 @pytest.mark.parametrize(
     ("phase", "result", "stays"),
     [
@@ -373,7 +431,7 @@ def test_seconds_of_each_phase_without_the_time_between_runs():
         ("uncordon", "recovered", False),
     ],
 )
-def test_a_record_stays_while_somebody_will_need_it(phase, result, stays):
+def test_a_record_stays_while_it_is_needed(phase, result, stays):
     assert rules.stays(record(phase, result)) is stays
 
 
@@ -419,7 +477,7 @@ def entry(*steps, **facts):
         (("claim", "fence", "taint", "move", "moved", "power_on", "recovered"), False, False),
     ],
 )
-def test_what_an_entry_says_of_a_node_without_a_record(steps, unfinished, deleted):
+def test_the_entry_of_a_node_without_a_record(steps, unfinished, deleted):
     found = entry(*steps)
     assert (audit_rules.unfinished(found), audit_rules.deleted(found)) == (unfinished, deleted)
     data = {"op": json.dumps(found)}
@@ -427,7 +485,7 @@ def test_what_an_entry_says_of_a_node_without_a_record(steps, unfinished, delete
     assert list(audit_rules.unfinished_of(data)) == (["n"] if unfinished else [])
 
 
-def test_a_record_that_is_gone_is_written_anew_from_its_entry():
+def test_a_record_that_is_gone_is_restored_from_its_entry():
     found = entry("claim", "fence", "taint", "failed", fence="metal3", key="k", host="h", namespace="m", uri="u")
     facts = audit_rules.facts_of(found)
     assert facts == {"fence": "metal3", "key": "k", "host": "h", "namespace": "m", "uri": "u"}
@@ -437,6 +495,22 @@ def test_a_record_that_is_gone_is_written_anew_from_its_entry():
     seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
     assert rules.record_of(seen) == again
     assert audit_rules.entry_after(found, "n", again, {}, "then")["key"] == "k"
+
+
+def test_a_failover_whose_steps_are_not_known_goes_back_to_the_fence():
+    known = entry("failed")
+
+    assert rules.restored(known, {}, run="s", now=NOW)["phase"] == "fence"
+
+
+@pytest.mark.parametrize(
+    "broken", [{"operation": ""}, {"operation": 1}, {"steps": [1]}, {"started": "soon"}, {"seconds": []}], ids=str
+)
+def test_an_entry_with_one_wrong_field_counts_as_none(broken):
+    data = {"op": json.dumps({**entry("claim", "fence"), **broken})}
+
+    assert audit_rules.last_of(data, "n") is None
+    assert audit_rules.unfinished_of(data) == {}
 
 
 any_json = st.recursive(
@@ -454,7 +528,7 @@ def read(seen):
 
 
 @given(any_json | st.fixed_dictionaries({}, optional=dict.fromkeys(record(), any_json)), any_json)
-def test_any_record_is_sound_or_refused(content, one):
+def test_any_record_is_valid_or_refused(content, one):
     broken = {**record("fence"), "phase": "fence"}
     for text in (json.dumps(content), json.dumps({**broken, "facts": one}), json.dumps({**broken, "since": one}), "{"):
         seen = node(tainted=True, evidence=BOOT)
@@ -471,7 +545,7 @@ def test_any_record_is_sound_or_refused(content, one):
 
 
 @given(any_json | st.fixed_dictionaries({}, optional=dict.fromkeys(entry("claim"), any_json)))
-def test_any_entry_is_sound_or_none(content):
+def test_any_entry_is_valid_or_none(content):
     for one in (content, {**entry("claim", "fence"), **(content if isinstance(content, dict) else {}), "node": "n"}):
         data = {"op": json.dumps(one), "broken": "{"}
         found = audit_rules.last_of(data, "n")
@@ -491,7 +565,24 @@ def test_one_object_never_grows_too_large():
     assert "op-3" in kept
 
 
-def test_what_somebody_broke_goes_first():
+def test_the_newest_entry_stays_however_large_it_is():
+    large = json.dumps({"started": "1", "x": "y" * audit_rules.KEEP_BYTES})
+
+    assert list(audit_rules.bounded({"newest": large}, "newest")) == ["newest"]
+    assert list(audit_rules.bounded({"newest": large, "other": large}, "newest")) == ["newest"]
+
+
+def test_an_entry_keeps_its_first_and_its_last_steps_and_its_last_runs():
+    found = None
+    for number in range(150):
+        found = audit_rules.entry_after(found, "n", {**record("fence"), "run": f"r-{number}"}, {}, str(number))
+
+    times = [int(step["at"]) for step in found["steps"]]
+    assert times == [*range(10), *range(100, 150)]
+    assert found["runs"] == [f"r-{number}" for number in range(50, 150)]
+
+
+def test_invalid_entries_are_dropped_first():
     data = {f"op-{number}": json.dumps({"started": str(number)}) for number in range(audit_rules.KEEP)} | {
         "broken": "{"
     }
@@ -510,14 +601,33 @@ def test_each_step_has_its_time_run_and_versions():
     ]
     assert entry["steps"][1]["resource_versions"] == {"node": "9", "host": "3"}
     assert entry["ended"] == "then"
+    assert "detail" not in entry["steps"][0]
 
 
-def test_what_ends_after_its_node_was_deleted_keeps_all_that_was_known():
+def test_a_failover_under_way_has_no_end_and_a_failure_says_why():
+    begun = audit_rules.entry_after(None, "n", record("fence"), {}, "now")
+    failed = audit_rules.entry_after(begun, "n", {**record("fence", "failed"), "detail": "no BMC"}, {}, "then")
+
+    assert begun["ended"] == ""
+    assert (failed["ended"], failed["steps"][1]["detail"]) == ("then", "no BMC")
+
+
+def test_a_failover_that_ends_after_its_node_was_deleted_keeps_its_facts():
     entry = audit_rules.entry_after(None, "n", record("move", "moved"), {"node": "7"}, "now")
     closed = audit_rules.entry_closed(entry, run="s", result="recovered", detail="gone", facts={"by": "a"}, now="then")
     assert (closed["result"], closed["ended"], closed["detail"], closed["by"]) == ("recovered", "then", "gone", "a")
     assert (closed["boot_id"], closed["runs"]) == (entry["boot_id"], ["r", "s"])
     assert [step["step"] for step in closed["steps"]] == ["moved", "recovered"]
+    assert closed["steps"][1] == {
+        "at": "then",
+        "run": "s",
+        "step": "recovered",
+        "resource_versions": {},
+        "detail": "gone",
+    }
+    silent = audit_rules.entry_closed(entry, run="r", result="recovered", detail="", facts={}, now="then")
+    assert "detail" not in silent["steps"][1]
+    assert silent["runs"] == ["r"]
 
 
 def test_a_record_stays_below_the_limit_of_a_node_s_annotations():

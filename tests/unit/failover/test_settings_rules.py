@@ -44,9 +44,9 @@ def check(name="a", *, uri="", given=(), node_name=None, direction="failover", *
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"fence_timeout": 0}, "have to be above 0"),
-        ({"power_on_timeout": 0, "direction": "recover"}, "have to be above 0"),
-        ({"node_name": "b"}, "is b everywhere"),
+        ({"fence_timeout": 0}, "must be above 0"),
+        ({"power_on_timeout": 0, "direction": "recover"}, "must be above 0"),
+        ({"node_name": "b"}, "it is always b"),
         ({"fence": "redfish"}, "needs failover_redfish_uri"),
         ({"fence": "command", "given": ["fence_command"]}, "failover_verify_command"),
         ({**VOUCHED, "attestation_at": ""}, "failover_attestation_at"),

@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 
 import pytest
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, TimedOut
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import taint as operation
@@ -32,7 +33,11 @@ class Api:
 
 @pytest.fixture
 def declare(monkeypatch):
-    """Declares a node out of service by a second look that takes so many seconds, so many seconds after it."""
+    """Declares a node out of service by evidence that takes so many seconds to look at, and then by its holds.
+
+    ``later`` seconds pass after the evidence, and ``paused`` seconds after each look at the holds. A hold comes at
+    ``held_from``.
+    """
     clock = [0.0]
 
     def passes(seconds):
@@ -42,30 +47,42 @@ def declare(monkeypatch):
 
         return happens
 
-    def act(kind, took=SLOW, later=0.0):
+    def act(kind, took=SLOW, later=0.0, *, paused=0.0, held_from=float("inf"), attempt=operation._try_to_add):
+        def look(*_arguments, **_options):
+            if clock[0] >= held_from:
+                raise Held("Node n is held: shop/till.")
+            clock[0] += paused
+            return Pass("b")
+
         monkeypatch.setattr(last_look, "steady", lambda: clock[0])
         monkeypatch.setattr(operation, "read_node", lambda *_arguments: NODE)
-        monkeypatch.setattr(operation.gate, "look", lambda *_arguments, **_options: Pass("b"))
+        monkeypatch.setattr(operation.gate, "look", look)
         monkeypatch.setattr(operation.rules, "check_down", lambda *_arguments: None)
         monkeypatch.setattr(operation, "_live_slot", lambda *_arguments: None)
         monkeypatch.setattr(operation, "_check_silence", lambda *_arguments: False)
         monkeypatch.setattr(operation.evidence_rules, "check", lambda *_arguments, **_options: None)
         monkeypatch.setattr(operation.evidence_rules, "record", passes(later))
         monkeypatch.setattr(operation.check_evidence, "look", passes(took))
-        params = {"name": "n", "value": "nodeshutdown", "evidence": {"kind": kind}, "override_holds": False}
+        params = {
+            "name": "n",
+            "value": "nodeshutdown",
+            "evidence": {"kind": kind},
+            "override_holds": False,
+            "proof_timeout": 0,
+        }
         context = Context(params)
         context.__dict__.update(cluster=Api(), management=Api())
-        return operation._try_to_put_on(context, params)
+        return attempt(context, params)
 
     return act
 
 
-def test_a_second_look_that_took_too_long_is_too_old(declare):
+def test_a_second_check_that_took_too_long_is_too_old(declare):
     with pytest.raises(last_look.Stale):
         declare(operation.evidence_rules.BARE_METAL_HOST)
 
 
-def test_a_command_says_at_its_end_what_is_so(declare):
+def test_a_command_reports_the_state_at_its_end(declare):
     assert declare(operation.evidence_rules.COMMAND).changed
 
 
@@ -85,6 +102,32 @@ def test_a_bmc_may_take_as_long_as_its_time_out(declare, took):
         (operation.evidence_rules.COMMAND, 3600.0, 0.0),
     ],
 )
-def test_a_pause_makes_the_look_too_old_whenever_it_comes(declare, kind, took, later):
+def test_a_pause_at_any_time_makes_the_check_too_old(declare, kind, took, later):
     with pytest.raises(last_look.Stale):
         declare(kind, took, later)
+
+
+def test_a_hold_that_comes_while_the_evidence_is_looked_at_counts(declare):
+    with pytest.raises(Held):
+        declare(operation.evidence_rules.COMMAND, took=60.0, held_from=30.0)
+
+
+def test_a_pause_after_the_look_at_holds_makes_it_too_old(declare):
+    with pytest.raises(last_look.Stale):
+        declare(operation.evidence_rules.COMMAND, took=0.0, paused=SLOW)
+
+
+def test_looks_at_holds_that_are_always_too_old_end_with_a_way_out(declare):
+    with pytest.raises(TimedOut, match=r"nothing was done\. Find out why .* answers so slowly, and run it again"):
+        declare(operation.evidence_rules.COMMAND, took=0.0, paused=SLOW, attempt=operation._prove_and_add)
+
+
+def test_a_lease_from_the_future_is_waited_for_no_longer_than_others(monkeypatch):
+    lease = {"metadata": {"managedFields": [{"time": "2999-01-01T00:00:00Z"}]}}
+    api, waits = Api(), []
+    api.find = lambda _path: lease
+    monkeypatch.setattr(operation, "wait_for", lambda *found: waits.append(found[-1].seconds) or lease)
+
+    operation._check_silence(api, "n", {"kind": operation.evidence_rules.COMMAND})
+
+    assert waits == [15.0]

@@ -59,7 +59,7 @@ class TestTaint:
         }
         assert rules.without_taint(node(taints=tainted)) == [OTHERS]
 
-    def test_one_that_evicts_nothing_is_not_it(self):
+    def test_a_taint_without_eviction_does_not_count(self):
         theirs = {"key": KEY, "effect": "NoSchedule"}
         assert rules.taint_of(node(taints=[theirs])) is None
         assert rules.without_taint(node(taints=[theirs])) == [theirs]
@@ -93,19 +93,28 @@ class TestBackUnderTheTaint:
         assert (refused.value.fields["why"], refused.value.fields["back"]) == (why_, False)
 
     def test_booted_since(self):
-        assert "anew" in rules.back(self.tainted(boot_id="c"))
+        assert "booted again" in rules.back(self.tainted(boot_id="c"))
         assert rules.back(self.tainted(boot_id="c"), "c") == ""
 
     @pytest.mark.parametrize("ready", ["True", "Unknown"])
-    def test_no_taint_of_ours(self, ready):
+    def test_no_taint_of_this_collection(self, ready):
         assert rules.back(node(ready, boot_id="c", evidence={"boot_id": "b"})) == ""
         assert rules.back(self.tainted(ready, boot_id="c", evidence={"boot_id": "b", "removed": {"at": "x"}})) == ""
         theirs = node(ready, boot_id="c", taints=rules.with_taint(node(), "nodeshutdown", NOW))
         assert rules.back(theirs) == ""
 
+    def test_a_taint_of_others_on_a_node_that_is_on(self):
+        theirs = node("True", taints=rules.with_taint(node(), "nodeshutdown", NOW))
+        with pytest.raises(Refused) as refused:
+            rules.check_down(theirs, None)
+        assert refused.value.fields["back"] is False
+
+    def test_evidence_that_names_no_boot(self):
+        assert rules.back(self.tainted(boot_id="c", evidence={"kind": "Attestation"})) == ""
+
 
 class TestDown:
-    def test_one_that_is_not_heard_of(self):
+    def test_a_silent_node(self):
         rules.check_down(node(), None)
         rules.check_down(node("False", "runtime is down"), None)
 
@@ -132,8 +141,10 @@ class TestDown:
         ],
     )
     def test_which_slots_count(self, slot, mine, counts):
-        found = rules.live_slot([("g", Slot("n", "o", since="s", **slot))], {"alive", "me"}, mine)
-        assert (found is not None) == counts
+        taken = ("g", Slot("n", "o", since="s", **slot))
+        other = ("h", Slot("n", "o", "alive", "s"))
+        assert rules.live_slot([taken], {"alive", "me"}, mine) == (taken if counts else None)
+        assert rules.live_slot([taken, other], {"alive", "me"}, mine) == (taken if counts else other)
 
 
 EVIDENCE = {"boot_id": "old"}
@@ -157,7 +168,7 @@ class TestBack:
         assert why(rules.check_back, node("True", boot_id="", evidence=EVIDENCE), [], force=False) == "same_boot"
 
     @pytest.mark.parametrize("evidence", [None, {}, [], {"boot_id": "old", "removed": {"forced": True}}])
-    def test_no_evidence_of_ours(self, evidence):
+    def test_no_evidence_of_this_collection(self, evidence):
         found = node("True", boot_id="new", evidence=evidence)
         assert why(rules.check_back, found, [], force=False) == "not_ours"
         rules.check_back(found, [], force=True)
@@ -177,7 +188,7 @@ class TestBack:
         left = rules.blockers([], [rules.attachment(item)])
         found = node("True", boot_id="new", evidence=EVIDENCE)
         assert why(rules.check_back, found, left, force=False) == "left"
-        assert bool(rules.attachments_way_out(left)) is asked
+        assert bool(rules.attachments_advice(left)) is asked
         if asked:
             rules.check_back(found, left, force=True)
         else:
@@ -220,13 +231,17 @@ class TestBack:
         ([{"key": KEY, "operator": "Exists", "tolerationSeconds": 5}], False),
         ([{"key": KEY, "operator": "Exists", "tolerationSeconds": 5}, {"operator": "Exists"}], False),
         ([{"operator": "Exists"}, {"key": KEY, "operator": "Exists", "tolerationSeconds": 5}], True),
+        ([{"operator": "Exists", "effect": "NoSchedule"}, {"operator": "Exists"}], True),
+        ([{"key": "theirs", "operator": "Exists"}, {"operator": "Exists"}], True),
+        ([{"key": KEY, "value": "hardwarefailure"}, {"operator": "Exists"}], True),
+        ([{"key": KEY, "operator": "Gt", "value": "nodeshutdown"}], False),
     ],
 )
 def test_pods_that_tolerate_it_stay(tolerations, stays):
     assert bool(rules.occupant(pod(tolerations=tolerations), "nodeshutdown").stays) == stays
 
 
-def test_one_that_tolerates_it_and_is_being_deleted_goes():
+def test_a_pod_that_tolerates_the_taint_and_is_being_deleted_goes():
     found = rules.occupant(
         pod(tolerations=[{"operator": "Exists"}], deletionTimestamp="then", finalizers=["f"]), "nodeshutdown"
     )
@@ -250,18 +265,63 @@ def test_what_is_left_is_named():
     words = rules.sentence([left_pod, left_volume])
     assert "Pod ns/p" in words
     assert "VolumeAttachment va is left (csi could not detach it: device busy)" in words
+    assert rules.attachment(item).to_data(rules.LEFT) == {
+        "name": "va",
+        "volume": "pv",
+        "attacher": "csi",
+        "reason": "csi could not detach it: device busy",
+        "state": "left",
+    }
     del item["status"]["detachError"]
-    assert "since then" in rules.attachment(item).reason
+    assert "at then" in rules.attachment(item).reason
     del item["metadata"]["deletionTimestamp"]
-    assert "nobody" in rules.attachment(item).reason
+    assert "not requested" in rules.attachment(item).reason
 
 
 def test_a_sign_of_life_is_dated_by_the_api_server():
     lease = {
         "metadata": {"managedFields": [{"time": "2026-05-04T10:00:00Z"}, {"time": "2026-05-04T09:00:00Z"}, {}]},
-        "spec": {"leaseDurationSeconds": 40, "renewTime": "2030-01-01T00:00:00Z"},
+        "spec": {"leaseDurationSeconds": 20, "renewTime": "2030-01-01T00:00:00Z"},
     }
     assert rules.last_sign(lease) == NOW
-    assert rules.quiet_seconds(lease) == 15
+    assert rules.quiet_seconds(lease) == 10
     assert rules.last_sign({"metadata": {}}) is None
     assert rules.quiet_seconds({"metadata": {}}) == 15
+    assert rules.quiet_seconds({"metadata": {}, "spec": {"leaseDurationSeconds": 2**31 - 1}}) == 305
+
+
+def test_what_is_left_is_sorted_by_name():
+    volumes = [rules.Attachment(name, "pv", "csi") for name in ("b", "a")]
+    pods = [rules.occupant(pod(name), "nodeshutdown") for name in ("q", "p")]
+
+    assert [item["name"] for item in rules.blockers(pods, volumes)] == ["p", "q", "a", "b"]
+    assert rules.blockers([], volumes)[0] == {
+        "kind": "VolumeAttachment",
+        "namespace": None,
+        "name": "a",
+        "uid": None,
+        "reason": "",
+        "detaching": False,
+    }
+
+
+def test_only_a_pod_that_stays_has_a_reason_to():
+    staying = rules.occupant(pod(tolerations=[{"operator": "Exists"}]), "nodeshutdown")
+    told = {"namespace": "ns", "name": "p", "uid": "uid-p"}
+
+    assert staying.to_data(rules.STAYS) == {**told, "state": "stays", "reason": staying.stays}
+    assert staying.to_data(rules.GONE) == {**told, "state": "gone", "reason": ""}
+
+
+def test_a_pod_is_asked_to_go_before_its_finalizers_keep_it():
+    asked = rules.occupant(pod(deletionTimestamp="then"), "nodeshutdown")
+
+    assert asked.reason() == "its deletion started at then"
+    assert rules.occupant(pod(), "nodeshutdown").reason() == "its deletion has not started"
+
+
+def test_results_show_no_more_of_a_taint_than_its_meaning():
+    (taint,) = rules.with_taint(node(), "nodeshutdown", NOW)
+
+    assert rules.shown(taint) == {"key": KEY, "value": "nodeshutdown", "effect": "NoExecute"}
+    assert rules.shown(None) is None

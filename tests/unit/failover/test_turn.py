@@ -211,7 +211,7 @@ def test_there_and_back(cluster):
 
 @pytest.mark.parametrize("writes", range(1, 15))
 def test_a_run_that_dies_after_any_write_is_resumed(cluster, writes):
-    """The next run ends as an undisturbed one, and the taint is there only for a machine that was told to go off."""
+    """The next run ends as an undisturbed one, and only a machine that was requested to switch off gets the taint."""
     told = []
 
     def die(_verb, path, _body):
@@ -326,7 +326,7 @@ def test_it_comes_back_under_the_taint(cluster):
     play.failing = {"move": HoldfastError("It came back.", back=True)}
     result = play.go()
     assert result["result"] == "failed"
-    assert "It is back under the taint: run the playbook recover" in result["detail"]
+    assert "It is back, but still has the taint: run the playbook recover" in result["detail"]
     assert cluster.cordoned()
     assert cluster.marks()["failover"]["result"] == "failed"
 
@@ -345,7 +345,7 @@ def test_it_comes_back_before_the_taint(cluster):
     result = play.go()
     assert result["result"] == "failed"
     assert (
-        "The machine of failover_fence_command was told to go off and may be off. Run the playbook recover"
+        "The machine of failover_fence_command was requested to switch off and may be off. Run the playbook recover"
         in (result["detail"])
     )
     assert cluster.cordoned()
@@ -373,9 +373,9 @@ def test_a_node_that_is_deleted(cluster):
     assert entry(cluster)["result"] == "moved"
 
     back = Play(cluster, run="r4", direction="recover")
-    assert back.go()["detail"] == "its Node was deleted, so only its host was let go"
+    assert back.go()["detail"] == "its Node was deleted, so only its host was released"
     assert back.done == ["power_on"]
-    assert Play(cluster, run="r5", direction="recover").go()["detail"] == "it was brought back before"
+    assert Play(cluster, run="r5", direction="recover").go()["detail"] == "it was recovered before"
 
 
 def test_a_node_with_its_old_boot_id_was_never_off(cluster):
@@ -386,7 +386,7 @@ def test_a_node_with_its_old_boot_id_was_never_off(cluster):
     back.act = lambda name, arguments: {"boot_id": "boot-1"} if name == "node_ready" else act(name, arguments)
     result = back.go()
     assert result["result"] == "failed"
-    assert "its boot ID is still boot-1, so it never was off" in result["detail"]
+    assert "its boot ID is still boot-1, so it was never off" in result["detail"]
     assert cluster.marks()["failover"]["phase"] == "ready"
 
     forced = Play(cluster, run="r3", direction="recover", force=True)
@@ -425,7 +425,7 @@ def test_the_quorum_is_asked_before_the_claim_and_before_the_power_off(cluster, 
     play.call = lambda **options: call(**options, quorum_command=str(script))
     result = play.go()
     assert log.read_text().split() == ["node-1", "node-1"]
-    assert result["detail"].startswith("Look once more before the power-off: failover_quorum_command")
+    assert result["detail"].startswith("Check the node again before the power-off: failover_quorum_command")
     assert "away" not in json.dumps(result)
     assert (result["result"], play.commands, cluster.marks(), cluster.cordoned()) == ("failed", [], {}, False)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -26,8 +27,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claimed, ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import annotation, last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.host_rules import Written
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import CameBack
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.target import may_let_go
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.target import may_remove_key
 
 NODE = "/api/v1/nodes/n"
 HOST = "/apis/metal3.io/v1alpha1/namespaces/metal/baremetalhosts/h"
@@ -141,7 +143,7 @@ class Server:
         return {**reboot_annotation(context, params), "warnings": warnings}
 
 
-def test_there_and_back():
+def test_the_key_is_set_and_removed():
     server = Server()
     done = server.run(mode="hard")
     assert done["changed"]
@@ -264,7 +266,7 @@ class TestLastLook:
             server.run(boot_id="b" if back == "ready" else "a", not_ready=True)
         assert server.annotations == THEIRS
 
-    def test_a_look_that_is_too_old_is_taken_again(self, monkeypatch):
+    def test_a_check_that_is_too_old_is_repeated(self, monkeypatch):
         """The process was paused between the look and the act; meanwhile the node came back."""
         server = Server()
         clock = [0.0]
@@ -284,7 +286,7 @@ class TestLastLook:
             server.run(boot_id="b", not_ready=True)
         assert (len(looks), server.annotations) == (2, THEIRS)
 
-    def test_a_key_that_did_not_get_through_is_looked_at_again(self):
+    def test_a_key_that_did_not_get_through_is_checked_again(self):
         """It is not sent again by itself: a hold came while the API server was away."""
         server = Server()
 
@@ -297,11 +299,11 @@ class TestLastLook:
             server.run()
         assert (server.sent_once, server.annotations) == ([True], THEIRS)
 
-    def test_looks_that_are_always_too_old(self, monkeypatch):
+    def test_checks_that_are_always_too_old(self, monkeypatch):
         server = Server()
         clock = iter(range(0, 10**6, 11))
         monkeypatch.setattr(last_look, "steady", lambda: next(clock))
-        with pytest.raises(TimedOut, match="looks at the node"):
+        with pytest.raises(TimedOut, match="older than"):
             server.run()
         assert server.annotations == THEIRS
 
@@ -318,14 +320,14 @@ class TestGate:
         assert done["overridden_holds"] == ["shop/db"]
         assert json.loads(server.annotations[RECORDS])["ours"]["overridden"] == ["shop/db"]
 
-    def test_held_in_the_last_moment(self):
+    def test_held_at_the_last_moment(self):
         server = Server()
 
-        def meddle():
+        def interfere():
             server.hold()
             server.annotate(HOST, {})
 
-        server.before_write = meddle
+        server.before_write = interfere
         with pytest.raises(Held):
             server.run()
         assert server.annotations == THEIRS
@@ -347,7 +349,7 @@ class TestGate:
     def test_a_host_that_may_be_any_node(self):
         server = Server()
         server.objects[NODE]["spec"] = {}
-        with pytest.raises(Refused, match="whether it is held"):
+        with pytest.raises(Refused, match="holds can't be checked"):
             server.run(node=None, host="h", namespace="metal")
         with pytest.raises(InvalidInput, match="Give node"):
             server.run(node=None, host="h", namespace="metal", run="mine")
@@ -398,45 +400,45 @@ class TestOnce:
         assert self.run(server, mode="hard")["changed"]
         assert server.keys == {BASE: '{"mode": "hard"}'}
 
-    def test_of_one_that_is_held(self):
+    def test_a_host_of_a_held_node(self):
         server = Server()
         server.hold()
         with pytest.raises(Held):
             self.run(server)
         assert server.keys == {}
 
-    def test_of_one_that_is_off(self):
+    def test_a_host_that_is_off(self):
         server = Server(poweredOn=False)
         with pytest.raises(Refused, match="without a reboot"):
             self.run(server)
         assert server.keys == {}
 
-    def test_of_one_that_somebody_keeps_off(self):
+    def test_a_host_that_others_keep_off(self):
         server = Server()
         with pytest.raises(Refused, match=f"{BASE}/other"):
             server.run(key=None)
         assert server.annotations == THEIRS
 
     @pytest.mark.parametrize(("theirs", "mode"), [("", "soft"), ("gibberish", "soft"), ('{"mode":"hard"}', "hard")])
-    def test_somebody_else_asked_already(self, theirs, mode):
+    def test_someone_else_has_already_requested_it(self, theirs, mode):
         server = Server()
         server.annotate(HOST, {BASE: theirs})
         assert self.run(server, mode=mode)["changed"] is False
         done = self.run(server, state="absent")
         assert done["changed"] is False
-        assert "theirs" in done["warnings"][0]
+        assert "its owner removes it" in done["warnings"][0]
         assert server.keys == {BASE: theirs}
 
-    def test_somebody_else_asked_for_less(self):
+    def test_someone_else_has_requested_a_soft_reboot(self):
         server = Server()
         server.annotate(HOST, {BASE: ""})
-        with pytest.raises(Refused, match="soft reboot already"):
+        with pytest.raises(Refused, match="soft reboot"):
             self.run(server, mode="hard")
         assert server.keys == {BASE: ""}
         server.objects[HOST]["status"]["errorCount"] = 1
         assert self.run(server, mode="hard")["changed"] is False, "an error before makes it hard"
 
-    def test_a_run_that_was_killed_is_gone_on_with(self):
+    def test_a_killed_run_is_resumed(self):
         server = Server()
         self.run(server)
         server.annotate(HOST, {BASE: None})
@@ -444,7 +446,7 @@ class TestOnce:
         server.objects[NODE]["status"]["nodeInfo"]["bootID"] = "c"
         assert self.run(server)["changed"], "that one is over"
 
-    def test_taken_back(self):
+    def test_removed_again(self):
         server = Server()
         self.run(server)
         assert self.run(server, state="absent")["changed"]
@@ -485,11 +487,11 @@ def test_neither_host_nor_node():
         Server().run(node=None)
 
 
-def test_an_annotation_of_our_name_that_is_not_ours():
+def test_an_annotation_of_the_same_name_by_others():
     server = Server()
     server.annotate(HOST, {f"{BASE}/ours": ""})
     for _again in range(2):
-        with pytest.raises(Refused, match="does not say that it is from us") as refused:
+        with pytest.raises(Refused, match="does not say that this collection wrote it") as refused:
             server.run(mode="hard")
         assert refused.value.fields["why"] == "foreign"
     assert server.annotations == {**THEIRS, f"{BASE}/ours": ""}
@@ -503,7 +505,7 @@ def test_an_annotation_of_our_name_that_is_not_ours():
         server.run()
 
 
-class TestLetGo:
+class TestRelease:
     """A key that is taken back from a host that is gone, or another node's by now."""
 
     def run(self, server, **options):
@@ -536,7 +538,7 @@ class TestLetGo:
         assert f"{BASE}/ours" in server.keys
         done = self.run(server)
         assert (done["changed"], f"{BASE}/ours" in server.keys) == (True, False)
-        assert "node m by now" in done["warnings"][0]
+        assert "is now node m" in done["warnings"][0]
 
     @pytest.mark.parametrize("run", ["r", None], ids=["by a run", "for a node that was deleted"])
     def test_not_written_by_us(self, run):
@@ -547,7 +549,7 @@ class TestLetGo:
         before = server.find(HOST)
         done = self.run(server, run=run, wait=True)
         assert (done["changed"], server.find(HOST)) == (False, before)
-        assert "does not say that it is from us" in done["warnings"][0]
+        assert "does not say that this collection wrote it" in done["warnings"][0]
 
     def test_not_ours_of_another_node(self):
         server = Server()
@@ -565,10 +567,10 @@ class TestLetGo:
 
 @pytest.mark.parametrize("written_for", ["", "n", "m"])
 @pytest.mark.parametrize("serves", ["", "n", "m"])
-def test_whose_key_may_go(serves, written_for):
-    assert may_let_go("", serves, written_for)
+def test_which_keys_may_be_removed(serves, written_for):
+    assert may_remove_key("", serves, written_for)
     wanted = "n" in (serves, written_for) or (serves, written_for) == ("", "")
-    assert may_let_go("n", serves, written_for) is wanted
+    assert may_remove_key("n", serves, written_for) is wanted
 
 
 def test_no_host():
@@ -610,3 +612,14 @@ def test_what_others_write_stays_byte_for_byte(steps):
     found = {name: value for name, value in server.annotations.items() if name != RECORDS}
     mine = {(f"{BASE}/{key}" if key else BASE): value for key, value in ours.items()}
     assert found == {**expected, **mine}
+
+
+@pytest.mark.parametrize(("since", "under_way"), [("2026-11-21T08:59:00Z", True), ("2999-01-01T00:00:00Z", False)])
+def test_a_record_of_the_future_is_of_no_reboot_under_way(since, under_way):
+    now = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+    asked = SimpleNamespace(
+        _target=SimpleNamespace(node="n", read_node=lambda: {"status": {"nodeInfo": {"bootID": "b"}}}),
+        _management=SimpleNamespace(now=lambda: now),
+    )
+
+    assert annotation._Annotation._under_way(asked, None, Written(since, False, boot_id="b")) is under_way

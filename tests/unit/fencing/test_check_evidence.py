@@ -76,6 +76,6 @@ def test_a_host_whose_machine_may_be_the_node_s(look, uid):
 
 
 def test_a_host_of_another_node_of_the_same_name(look):
-    with pytest.raises(Refused, match="another Node's of the same name") as refused:
+    with pytest.raises(Refused, match="another Node of the same name") as refused:
         look(node("b"), EVIDENCE, machine("another"))
     assert refused.value.fields["why"] == "other_host"

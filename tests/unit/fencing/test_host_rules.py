@@ -71,7 +71,7 @@ class TestWhyNot:
             ({"metadata": {"namespace": "m", "name": "h"}, "spec": {"online": True}}, "not known"),
         ],
     )
-    def test_one_that_it_does_not_act_on(self, found, why):
+    def test_a_host_that_metal3_does_not_act_on(self, found, why):
         assert why in rules.why_not(found)
 
     def test_being_deleted(self):
@@ -99,6 +99,7 @@ class TestOff:
         found = off(keyed(host()))
         assert not found.believed
         assert found.datable
+        assert found.why == "its status shows poweredOn: true"
 
     @pytest.mark.parametrize("written", [BEFORE, AFTER, "2026-05-04T10:05:00Z", "", None, "yesterday"])
     def test_off_before(self, written):
@@ -107,6 +108,7 @@ class TestOff:
         assert not found.believed
         assert not found.datable
         assert "off before" in found.why
+        assert "error" not in found.why
 
     def test_off_before_and_an_error_that_is_gone_now(self):
         sick = {"operationalStatus": "error", "errorType": "registration error"}
@@ -122,25 +124,27 @@ class TestOff:
         assert "PowerOn operation failed" in found.why
 
     @pytest.mark.parametrize("power", [None, "false", 0])
-    def test_power_not_told(self, power):
+    def test_power_is_unknown(self, power):
         assert not off(keyed(host(), poweredOn=power)).believed
+        assert "has no poweredOn" in off(keyed(host(), poweredOn=power)).why
 
     def test_without_our_key(self):
         found = keyed(host(), poweredOn=False)
         del found["metadata"]["annotations"][KEY]
         assert "not on it" in off(found).why
 
-    def test_somebody_elses_key_is_none_of_ours(self):
+    def test_a_key_of_others_is_not_ours(self):
         found = keyed(host(), poweredOn=False)
         found["metadata"]["annotations"]["reboot.metal3.io/other"] = found["metadata"]["annotations"].pop(KEY)
         assert not off(found).believed
         assert not rules.off(found, "other").believed
 
     @pytest.mark.parametrize("record", [None, "", "no json", "[]", "{}", '{"holdfast": 7}', '{"holdfast": {"a": 1}}'])
-    def test_a_record_that_somebody_broke_proves_nothing(self, record):
+    def test_an_invalid_record_proves_nothing(self, record):
         found = keyed(host(), poweredOn=False)
         found["metadata"]["annotations"][RECORDS] = record
         assert not off(found).believed
+        assert not off(found).datable, "the wait would be in vain"
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -202,17 +206,17 @@ class TestOff:
         assert not off(keyed(host(), poweredOn=False, lastUpdated=AFTER, **how)).believed
 
     @pytest.mark.parametrize("name", [rules.PAUSED, rules.DETACHED])
-    def test_one_that_metal3_does_not_look_at(self, name):
+    def test_a_host_that_metal3_does_not_read(self, name):
         found = keyed(host(), poweredOn=False)
         found["metadata"]["annotations"][name] = ""
         assert not off(found).believed
 
-    def test_one_that_is_never_switched_off(self):
+    def test_a_host_that_is_never_switched_off(self):
         found = keyed(host(), poweredOn=False)
         found["spec"]["disablePowerOff"] = True
         assert not off(found).believed
 
-    def test_told_to_stay_off_meanwhile_is_off_all_the_same(self):
+    def test_a_host_with_online_false_meanwhile_is_off_nevertheless(self):
         found = keyed(host(), poweredOn=False)
         found["spec"]["online"] = False
         assert off(found).believed
@@ -254,24 +258,24 @@ class TestFormer:
         ],
     )
     def test_former(self, found, consumer, former):
-        assert bool(rules.former(found, self.WRITTEN, consumer)) is former
+        assert bool(rules.former_use(found, self.WRITTEN, consumer)) is former
 
     def test_of_a_consumer_that_was_not_known(self):
-        assert not rules.former(host(), rules.Written(SINCE, powered_on=True), "other")
+        assert not rules.former_use(host(), rules.Written(SINCE, powered_on=True), "other")
 
 
 class TestReboot:
-    def test_of_one_that_is_on(self):
+    def test_a_host_that_is_on(self):
         assert rules.why_no_reboot(host()) == ""
 
-    def test_of_one_that_is_off(self):
+    def test_a_host_that_is_off(self):
         assert "without a reboot" in rules.why_no_reboot(host(powered_on=False))
 
-    def test_of_one_that_somebody_keeps_off(self):
+    def test_a_host_that_others_keep_off(self):
         assert "reboot.metal3.io/x" in rules.why_no_reboot(host(annotations={"reboot.metal3.io/x": ""}))
 
 
-def test_records_of_others_keys_stay_and_those_of_gone_ones_go():
+def test_records_of_other_keys_stay_and_those_of_removed_keys_go():
     found = host(annotations={"reboot.metal3.io/a": "", "reboot.metal3.io/b": ""})
     first = rules.write(found, since=SINCE, node="n", boot_id="b", run="1", overridden=("ns/me",))
     second = rules.write(found, since=SINCE, node="n", boot_id="b", run="2", overridden=())
@@ -284,3 +288,31 @@ def test_records_of_others_keys_stay_and_those_of_gone_ones_go():
     assert set(kept) == {""}, "b is gone, and a single reboot may be under way"
     found["metadata"]["annotations"][RECORDS] = json.dumps({"a": kept[""]})
     assert rules.records_with(found, "a", None) is None
+
+
+def test_a_record_with_no_more_than_the_needed_fields_is_read():
+    kept = {"holdfast": {"since": SINCE, "powered_on": True}, "": {"powered_on": True}}
+    found = host(annotations={RECORDS: json.dumps(kept)})
+
+    assert rules.written_of(found, "holdfast") == rules.Written(SINCE, powered_on=True)
+    assert rules.written_of(found, "") is None
+
+
+def test_our_keys_are_those_with_a_record():
+    found = host(annotations={"reboot.metal3.io/ours": "", "reboot.metal3.io/theirs": "", "reboot.metal3.io": ""})
+    written = rules.write(found, since=SINCE, node="n", boot_id="b", run="r", overridden=())
+    for key in ("ours", ""):
+        found["metadata"]["annotations"][RECORDS] = rules.records_with(found, key, written)
+
+    assert rules.keys_written(found) == {"ours": written}
+    assert rules.keys_written({"metadata": {}}) == {}
+
+
+def test_a_status_that_is_not_there_says_nothing():
+    bare = {"metadata": {"namespace": "metal", "name": "h"}}
+    full = host(errorCount=3, last_updated=AFTER)
+
+    assert rules.full_name(bare) == "metal/h"
+    assert (rules.error_count(bare), rules.last_updated(bare), rules.state(bare)) == (0, "", "")
+    assert (rules.error_count(full), rules.last_updated(full), rules.state(full)) == (3, AFTER, "provisioned")
+    assert (rules.powered_on(bare), rules.online(bare), rules.trouble(bare)) == (None, False, "")

@@ -16,7 +16,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing impor
 
 
 def read(text):
-    (request,) = rules.requests_of({rules.BASE: text})
+    (request,) = rules.requests_of({f"{rules.BASE}/a": text})
     return request
 
 
@@ -41,6 +41,8 @@ def read(text):
         ("'{}'", "soft", False),
         ('{"mode": "hard"', "soft", False),
         ('{"mode": NaN}', "soft", False),
+        ('{"mode": "hard", "by": NaN}', "soft", False),
+        ('{"mode": "hard", "Mode": "soft"}', "soft", True),
         ('"hard"', "soft", False),
         ('["hard"]', "soft", False),
         ("true", "soft", False),
@@ -50,6 +52,7 @@ def test_what_metal3_makes_of_a_value(text, mode, valid):
     found = read(text)
 
     assert (found.mode, found.valid, found.value) == (mode, valid, text)
+    assert (found.key, found.force) == ("a", False)
 
 
 @given(st.text())
@@ -60,7 +63,7 @@ def test_no_value_breaks_anything(text):
 @given(
     st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda more: st.dictionaries(st.text(), more))
 )
-def test_nor_does_any_json(content):
+def test_any_json_is_read(content):
     assert read(json.dumps(content)).mode in (rules.SOFT, rules.HARD)
 
 
@@ -74,11 +77,12 @@ def test_what_we_write_is_strict(mode):
 
 def test_force_is_read():
     assert read('{"force": true}').force
+    assert read('{"force": null}').valid
 
 
 def test_which_annotations_they_are():
     others = {"reboot.metal3.ioo": "", "x.reboot.metal3.io": "", "reboot.metal3.io.x/y": "", "metal3.io/reboot": ""}
-    found = rules.requests_of({**others, rules.BASE: "", f"{rules.BASE}/a": "", f"{rules.BASE}/b": ""})
+    found = rules.requests_of({**others, f"{rules.BASE}/b": "", f"{rules.BASE}/a": "", rules.BASE: ""})
 
     assert [request.key for request in found] == ["", "a", "b"]
     assert [request.annotation for request in found] == [rules.BASE, f"{rules.BASE}/a", f"{rules.BASE}/b"]
@@ -90,6 +94,7 @@ def test_hard_wins_and_so_does_an_error_before(values, errors):
     hard = errors > 0 or '{"mode": "hard"}' in values
 
     assert rules.effective_mode(requests, errors) == (rules.HARD if hard else rules.SOFT)
+    assert rules.effective_mode(requests) == rules.effective_mode(requests, 0)
 
 
 @pytest.mark.parametrize("key", ["a", "A9", "holdfast", "metal3-remediation-1", "a.b_c-d", "x" * 63])
@@ -98,6 +103,6 @@ def test_keys(key):
 
 
 @pytest.mark.parametrize("key", ["", "-a", "a-", "a/b", "reboot.metal3.io/a", "a b", "ä", "x" * 64, "a\n"])
-def test_what_is_no_key(key):
+def test_invalid_keys(key):
     with pytest.raises(InvalidInput, match="63"):
         rules.check_key(key)

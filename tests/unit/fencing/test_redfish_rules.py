@@ -50,7 +50,7 @@ def test_where(uri, target, url):
     ],
 )
 def test_never_at_another_system(target):
-    with pytest.raises(BmcFailure, match="can't be told"):
+    with pytest.raises(BmcFailure, match="power of"):
         rules.reset_url(system(target=target))
 
 
@@ -61,7 +61,13 @@ def test_without_the_action():
         rules.reset_url(found)
 
 
-def test_what_is_no_system():
+def test_what_a_system_says_of_itself():
+    found = system(**{"ResetType@Redfish.AllowableValues": ["On"]})
+
+    assert found == rules.System(f"https://bmc{OWN}", "On", "u", RESET, ("On",))
+
+
+def test_an_invalid_system():
     with pytest.raises(BmcFailure, match="has no PowerState"):
         rules.read("https://bmc/redfish/v1", {"Name": "root"})
 

@@ -64,18 +64,18 @@ class Nodes:
 )
 def test_a_node_of_the_right_name(found, ours):
     """What Cluster API wrote on it counts; a provider's id that is made of a name is equal in every cluster."""
-    assert nodes.is_of(found, machine()) is ours
-    told = nodes.look(Nodes(found), machine())
-    assert (told.state, told.node) == (("ready", found) if ours else ("foreign", None))
+    assert nodes.is_node_of(found, machine()) is ours
+    answer = nodes.look(Nodes(found), machine())
+    assert (answer.state, answer.node) == (("ready", found) if ours else ("foreign", None))
     if ours:
-        told.check(machine())
+        answer.check(machine())
     else:
         with pytest.raises(nodes.WrongCluster, match="Machine metal/m of Cluster c is Node n"):
-            told.check(machine())
+            answer.check(machine())
 
 
 def test_two_without_any_id():
-    assert not nodes.is_of(node(of="", cluster="", provider_id=""), machine(provider_id=None))
+    assert not nodes.is_node_of(node(of="", cluster="", provider_id=""), machine(provider_id=None))
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_two_without_any_id():
 )
 def test_a_node_that_is_not_there(others, seen, state):
     """It is gone only where the cluster is the Machine's: in another one it never was."""
-    told = nodes.look(Nodes(*others), machine(), seen=seen)
-    assert (told.state, bool(told.foreign)) == (state, state == "foreign")
+    answer = nodes.look(Nodes(*others), machine(), seen=seen)
+    assert (answer.state, bool(answer.foreign)) == (state, state == "foreign")
 
 
 def test_a_machine_that_never_had_one():

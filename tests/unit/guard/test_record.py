@@ -82,7 +82,7 @@ def release(monkeypatch):
         monkeypatch.setattr(record.gate, "look", gate)
         monkeypatch.setattr(record.runs, "heartbeat", lambda *_arguments: nullcontext())
         monkeypatch.setattr(record.capi, "place", lambda *_arguments: Place("/machines", "m"))
-        monkeypatch.setattr(record._GuardRecord, "_leave", lambda *_arguments: None)
+        monkeypatch.setattr(record._GuardRecord, "_end_work", lambda *_arguments: None)
         monkeypatch.setattr(rules, "check_fenced", lambda *_arguments: None)
         monkeypatch.setattr(record.nodes, "look", lambda *_a, **_o: record.nodes.Found(api.node, rules.READY))
         params = {"hook": "backup", "owner": "team", "run": "r/w", "namespace": "metal", "machine": "m"}
@@ -98,7 +98,7 @@ def held():
     raise Held("held")
 
 
-def test_a_look_that_is_too_old_is_taken_again(clock, release):
+def test_a_check_that_is_too_old_is_repeated(clock, release):
     api = Api()
 
     def paused():
@@ -111,7 +111,7 @@ def test_a_look_that_is_too_old_is_taken_again(clock, release):
     assert api.sent_once == []
 
 
-def test_a_release_that_did_not_get_through_is_looked_at_again(clock, release):
+def test_a_release_that_did_not_get_through_is_checked_again(clock, release):
     api = Api()
     api.lost = 1
     with pytest.raises(Held):
@@ -120,7 +120,7 @@ def test_a_release_that_did_not_get_through_is_looked_at_again(clock, release):
     assert api.sent_once == [True]
 
 
-def test_a_fresh_look_lets_it_go(clock, release):
+def test_a_recent_check_releases_the_machine(clock, release):
     api = Api()
     assert release(api, [lambda: Pass("b")])["record"]["result"] == "released"
     assert HOOK not in api.machine["metadata"]["annotations"]

@@ -22,14 +22,14 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.rules import (
     Change,
     Guard,
+    RunOptions,
     Selection,
-    Self,
     Unfenced,
 )
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 GUARD = Guard("backup", "team")
-ME = Self("run-1")
+ME = RunOptions("run-1")
 POINTS = ("pre-drain", "pre-terminate")
 WAITS = {"pre-drain": "WaitingForPreDrainHook", "pre-terminate": "WaitingForPreTerminateHook"}
 RECORD = "holdfast.dev/machine-guard"
@@ -86,7 +86,7 @@ def node(ready="True", taint=False, boot_id="b-1", evidence="b-1"):
 
 
 class TestWhichMachines:
-    def test_ours_is_by_name_and_owner(self):
+    def test_our_hook_is_known_by_name_and_owner(self):
         assert GUARD.waits_at(waiting()) == "pre-drain"
         assert GUARD.waits_at(waiting("pre-terminate")) == "pre-terminate"
         assert GUARD.waits_at(machine()) is None
@@ -157,7 +157,7 @@ class TestWhoWorks:
     def may(self, item, live=(), me=ME, now=NOW):
         return rules.may_take(item, GUARD, me, frozenset(live), now)
 
-    def test_nobody_has_it(self):
+    def test_no_run_has_it(self):
         assert self.may(waiting())
         assert not self.may(machine("NotDeleting", *POINTS))
 
@@ -176,7 +176,7 @@ class TestWhoWorks:
     def test_what_has_failed_is_left_to_another_run(self):
         item = waiting(record=ended("run-1/1.1", "failed"))
         assert not self.may(item)
-        assert self.may(item, me=Self("run-2"))
+        assert self.may(item, me=RunOptions("run-2"))
         assert self.may(waiting("pre-terminate", record=ended("run-1/1.1", "failed"))), "the next point is another work"
 
     def test_two_runs_do_not_hand_a_failure_to_and_fro(self):
@@ -185,14 +185,19 @@ class TestWhoWorks:
         record = rules.advance(record, Change(result="failed"), "run-2", NOW)
         item = waiting(record=record)
         assert not self.may(item)
-        assert not self.may(item, me=Self("run-2"))
+        assert not self.may(item, me=RunOptions("run-2"))
 
     def test_it_is_tried_again_after_a_while(self):
         item = waiting(record=ended("run-1/1.1", "failed"))
-        me = Self("run-1", retry=60)
+        me = RunOptions("run-1", retry=60)
         assert me.seconds_to_retry(item, GUARD, NOW + timedelta(seconds=20)) == 40
         assert not self.may(item, me=me, now=NOW + timedelta(seconds=59))
+        assert self.may(item, me=me, now=NOW + timedelta(seconds=60))
         assert self.may(item, me=me, now=NOW + timedelta(seconds=61))
+
+    def test_a_failure_of_the_future_waits_no_longer_than_one_of_now(self):
+        item = waiting(record=ended("run-1/1.1", "failed", at=NOW + timedelta(days=400)))
+        assert RunOptions("run-1", retry=60).seconds_to_retry(item, GUARD, NOW) == 60
 
     @pytest.mark.parametrize(
         "broken",
@@ -204,24 +209,27 @@ class TestWhoWorks:
             {"phases": {"claim": "long"}},
             {"done": {"pre-drain": "a.yml"}},
             {"done": None},
+            {"done": {"pre-drain": [1]}},
             {"failures": {"run-1": "x"}},
             {"failures": {"run-1": {"point": "pre-drain", "at": "x"}}},
+            {"failures": {"run-1": {"point": "pre-drain", "at": 5}}},
+            {"failures": {"run-1": {"point": 5, "at": "2026-11-21T09:00:00Z"}}},
             {"facts": []},
         ],
         ids=str,
     )
-    def test_a_record_that_somebody_broke(self, broken):
+    def test_an_invalid_record(self, broken):
         item = waiting(record=claimed("run-2/1.1") | broken)
         assert rules.record_of(item, "backup") is None
-        assert rules.is_broken(item, "backup")
+        assert rules.is_invalid(item, "backup")
         assert self.may(item, ["run-2/1.1"])
-        assert rules.is_broken(waiting(**{RECORD: "no JSON"}), "backup")
-        assert not rules.is_broken(waiting(), "backup")
+        assert rules.is_invalid(waiting(**{RECORD: "no JSON"}), "backup")
+        assert not rules.is_invalid(waiting(), "backup")
 
     def test_a_record_of_a_machine_that_had_its_name(self):
         item = waiting(record=ended("run-1/1.1", "failed") | {"uid": "before"})
         assert rules.record_of(item, "backup") is None
-        assert not rules.is_broken(item, "backup")
+        assert not rules.is_invalid(item, "backup")
         assert self.may(item)
 
 
@@ -230,8 +238,9 @@ class TestRecord:
         item = waiting(**{RECORD: json.dumps({"theirs": {"a": 1}})})
         record = claimed("run-1/1.1")
         assert json.loads(rules.written(item, "backup", record)) == {"theirs": {"a": 1}, "backup": record}
+        assert not rules.is_invalid(item, "backup")
 
-    def test_nobody_has_begun_where_it_was_only_said_so(self):
+    def test_the_phase_not_begun_resumes_nothing(self):
         untouched = Change(phase=rules.NOT_BEGUN, result="failed")
         first = rules.advance(claimed("run-1/left.1"), untouched, "run-1", NOW)
         assert not rules.resumes(first, "pre-drain")
@@ -254,6 +263,38 @@ class TestRecord:
         record = rules.advance(claimed("run-1/1.1"), Change(phase="tasks"), "run-1", NOW + timedelta(seconds=2))
         record = rules.advance(record, Change(phase="drain"), "run-1", NOW + timedelta(seconds=5))
         assert record["phases"] == {"claim": 2.0, "tasks": 3.0}
+        record = rules.advance(record, Change(phase="tasks"), "run-1", NOW + timedelta(seconds=5.34))
+        record = rules.advance(record, Change(phase="drain"), "run-1", NOW + timedelta(seconds=9.34))
+        assert record["phases"] == {"claim": 2.0, "tasks": 7.0, "drain": 0.3}
+        back = rules.advance(record, Change(phase="wait"), "run-1", NOW)
+        assert back["phases"]["drain"] == 0.3, "a clock that was set back"
+
+    def test_a_run_that_resumes_keeps_what_is_known_and_the_seconds_of_this_point(self):
+        before = rules.advance(
+            claimed("run-1/1.1"), Change(phase="tasks", facts={"pods": 3}), "run-1", NOW + timedelta(seconds=2)
+        )
+        late = NOW + timedelta(hours=1)
+        same, other = (
+            rules.begin(before, point, run="run-2/1.1", holder="", now=late, uid="uid-m", saw_node=True)
+            for point in POINTS
+        )
+
+        assert (same["phases"], other["phases"]) == ({"claim": 2.0}, {})
+        assert same["started"] == other["started"] == "2026-11-21T09:00:00.000000Z"
+        assert same["facts"] == other["facts"] == {"pods": 3}
+        assert (same["resumed"], other["resumed"]) == (True, False)
+        assert (same["saw_node"], before["saw_node"]) == (True, False)
+
+    def test_a_file_that_is_done_again_is_listed_once(self):
+        record = claimed("run-1/1.1")
+        for name in ("a.yml", "b.yml", "a.yml"):
+            record = rules.advance(record, Change(done=name, done_at="pre-drain"), "run-1", NOW)
+        assert rules.done_at(record, "pre-drain") == ["b.yml", "a.yml"]
+        assert rules.done_at(None, "pre-drain") == []
+
+    def test_a_long_detail_is_cut(self):
+        record = rules.advance(claimed("run-1/1.1"), Change(result="failed", detail="x" * 3000), "run-1", NOW)
+        assert 1000 <= len(record["detail"]) < 1100
 
     def test_resumed(self):
         assert not rules.resumes(None, "pre-drain")
@@ -269,6 +310,14 @@ class TestRecord:
             at = NOW + timedelta(seconds=number)
             record = rules.advance(record, Change(result="failed"), f"run-{number}", at)
         assert set(record["failures"]) == {f"run-{number}" for number in range(20, 30)}
+
+    def test_the_latest_failures_are_kept(self):
+        record = claimed("run-0/1.1")
+        for second, number in enumerate([*range(10), 0, 10]):
+            begun = rules.begin(record, "pre-drain", run=f"run-{number}/1.1", holder="", now=NOW, uid="uid-m")
+            at = NOW + timedelta(seconds=second)
+            record = rules.advance(begun, Change(result="failed"), f"run-{number}", at)
+        assert set(record["failures"]) == {"run-0", *(f"run-{number}" for number in range(2, 11))}
 
     @pytest.mark.parametrize(
         ("before", "wanted", "is_so"),
@@ -290,14 +339,14 @@ class TestRecord:
         assert rules.ended_before(waiting(record=claimed("run-1/1.1")), "backup", "run-1/1.1", wanted) is None
 
     @pytest.mark.parametrize("record", [None, claimed("run-2/1.1"), ended("run-1/1.1", "released")])
-    def test_who_lost_the_machine_writes_no_more(self, record):
+    def test_a_run_that_lost_the_machine_writes_nothing(self, record):
         with pytest.raises(ClaimLost):
-            rules.check_ours(waiting(record=record), "backup", "run-1/1.1")
+            rules.check_claim(waiting(record=record), "backup", "run-1/1.1")
 
 
 class TestWhenItEnds:
     def over(self, *machines, stop="deadline", names=(), retry=0, now=NOW):
-        return rules.over(machines, Selection(frozenset(names)), GUARD, Self("run-1", retry, stop), now)
+        return rules.why_over(machines, Selection(frozenset(names)), GUARD, RunOptions("run-1", retry, stop), now)
 
     def test_idle(self):
         assert self.over(machine("NotDeleting", *POINTS), stop="idle") == "idle"
@@ -321,7 +370,7 @@ class TestWhenItEnds:
     def test_one_that_another_run_works_on_is(self):
         assert self.over(waiting(record=claimed("run-2/1.1")), stop="idle") == ""
 
-    def test_named_machines_that_have_no_hook_of_ours_any_more(self):
+    def test_named_machines_that_no_longer_have_our_hook(self):
         for stop in ("deadline", "idle", "never"):
             assert self.over(names=["m"], stop=stop) == "gone"
             assert self.over(machine(), names=["m"], stop=stop) == "gone"
@@ -333,7 +382,7 @@ class TestWhenItEnds:
         assert self.over() == ""
 
 
-class TestLetGo:
+class TestRelease:
     @pytest.mark.parametrize(
         ("found", "state"),
         [
@@ -355,7 +404,7 @@ class TestLetGo:
         assert rules.node_state(waiting(node=None), None) == "none"
 
     @pytest.mark.parametrize("state", ["none", "gone", "ready", "not_ready", "unreachable", "off"])
-    def test_a_node_that_is_not_heard_of_keeps_its_machine(self, state):
+    def test_a_silent_node_keeps_its_machine(self, state):
         if state == "unreachable":
             with pytest.raises(Unfenced, match="nothing proves that it is off"):
                 rules.check_fenced(waiting(), state)
@@ -364,15 +413,15 @@ class TestLetGo:
 
     def test_which_hooks_go(self):
         drain, terminate = (GUARD.key(point) for point in POINTS)
-        assert rules.let_go(waiting(), GUARD, "pre-drain") == {drain: None}
-        assert rules.let_go(waiting("pre-terminate"), GUARD, "pre-terminate") == {drain: None, terminate: None}
-        assert rules.let_go(waiting(points=["pre-terminate"]), GUARD, "pre-drain") == {}
+        assert rules.hooks_to_remove(waiting(), GUARD, "pre-drain") == {drain: None}
+        assert rules.hooks_to_remove(waiting("pre-terminate"), GUARD, "pre-terminate") == {drain: None, terminate: None}
+        assert rules.hooks_to_remove(waiting(points=["pre-terminate"]), GUARD, "pre-drain") == {}
         foreign = waiting(points=[], **{drain: "somebody else"})
-        assert rules.let_go(foreign, GUARD, "pre-drain") == {}
+        assert rules.hooks_to_remove(foreign, GUARD, "pre-drain") == {}
 
 
 class TestReplacement:
-    def test_who_makes_another(self):
+    def test_the_object_that_creates_the_replacement(self):
         labels = {"cluster.x-k8s.io/set-name": "s", "cluster.x-k8s.io/deployment-name": "d"}
         item = machine(labels=labels)
         assert replacement.siblings_label(item) is None, "a person has made it"
@@ -399,10 +448,41 @@ class TestReplacement:
         assert replacement.wanted(None, pool) == 0
         assert replacement.wanted({**maker, "metadata": {"deletionTimestamp": "x"}}, pool) == 0
 
+    def test_a_maker_that_asks_for_none_keeps_what_there_is(self):
+        assert replacement.wanted({"metadata": {}}, [machine(name="s"), waiting(name="g")]) == 1
+
+    def test_who_made_it(self):
+        item = machine(labels={"cluster.x-k8s.io/control-plane-name": "cp"})
+        assert replacement.makers(item) == []
+        item["metadata"]["ownerReferences"] = [
+            {"kind": "Cluster", "name": "c"},
+            {"kind": "KubeadmControlPlane", "name": "cp"},
+        ]
+        assert replacement.makers(item) == [("KubeadmControlPlane", "cp")]
+        assert replacement.siblings_label(item) == "cluster.x-k8s.io/control-plane-name=cp"
+        item["metadata"]["labels"] = {}
+        assert replacement.siblings_label(item) is None
+
+    def test_the_deployment_of_a_machine_set(self):
+        owners = [{"kind": "Cluster", "name": "c"}, {"kind": "MachineDeployment", "name": "d"}]
+        assert replacement.deployment_of({"metadata": {"ownerReferences": owners}}) == "d"
+        assert replacement.deployment_of({"metadata": {"ownerReferences": owners[:1]}}) is None
+        assert replacement.deployment_of({"metadata": {}}) is None
+
     def test_which_count(self):
         assert replacement.counts(machine())
         assert not replacement.counts(machine(node=None))
         assert not replacement.counts(waiting())
+
+
+def test_the_machine_that_waits_longest_comes_first():
+    def since(name, time):
+        item = waiting(name=name)
+        item["status"]["conditions"][0]["lastTransitionTime"] = time
+        return item
+
+    items = [since("b", "2026-11-21T08:30:00Z"), since("c", "2026-11-21T08:00:00Z"), since("a", "2026-11-21T08:30:00Z")]
+    assert [item["metadata"]["name"] for item in rules.by_age(items)] == ["c", "a", "b"]
 
 
 def test_an_event_has_one_name_for_one_failure():
@@ -449,7 +529,7 @@ class Runs(RuleBasedStateMachine):
     def take(self, base, seconds):
         self.now += timedelta(seconds=seconds)
         point = GUARD.waits_at(self.item)
-        if not rules.may_take(self.item, GUARD, Self(base), frozenset(self.alive), self.now):
+        if not rules.may_take(self.item, GUARD, RunOptions(base), frozenset(self.alive), self.now):
             return
         assert not self.alive, "one at a time"
         assert (base, point) not in self.tried, "a failure is not tried again by the same run"
@@ -462,7 +542,7 @@ class Runs(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["a.yml", "b.yml"]))
     def run_a_file(self, name):
         run, point = next(iter(self.alive.items()))
-        record = rules.check_ours(self.item, "backup", run)
+        record = rules.check_claim(self.item, "backup", run)
         if name in rules.done_at(record, point):
             return
         assert (name, point) not in self.done, "done twice"
@@ -480,9 +560,9 @@ class Runs(RuleBasedStateMachine):
         run, point = next(iter(self.alive.items()))
         base = run.rpartition("/")[0]
         record = rules.advance(
-            rules.check_ours(self.item, "backup", run), Change(result=result, detail="x"), base, self.now
+            rules.check_claim(self.item, "backup", run), Change(result=result, detail="x"), base, self.now
         )
-        gone = rules.let_go(self.item, GUARD, point) if result == "released" else {}
+        gone = rules.hooks_to_remove(self.item, GUARD, point) if result == "released" else {}
         self.write(record, **gone)
         self.alive.clear()
         if result == "failed":
@@ -496,7 +576,7 @@ class Runs(RuleBasedStateMachine):
         if record and not record["result"]:
             for other in ("run-9/1.1", f"{record['run']}x"):
                 with pytest.raises(ClaimLost):
-                    rules.check_ours(self.item, "backup", other)
+                    rules.check_claim(self.item, "backup", other)
 
 
 Runs.TestCase.settings = settings(stateful_step_count=30)

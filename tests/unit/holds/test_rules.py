@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.node_rules import confirms, inhibited_by
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._holds.rules import (
-    FIELD_SELECTOR,
+    age,
     check_names,
     describe,
-    entry,
     holds,
     sentence,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared.hold_rules import (
+    FIELD_SELECTOR,
     FORBIDDEN_NAMESPACES,
+    entry_of,
     reason_of,
 )
 
@@ -45,7 +46,7 @@ def node(reason, status="True"):
 
 
 @pytest.mark.parametrize(("holder", "acquired"), [("", SINCE), (None, SINCE), ("app", None), (None, None), ("app", "")])
-def test_half_a_hold_is_none(holder, acquired):
+def test_an_incomplete_hold_counts_as_none(holder, acquired):
     assert not holds(lease(holder=holder, acquired=acquired))
 
 
@@ -74,14 +75,14 @@ def test_holders_that_can_not_be(holder):
 @given(st.lists(st.tuples(NAMES, NAMES), max_size=4), st.tuples(NAMES, NAMES))
 def test_only_a_whole_entry_confirms(others, mine):
     """A name that is part of another's, or holds a comma, is neither mistaken nor missed."""
-    reason = ",".join(entry(namespace, holder) for namespace, holder in others if "," not in namespace)
+    reason = ",".join(entry_of(namespace, holder) for namespace, holder in others if "," not in namespace)
     expected = any(
         namespace == mine[0] and holder.replace(",", "%2C") == mine[1].replace(",", "%2C")
         for namespace, holder in others
         if "," not in namespace
     )
 
-    assert (entry(*mine) in inhibited_by(node(reason))) == (expected and "," not in mine[0])
+    assert (entry_of(*mine) in inhibited_by(node(reason))) == (expected and "," not in mine[0])
 
 
 @pytest.mark.parametrize("reason", ["ns/app2", "ns/ap", "xns/app", "ns/app2,ns/my-app", "ns/app/x", ""])
@@ -90,7 +91,7 @@ def test_alike_is_not_the_same(reason):
 
 
 @pytest.mark.parametrize("status", ["False", "Unknown", None])
-def test_a_condition_that_is_not_true_names_nobody(status):
+def test_a_condition_that_is_not_true_names_no_holder(status):
     assert inhibited_by(node("ns/app", status)) == []
 
 
@@ -124,20 +125,20 @@ def test_what_a_tenant_writes_is_cut_where_it_enters():
     assert len(sentence([found] * 300)) < 8000
     assert "and 290 more" in sentence([found] * 300)
     # The node names it as the result does.
-    assert confirms(node(entry("app", "x" * 220_000)), entry("app", found["holder"]))
+    assert confirms(node(entry_of("app", "x" * 220_000)), entry_of("app", found["holder"]))
 
 
-def test_a_hold_without_room_for_its_name_is_confirmed_all_the_same():
-    mine = entry("app", "mine")
-    reason, short = reason_of([entry("app", "mine"), entry("app", "you")], 0)
+def test_a_hold_without_room_for_its_name_is_confirmed_nevertheless():
+    mine = entry_of("app", "mine")
+    reason, short = reason_of([entry_of("app", "mine"), entry_of("app", "you")], 0)
 
     assert short == 2
     assert confirms(node(reason), mine)
-    assert not confirms(node(reason), entry("app", "min"))
+    assert not confirms(node(reason), entry_of("app", "min"))
     assert not confirms(node(reason, "False"), mine)
 
 
-def test_a_holder_of_ours_is_not_cut():
+def test_the_holder_of_an_own_hold_is_not_cut():
     check_names("app", "x" * 253)
     with pytest.raises(InvalidInput, match="254 characters"):
         check_names("app", "x" * 254)
@@ -145,3 +146,26 @@ def test_a_holder_of_ours_is_not_cut():
 
 def test_held_since_the_future_is_held_for_zero_seconds():
     assert describe(lease(), datetime(2020, 1, 1, tzinfo=timezone.utc))["held_seconds"] == 0
+
+
+def test_the_oldest_hold_comes_first_and_one_of_an_absurd_time_last():
+    now = datetime(2026, 5, 4, tzinfo=timezone.utc)
+    held = [
+        describe(lease(namespace, holder, acquired), now)
+        for namespace, holder, acquired in [
+            ("a", "a", "0001-01-01T00:00:00Z"),
+            ("b", "b", SINCE),
+            ("b", "a", SINCE),
+            ("a", "b", SINCE),
+            ("z", "z", "2026-05-03T00:00:00Z"),
+        ]
+    ]
+
+    assert [hold["namespace"] + hold["holder"] for hold in sorted(held, key=age)] == ["zz", "ab", "ba", "bb", "aa"]
+
+
+def test_a_hold_without_a_reason_has_no_empty_brackets():
+    found = describe(lease(), datetime(2026, 5, 4, tzinfo=timezone.utc))
+
+    assert found["reason"] == ""
+    assert sentence([found, found]) == f"app/app since {SINCE}; app/app since {SINCE}"

@@ -109,6 +109,6 @@ def test_an_age_that_can_not_be_read_is_unknown(age):
         "Failed to connect to bus: No such file or directory",
     ],
 )
-def test_what_is_no_answer_says_what_is_needed(text):
+def test_an_invalid_answer_names_the_requirements(text):
     with pytest.raises(HoldfastError, match="systemd 239"):
         parse(text)

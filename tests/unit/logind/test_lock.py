@@ -142,7 +142,7 @@ class TestPresent:
         assert [item["why"] for item in replaced["diff"]["after"]["locks"]] == ["saves more"]
         assert run(bus, mode="delay")["unit"] == FIRST
 
-    def test_let_go(self, late):
+    def test_the_lock_is_released(self, late):
         bus = Bus(late)
         run(bus)
         gone = run(bus, state="absent")
@@ -191,7 +191,7 @@ def test_what_logind_refuses_is_not_started():
     assert bus.acts == [("try", "saves")]
 
 
-def test_a_lock_that_is_never_listed_is_no_success(monkeypatch):
+def test_a_lock_that_is_never_listed_is_not_a_success(monkeypatch):
     monkeypatch.setattr(lock_module, "_PATIENCE", 0.05)
     bus = Bus()
     run(bus)

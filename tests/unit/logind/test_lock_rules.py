@@ -123,6 +123,25 @@ class TestWanted:
         assert lock.is_held_by(listed(lock))
         assert lock.is_held_by(Inhibitor("sleep:shutdown", NAME, "it costs $5", "block", 0, 7))
 
+    def test_the_longest_that_fit(self):
+        assert want(name="a" * 200, why="b" * 1024)
+
+    def test_results_show_the_same_before_and_after_the_start(self):
+        lock = want(what=("sleep", "shutdown"))
+        after = lock_rules.describe(listed(lock), "backup.service")
+        before = lock_rules.predict(lock, "backup.service")
+
+        assert (after["pid"], before["pid"]) == (7, None)
+        assert lock_rules.lasting(after) == {
+            "who": NAME,
+            "what": ["shutdown", "sleep"],
+            "why": "because",
+            "mode": "block",
+            "unit": "backup.service",
+        }
+        assert lock_rules.lasting(before) == lock_rules.lasting(after)
+        assert lock_rules.lasting(None) is None
+
     @pytest.mark.parametrize(
         "other",
         [{"what": ("shutdown", "sleep")}, {"why": "another"}, {"mode": "delay"}, {"name": "other"}],
@@ -181,7 +200,7 @@ class Node:
             assert self.units[found.start] is None or found.start in found.clear
             yield found.start, "empty"
             yield found.start, wish
-        yield from ((unit, None) for unit in found.let_go)
+        yield from ((unit, None) for unit in found.release)
 
     @property
     def held(self):
@@ -210,7 +229,7 @@ def test_never_without_a_lock_and_one_in_the_end(before, killed, wish):
 
 
 @given(st.tuples(*[st.one_of(st.none(), st.just("empty"), LOCKS)] * 2))
-def test_let_go_means_all(before):
+def test_a_release_removes_all(before):
     node = Node(before)
     for unit, lock in list(node.acts(None)):
         node.units[unit] = lock

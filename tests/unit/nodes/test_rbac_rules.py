@@ -68,3 +68,22 @@ def test_only_what_a_binding_grants_has_to_be_made_anew():
     assert rbac_rules.must_be_made_anew(other, rbac_rules.BINDING)
     assert not rbac_rules.must_be_made_anew({**rbac_rules.BINDING, "subjects": []}, rbac_rules.BINDING)
     assert not rbac_rules.must_be_made_anew({**rbac_rules.ROLE, "rules": []}, rbac_rules.ROLE)
+
+
+def test_what_does_not_exist_grants_nothing():
+    assert rbac_rules.content(None) == {}
+    assert rbac_rules.content({**rbac_rules.ROLE, "rules": None}) == {}
+
+
+def test_where_its_objects_are():
+    base = "/apis/rbac.authorization.k8s.io/v1"
+
+    assert rbac_rules.path(rbac_rules.ROLE) == f"{base}/clusterroles/holdfast-node-agent"
+    assert rbac_rules.path(rbac_rules.BINDING) == f"{base}/clusterrolebindings/holdfast-node-agent"
+
+
+def test_a_node_has_an_agent_if_it_has_its_condition():
+    conditions = [{"type": "Ready", "status": "True"}]
+
+    assert not rbac_rules.has_agent({"status": {"conditions": conditions}})
+    assert rbac_rules.has_agent({"status": {"conditions": [*conditions, {"type": "ShutdownInhibited"}]}})

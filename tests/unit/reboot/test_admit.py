@@ -10,6 +10,7 @@ import json
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from unit.reboot.memory_cluster import AT, MemoryCluster
+from unit.reboot.variables import settings, split
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM
@@ -25,7 +26,7 @@ from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn 
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 GIVEN = {"name": "node-1", "operation": "kernel", "run": "me", "when": "always", "method": "metal3"}
-STEPS = ["cordon", "drain", "reboot", "ready", "finish"]
+STEPS = ["cordon", "opt_outs", "drain", "reboot", "ready", "finish"]
 
 
 @pytest.fixture
@@ -36,15 +37,19 @@ def cluster():
     return found
 
 
-def turn(cluster, *, check_mode=False, warnings=None, **options):
-    found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate({**GIVEN, **options})
+def turn(cluster, *, check_mode=False, said=None, **options):
+    ours, others = split({**GIVEN, **options})
+    found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate({"settings": settings(**ours), **others})
     assert not found.error_messages
     context = Context(found.validated_parameters, check_mode)
-    if warnings is not None:
-        context.warn = warnings.append
+    if said is not None:
+        context.say = said.append
     cluster.dry_run = check_mode
     context.cluster = cluster
     return reboot_turn(context, found.validated_parameters)
+
+
+WAITED = {"step": "wait", "steps": ["again"], "waited": 100, "idle": 10}
 
 
 def slot(run="dead", *, operation="kernel", node="node-1", **more):
@@ -96,7 +101,7 @@ def test_a_node_has_its_turn(cluster):
 
 def test_the_node_is_asked_first(cluster):
     asked = turn(cluster, when="required")
-    assert (asked["step"], asked["steps"]) == ("ask", ["again"])
+    assert (asked["step"], asked["steps"]) == ("ask", ["needed", "again"])
     assert not asked["changed"]
     found = turn(cluster, when="required", answer={"needed": "a kernel", "boot_id": "boot-1"})
     assert (found["step"], found["needed"]) == ("go", "a kernel")
@@ -232,7 +237,7 @@ def test_the_wait_for_a_slot_goes_on_in_the_next_turn(cluster):
     cluster.node("node-2", claim={**DEAD_CLAIM, "run": "another"})
     # Something happened in the group: the time is not over yet.
     late = {"name": "node-3", "group": "default", "reason": "it broke", "healthy": True, "run": "me"}
-    found = turn(cluster, play="first", slot_timeout=10, waited=100, idle=10, uncounted=[late], max_failed=1)
+    found = turn(cluster, play="first", slot_timeout=10, last=WAITED, uncounted=[late], max_failed=1)
     assert (found["step"], found["steps"], found["stage"]) == ("wait", ["again"], "waiting")
     assert found["waited"] >= 101
 
@@ -242,15 +247,15 @@ def test_the_wait_for_a_slot_ends(cluster):
     cluster.lives("another")
     cluster.node("node-2", claim={**DEAD_CLAIM, "run": "another"})
     with pytest.raises(HoldfastError, match="got no slot of group default within 10 s: 1 of 1 allowed") as caught:
-        turn(cluster, play="first", slot_timeout=10, waited=100, idle=10)
+        turn(cluster, play="first", slot_timeout=10, last=WAITED)
     assert caught.value.kind == "timed_out"
 
 
 def test_failures_of_other_hosts_are_counted_first(cluster):
     cluster.ledger(ledger=slot("me", node="node-2"))
     cluster.node("node-2", claim={**DEAD_CLAIM, "run": "me"})
-    lost = {"node": "node-2", "group": "default", "claimed": True, "result": "", "reason": "it dropped out"}
-    with pytest.raises(HoldfastError, match=r"node-2 \(it dropped out\)"):
+    lost = {"node": "node-2", "group": "default", "claimed": True, "result": None}
+    with pytest.raises(HoldfastError, match=r"node-2 \(its host could not be reached"):
         turn(cluster, play="first", hosts=[lost])
     assert cluster.ledger().slots["node-2"].state == "failed"
 
@@ -275,7 +280,7 @@ def test_a_failure_after_the_claim_says_how_far_it_came(cluster):
     cluster.node("node-2", labels={CONTROL_PLANE: ""})
     when_claimed(cluster, lambda: cluster.broken.append("/leases"))
     with pytest.raises(ApiFailure) as caught:
-        turn(cluster, quorum_command=True)
+        turn(cluster, quorum_command="etcd-check")
     fields = caught.value.fields
     assert (fields["stage"], fields["claimed"], fields["group"]) == ("working", True, "control-plane")
     assert fields["boot_id"] == "boot-1"
@@ -284,27 +289,63 @@ def test_a_failure_after_the_claim_says_how_far_it_came(cluster):
 def test_control_plane_nodes_have_a_budget_of_their_own(cluster):
     cluster.node(labels={CONTROL_PLANE: ""})
     cluster.node("node-2", labels={CONTROL_PLANE: ""})
-    found = turn(cluster, quorum_command=True, max_unavailable="50%", topology_key="zone")
-    assert (found["group"], found["steps"]) == (
-        "control-plane",
-        ["cordon", "drain", "quorum", "reboot", "ready", "finish"],
-    )
+    found = turn(cluster, quorum_command="etcd-check", max_unavailable="50%", topology_key="zone")
+    assert (found["group"], found["steps"]) == ("control-plane", STEPS)
+    assert found["method"] == "after_quorum_command"
     assert cluster.ledger("control-plane").policy.selector == CONTROL_PLANE
     assert cluster.ledger().slots == {}
 
 
 def test_the_user_s_tasks_before_the_slot(cluster):
-    first = turn(cluster, user_steps=["before_slot", "check"])
+    files = {"before_slot_tasks": "slot.yml", "check_tasks": "check.yml"}
+    first = turn(cluster, **files)
     assert (first["step"], first["steps"]) == ("before_slot", ["before_slot", "again"])
-    found = turn(cluster, user_steps=["before_slot", "check"], slot_tasks_run=True)
-    assert found["steps"] == ["cordon", "drain", "reboot", "ready", "check", "finish"]
+    found = turn(cluster, **files, last=first)
+    assert found["steps"] == ["cordon", "opt_outs", "drain", "reboot", "ready", "check", "finish"]
+
+
+def test_the_last_answer_of_an_earlier_pass_does_not_count(cluster):
+    cluster.hold()
+    put_off = turn(cluster, play="first", last={**WAITED, "attempts": 3})
+    assert (put_off["step"], put_off["attempts"]) == ("put_off", 3)
+    with pytest.raises(HoldfastError) as caught:
+        turn(cluster, play="last", last=put_off, hold_timeout=0)
+    assert caught.value.fields["attempts"] == 0
+
+
+@pytest.mark.parametrize("bad", [{"when": "command"}, {"method": "command"}, {"hold_attempts": 0}, {"soak": -1}])
+def test_settings_that_can_not_work_together_are_refused(cluster, bad):
+    with pytest.raises(HoldfastError, match="rolling_reboot_hold_attempts must be 1 or more") as caught:
+        turn(cluster, **bad)
+    assert (caught.value.kind, caught.value.fields["stage"]) == ("invalid_input", "looking")
+
+
+def test_the_user_is_told_that_a_node_is_put_off(cluster):
+    cluster.hold()
+    said = []
+    turn(cluster, play="first", said=said)
+    assert len(said) == 1
+    assert said[0].startswith("Node node-1 is put off: held by shop/app")
 
 
 def test_a_warning_is_given_once(cluster):
-    warnings = []
-    turn(cluster, method="systemd", shutdown={"in_effect": False, "enabled": True, "problems": []}, warnings=warnings)
-    assert len(warnings) == 1
-    assert "is not in effect" in warnings[0]
+    said = []
+    turn(cluster, method="systemd", shutdown={"in_effect": False, "enabled": True, "problems": []}, said=said)
+    assert len(said) == 1
+    assert said[0].startswith("WARNING: Graceful shutdown of node node-1 is not in effect")
+
+
+def test_a_warning_is_given_after_the_question_and_not_at_each_request(cluster):
+    said = []
+    cluster.hold()
+    asked = turn(cluster, method="systemd", play="first", said=said)
+    assert (asked["steps"], said) == (["shutdown", "again"], [])
+    answer = {"in_effect": False, "enabled": True, "problems": []}
+    turn(cluster, method="systemd", play="first", last=asked, shutdown=answer, said=said)
+    assert [line.partition(":")[0] for line in said] == ["WARNING", "Node node-1 is put off"]
+    said.clear()
+    turn(cluster, method="systemd", play="first", last={**WAITED, "shutdown": answer}, said=said)
+    assert [line.partition(":")[0] for line in said] == ["Node node-1 is put off"]
 
 
 @pytest.mark.parametrize(

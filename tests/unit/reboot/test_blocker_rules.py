@@ -238,6 +238,11 @@ class TestBlocker:
             "reason": "firing since 2026-11-21T09:00:00Z (node=node-1, severity=page)",
         }
 
+    def test_of_an_alert_with_nothing_but_a_name(self):
+        (blocker,) = of_alerts([Alert("A", "firing", {"alertname": "A"})], [], read_filter({}, NODE))
+
+        assert blocker.reason == "firing"
+
     def test_of_an_alert_with_much_to_say(self):
         (blocker,) = of_alerts([Alert("A", "firing", {"a": "x" * 5000})], [], read_filter({}, NODE))
 
@@ -264,4 +269,6 @@ class TestBlocker:
         found = [Blocker("pod", "ci", f"job-{number}", "Running") for number in range(12)]
 
         assert sentence(found[:1]) == "pod ci/job-0: Running"
+        assert sentence(found[:10]).endswith("pod ci/job-9: Running")
+        assert sentence(found[:11]).endswith("; and 1 more")
         assert sentence(found).endswith("pod ci/job-9: Running; and 2 more")

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput, Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import advance
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary import (
     _selectors,
+    _wait,
     reboot_canary,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.canary_rules import (
@@ -126,6 +128,14 @@ class TestCheck:
     def test_one_that_was_skipped_may_boot(self):
         check(canary(SKIPPED, boot_id="boot-3"), "kernel")
 
+    def test_one_whose_boot_id_is_not_known_is_believed(self):
+        check(canary({**REBOOTED, "boot_id_after": ""}), "kernel")
+
+    @pytest.mark.parametrize("since", ["", "soon", "0001-01-01T00:00:00Z"])
+    def test_one_that_was_done_at_no_time(self, since):
+        with pytest.raises(CanaryFailed, match="has a broken record"):
+            check(canary({**REBOOTED, "since": since}), "kernel")
+
     @pytest.mark.parametrize("record", [None, SKIPPED])
     def test_one_that_is_excluded(self, record):
         with pytest.raises(Refused, match="is labelled holdfast") as caught:
@@ -141,6 +151,34 @@ class TestSoak:
 
         assert soaked_until(some, soak) == START + timedelta(seconds=max(done) + soak)
         assert soaked_until([*some, canary(UNDER_WAY)], soak) is None
+
+
+class Canaries:
+    """Canaries in a cluster whose clock only waits move."""
+
+    def __init__(self, *records):
+        self.canaries = {str(number): canary(record) for number, record in enumerate(records)}
+        self.cluster = self
+        self.seconds = 0.0
+
+    def now(self):
+        return START + timedelta(seconds=self.seconds)
+
+    def until_news(self, deadline):
+        assert self.seconds < 10_000, "it waits for too long"
+        self.seconds += deadline.seconds
+
+    def look(self):
+        pass
+
+
+@pytest.mark.parametrize(("done", "waited"), [(-100, 200), (-1000, 0), (0, 300), (10**9, 300)])
+def test_a_record_of_the_future_soaks_no_longer_than_one_of_now(done, waited):
+    found = Canaries(went_through((done, None, "skipped")), went_through((-5000, None, "skipped")))
+
+    _wait(found, 300, Deadline(10))
+
+    assert found.seconds == waited
 
 
 class TestWatch:

@@ -47,6 +47,21 @@ def test_a_check_that_failed_in_an_earlier_operation_says_nothing():
     assert after({"operation": {"id": "other", "phase": "ready"}})["healthy"]
 
 
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"operation": {"id": "kernel", "phase": "reboot", "boot_id_before": "old"}},
+        {"boot_id": "new", "operation": {"id": "kernel", "phase": "uncordon", "boot_id_before": "old"}},
+        {"operation": None},
+        {"claim": None, "slot": None},
+    ],
+    ids=["has not gone down", "passed its check", "without a record", "without a claim and a slot"],
+)
+def test_one_that_is_healthy_is_given_back(node):
+    found = after(node)
+    assert (found["state"], found["give_back"], found["count"]) == ("failed", True, True)
+
+
 def test_a_failure_counts_though_the_api_did_not_say_what_it_left():
     known = {"run": "me", "operation": "kernel"}
     assert judge(None, Failure(**known, unseen=True)) == {

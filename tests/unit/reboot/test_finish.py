@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from unit.reboot.memory_cluster import AT, MemoryCluster
+from unit.reboot.variables import settings
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
@@ -55,7 +56,13 @@ def at_work(cluster, phase, **node):
 
 
 def finish(cluster, **options):
-    given = {"name": "node-1", "operation": "kernel", "run": "me", "stage": "working", **options}
+    names = ("stage", "steps", "attempts", "needed", "group", "step")
+    turn = {
+        "stage": "working",
+        "steps": ["reboot", "finish"],
+        **{key: options.pop(key) for key in names if key in options},
+    }
+    given = {"name": "node-1", "operation": "kernel", "run": "me", "settings": settings(), "turn": turn, **options}
     found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate(given)
     assert not found.error_messages
     context = Context(found.validated_parameters)
@@ -66,7 +73,9 @@ def finish(cluster, **options):
 def test_a_healthy_node_is_given_back(cluster):
     at_work(cluster, "ready", boot_id="boot-2")
     holds = [{"namespace": "shop", "holder": "app"}]
-    found = finish(cluster, needed="a kernel", overridden_holds=holds, steps=["check", "finish", "after"])
+    found = finish(
+        cluster, needed="a kernel", rebooted={"overridden_holds": holds}, steps=["reboot", "finish", "after"]
+    )
     assert (found["step"], found["changed"], found["uncounted"]) == ("done", True, [])
     assert found["steps"] == ["after"]
     result = found["result"]
@@ -95,7 +104,7 @@ def test_a_run_that_lost_its_claim_gives_nothing_back(cluster):
 
 
 def test_a_node_that_a_hold_refused_is_put_back(cluster):
-    found = finish(cluster, held="held by shop/app", attempts=1)
+    found = finish(cluster, rebooted={"step": "held", "why": "held by shop/app"}, attempts=1)
     assert (found["stage"], found["attempts"], found["left"]) == ("waiting", 2, "held by shop/app")
     assert (found["step"], found["steps"], found["result"]) == ("put_back", ["again"], None)
     assert found["why"] == "Node node-1 is put back, uncordoned: held by shop/app"
@@ -108,7 +117,7 @@ def test_a_node_that_a_hold_refused_is_put_back(cluster):
 def test_no_slot_is_given_back_for_a_node_that_is_down(cluster):
     at_work(cluster, "reboot", ready=False)
     with pytest.raises(Held, match="was left midway and is not Ready, and now it is held: held by shop/app"):
-        finish(cluster, held="held by shop/app")
+        finish(cluster, rebooted={"step": "held", "why": "held by shop/app"})
     assert "node-1" in cluster.ledger().slots
 
 
@@ -134,7 +143,7 @@ def test_a_healthy_node_is_given_back_after_a_failure(cluster):
     [
         ("reboot", {"ready": False}, {}),
         ("ready", {"boot_id": "boot-2"}, {}),
-        ("reboot", {}, {"switched_off": True}),
+        ("reboot", {}, {}),
         ("reboot", {}, {"failed": {"msg": "It timed out.", "sent": True}}),
     ],
     ids=["not Ready", "failed its check", "may be off", "was told to reboot"],
@@ -147,6 +156,20 @@ def test_a_node_that_is_not_healthy_stays_cordoned_and_keeps_its_slot(cluster, p
     assert cluster.cordoned()
     assert cluster.ledger().slots["node-1"].state == "failed"
     assert cluster.ledger().failed("kernel") == 1
+
+
+def test_a_reboot_that_was_refused_did_not_switch_the_node_off(cluster):
+    at_work(cluster, "reboot")
+    found = finish(cluster, failed={"msg": "It is paused.", "error": "refused"})
+    assert "The node was uncordoned." in found["result"]["detail"]
+    assert not cluster.cordoned()
+
+
+def test_holds_that_an_earlier_attempt_overrode_are_not_named(cluster):
+    at_work(cluster, "ready", boot_id="boot-2")
+    holds = [{"namespace": "shop", "holder": "app"}]
+    found = finish(cluster, needed="a kernel", rebooted={"overridden_holds": holds}, steps=["ready", "finish"])
+    assert found["result"]["detail"] == "a kernel"
 
 
 def test_a_node_that_was_not_touched_is_stopped(cluster):
@@ -178,14 +201,14 @@ def test_a_failure_that_can_t_be_counted_is_loud(cluster):
 def test_a_failure_of_the_control_plane_stops_all_others(cluster):
     cluster.ledger("control-plane", slot())
     cluster.ledger(ledger=Ledger())
-    finish(cluster, failed=BROKEN, group="control-plane", operation_group="default")
+    finish(cluster, failed=BROKEN, group="control-plane")
     assert cluster.ledger("control-plane").slots == {}
     assert cluster.ledger().failures("kernel") == {"node-1": "It timed out."}
 
 
 def test_a_task_that_fails_after_the_node_is_done_changes_nothing_of_it(cluster):
     cluster.node(operation={**record("uncordon"), "result": "rebooted"})
-    found = finish(cluster, failed=BROKEN, done=True)
+    found = finish(cluster, failed=BROKEN, step="done")
     assert found["result"]["result"] == "failed"
     assert cluster.marks()["operation"]["result"] == "rebooted"
     assert cluster.ledger().failed("kernel") == 0

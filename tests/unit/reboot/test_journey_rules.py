@@ -24,6 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.journe
     GO,
     ROLE_STEPS,
     STOP,
+    method_of,
     next_step,
     plan_of,
     steps_left,
@@ -46,7 +47,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.turn_r
 SETTINGS = Settings(node="node-1", operation="kernel", run="me", when="always", method="metal3")
 SEEN = Seen("node-1", boot_id="boot-1")
 MINE = SlotSeen("me", "kernel")
-FULL = tuple(step for step in ROLE_STEPS if step in ("cordon", "drain", "reboot", "ready", "finish"))
+FULL = tuple(step for step in ROLE_STEPS if step in ("cordon", "opt_outs", "drain", "reboot", "ready", "finish"))
 
 
 def facts(settings=None, seen=None, **more):
@@ -230,20 +231,30 @@ def test_every_step_is_in_the_table():
         (claimed(seen=midway("reboot")), ("reboot", "ready", "finish")),
         (claimed(seen=midway("reboot", "boot-2")), ("ready", "finish")),
         (claimed(seen=midway("uncordon", "boot-2")), ("ready", "finish")),
-        (claimed(etcd=Etcd(single_node=True)), ("cordon", "reboot", "ready", "finish")),
-        (
-            claimed(etcd=Etcd(control_plane=True, kept=True)),
-            ("cordon", "drain", "quorum", "reboot", "ready", "finish"),
-        ),
+        (claimed(etcd=Etcd(single_node=True)), ("cordon", "opt_outs", "reboot", "ready", "finish")),
+        (claimed({"opt_outs": False}), ("cordon", "drain", "reboot", "ready", "finish")),
     ],
 )
 def test_the_steps_that_are_left(known, left):
     assert steps_left(known) == left
 
 
+@pytest.mark.parametrize(
+    ("settings", "etcd", "method"),
+    [
+        ({}, Etcd(), "metal3"),
+        ({}, Etcd(control_plane=True, only_control_plane=True), "metal3"),
+        ({}, Etcd(control_plane=True, kept=True), "after_etcd"),
+        ({"quorum_command": True}, Etcd(control_plane=True), "after_quorum_command"),
+    ],
+)
+def test_a_control_plane_node_reboots_after_a_look_at_its_quorum(settings, etcd, method):
+    assert method_of(claimed(settings, etcd=etcd)) == method
+
+
 def test_the_steps_of_the_user_that_have_files():
     known = claimed({"user_steps": frozenset({"before_slot", "before_drain", "check", "after"})})
-    expected = ("cordon", "before_drain", "drain", "reboot", "ready", "check", "finish", "after")
+    expected = ("cordon", "opt_outs", "before_drain", "drain", "reboot", "ready", "check", "finish", "after")
     assert steps_left(known) == expected
 
 
@@ -331,6 +342,8 @@ def test_the_plan_is_what_a_run_would_do(known, expected):
         (facts(), "waiting"),
         (facts().after_holders(), "waiting"),
         (facts().after_attempt("held"), "waiting"),
+        (facts({"hold_attempts": 1}).after_attempt("held"), "given_up"),
+        (facts({"hold_attempts": 1, "put_off": True}).after_attempt("held"), "waiting"),
         (claimed(), "working"),
         (facts().after_claim(), "working"),
     ],
@@ -439,6 +452,55 @@ def test_steps_are_in_their_order_and_end_with_the_node_given_back(known):
     assert list(left) == [step for step in ROLE_STEPS if step in left]
     assert "finish" in left
     assert ("reboot" in left) is not known.rebooted
+
+
+@given(everything, st.booleans())
+def test_a_plan_and_a_run_never_differ(known, put_off):
+    """What a plan says of a node that nobody works on is what becomes of it in a run in which nothing changes."""
+    fresh = replace(
+        known,
+        settings=replace(
+            known.settings, put_off=False, in_turns=False, waits_for_canaries=False, user_steps=frozenset()
+        ),
+        etcd=known.etcd or Etcd(),
+        seen=known.seen or SEEN,
+        window=known.window or Window(),
+        answer=replace(known.answer or Answer("yes"), boot_id=known.node.boot_id),
+        shutdown=known.shutdown or Shutdown(True),
+        slot_wait=SlotWait(),
+        has_slot=False,
+        claimed=False,
+        holders_waited=False,
+        back_waited=False,
+        attempts=0,
+    )
+    planned = plan_of(next_step(fresh), fresh).verdict
+    run = replace(fresh, settings=replace(fresh.settings, put_off=put_off))
+    ended = outcome(run)
+    expected = {
+        "now": {GO},
+        "later": {rules.PUT_OFF, rules.POSTPONED, rules.AWAIT_HOLDERS},
+        "never": {STOP, rules.SKIPPED},
+        "not needed": {rules.SKIPPED},
+    }
+    assert ended in expected[planned], planned
+
+
+def outcome(known):
+    """The answer of a run in which nothing changes; the wait for holders, where it would not end."""
+    world = World(known, [])
+    while True:
+        step = next_step(world.known)
+        if step.name in ANSWERS or step.name == rules.AWAIT_HOLDERS:
+            return step.name
+        if step.name == "look":
+            world.known = world.known.looked(replace(known.node, slot=MINE) if world.known.claimed else known.node)
+        elif step.name == "look_at_window":
+            world.known = replace(world.known, window=known.window)
+        elif step.name in ("put_back", "leave", "unclaim"):
+            return rules.PUT_OFF
+        else:
+            world.known = world.carry_out(step)
 
 
 @given(everything)

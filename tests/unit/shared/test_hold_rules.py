@@ -63,10 +63,19 @@ def test_each_hold_is_named_and_no_other(holders, room):
 
 def test_two_hundred_long_holders_leave_a_short_one_its_whole_name():
     long = [entry_of(f"tenant-{number}", str(number) * 300) for number in range(200)]
-    mine = "shop/migration-0"
+    # Neither the first by name nor the first in the list.
+    mine = "work/migration-0"
     reason, short = reason_of([*long, mine], 32768)
 
     assert reason.split(",")[-1] == mine
     assert short == len([entry for entry in long if short_entry(entry) in reason])
     assert 0 < short < 200
     assert len(reason) < 40000
+
+
+def test_names_that_just_fit_stay_whole():
+    entries = [entry_of("app", "one"), entry_of("app", "three")]
+    room = len(",".join(entries)) + 1
+
+    assert reason_of(entries, room) == ("app/one,app/three", 0)
+    assert reason_of(entries, room - 1) == (f"app/one,{short_entry(entries[1])}", 1)

@@ -127,7 +127,7 @@ def said(node):
     return {key: value for key, value in yaml.safe_load(node.config.read_text()).items() if key.startswith("shutdown")}
 
 
-def test_both_sides_are_set_once_and_set_back(node):
+def test_kubelet_and_logind_are_configured_once_and_restored(node):
     before = node.everything()
 
     checked = node.run(check_mode=True, total=30, critical=10)
@@ -183,7 +183,7 @@ class TestDropIns:
         node.drop_ins.mkdir()
         node.command.append(f"--config-dir={node.drop_ins}")
 
-    def test_ours_is_read_last(self, node):
+    def test_our_drop_in_is_read_last(self, node):
         (node.drop_ins / "zzz").mkdir()
         (node.drop_ins / "zzz/a.conf").write_text(f"{HEADER}shutdownGracePeriod: 3s\n")
         before = node.everything()
@@ -203,7 +203,7 @@ class TestDropIns:
         node.run(state="absent")
         assert node.everything() == before
 
-    def test_what_was_set_in_the_main_file_before_is_set_back(self, node):
+    def test_what_was_set_in_the_main_file_before_is_restored(self, node):
         argument = node.command.pop()
         node.run(total=30)
         node.command.append(argument)
@@ -213,7 +213,7 @@ class TestDropIns:
         assert said(node) == {"shutdownGracePeriod": "10s"}
         assert (node.drop_ins / "zz-holdfast.conf").exists()
 
-    def test_a_later_one_is_beaten_under_another_name(self, node):
+    def test_a_name_after_a_later_drop_in_is_used(self, node):
         node.run(total=30)
         (node.drop_ins / "zzz.conf").write_text(f"{HEADER}shutdownGracePeriod: 3s\n")
 
@@ -236,11 +236,11 @@ class TestDropIns:
         node.drop_ins.rmdir()
         node.drop_ins.symlink_to(node.config.parent)
 
-        assert "is a link, which it does not follow" in node.run(total=30)["msg"]
+        assert "is a link, which the kubelet does not follow" in node.run(total=30)["msg"]
 
 
 class TestLogind:
-    def test_another_drop_in_that_comes_last_is_beaten(self, node):
+    def test_a_name_after_the_last_drop_in_is_used(self, node):
         node.run(total=30)
         (node.logind_files / "zzz.conf").write_text("[Login]\nInhibitDelayMaxSec=3\n")
         node.reload_logind()
@@ -262,7 +262,7 @@ class TestLogind:
 
         assert node.effective == 90
 
-    def test_one_that_has_not_read_its_files_is_told_to(self, node):
+    def test_a_logind_that_has_not_read_its_files_is_reloaded(self, node):
         node.run(total=30)
         node.effective = 5.0
 
@@ -271,18 +271,18 @@ class TestLogind:
         assert (done["changed"], done["files"], node.effective) == (True, [], 35)
         assert not node.run(total=30)["changed"]
 
-    def test_where_it_does_not_listen_nothing_is_left_changed(self, node):
+    def test_if_logind_does_not_reload_nothing_stays_changed(self, node):
         before = node.everything()
         node.deaf = True
 
         failed = node.run(total=30)
 
         assert failed["error"] == "timed_out"
-        assert "gives 5 s" in failed["msg"]
+        assert "is 5 s" in failed["msg"]
         assert "zz-holdfast.conf says 35 s" in failed["msg"]
         assert node.everything() == before
 
-    def test_a_lock_that_goes_is_told(self, node):
+    def test_a_lost_lock_is_reported(self, node):
         node.forgetful = BLOCK
 
         failed = node.run(total=30)
@@ -290,12 +290,12 @@ class TestLogind:
         assert failed["locks"] == ["firmware"]
         assert said(node) == {"shutdownGracePeriod": "10s"}
 
-    def test_where_a_directory_keeps_it_from_ours_it_is_said(self, node):
+    def test_a_directory_that_hides_our_drop_in_is_reported(self, node):
         (node.logind_files / "aa.conf").mkdir(parents=True)
 
         failed = node.run(total=30)
 
-        assert "logind goes by its default" in failed["msg"]
+        assert "logind uses its default" in failed["msg"]
         assert said(node) == {"shutdownGracePeriod": "10s"}
 
 
@@ -404,7 +404,7 @@ def test_ansibles_own_numbers_take_no_longer_than_others(node):
 def test_a_kubelet_without_any_file_is_refused(node):
     node.command = ["kubelet"]
 
-    assert "no configuration file at all" in node.run(total=5)["msg"]
+    assert "has no configuration file" in node.run(total=5)["msg"]
 
 
 def test_nothing_is_changed_in_a_shutdown(node):
@@ -421,15 +421,15 @@ def test_only_root_may(node, monkeypatch):
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"before": {}}', json.dumps({"before": 1, "ours": {}, "made": []})])
-def test_a_memory_that_makes_no_sense_is_not_passed_over(node, text):
+def test_an_invalid_record_is_not_ignored(node, text):
     node.memory.parent.mkdir()
     node.memory.write_text(text)
 
-    assert "memory.json, which says how" in node.run(total=5)["msg"]
+    assert "memory.json, which records" in node.run(total=5)["msg"]
 
 
 class TestWholeFile:
-    def test_what_is_no_text_is_refused(self, tmp_path):
+    def test_a_file_that_is_not_text_is_refused(self, tmp_path):
         (tmp_path / "a").write_bytes(b"\xff")
 
         with pytest.raises(HoldfastError, match="not text in UTF-8"):

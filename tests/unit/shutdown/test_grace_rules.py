@@ -142,7 +142,7 @@ class TestDurations:
 
     @pytest.mark.parametrize("text", ["", "3", "s", "1 s", "3s ", "1d", "1m 30s", ".s", "--1s", "³s"])
     def test_refuses_what_go_refuses(self, text):
-        with pytest.raises(ValueError, match="no duration"):
+        with pytest.raises(ValueError, match="not a duration"):
             grace.parse_duration(text)
 
     @given(st.integers(0, 10**9))
@@ -170,15 +170,15 @@ class TestConfigured:
             ({grace.TOTAL: "500ms"}, "neither 0 nor at least 1s"),
             ({grace.TOTAL: "10s", grace.CRITICAL: "999ms"}, "neither 0 nor at least 1s"),
             ({grace.TOTAL: "-10s"}, "neither 0 nor at least 1s"),
-            ({grace.TOTAL: 30}, "30 (no string)"),
-            ({grace.TOTAL: "30"}, "no duration"),
+            ({grace.TOTAL: 30}, "30 (not a string)"),
+            ({grace.TOTAL: "30"}, "not a duration"),
             ({grace.TOTAL: "1s", grace.BY_PRIORITY: [{"priority": 0, "shutdownGracePeriodSeconds": 1}]}, "both set"),
-            ({grace.BY_PRIORITY: [{"priority": "0"}]}, "no list of pairs of whole numbers"),
-            ({grace.BY_PRIORITY: [{"priority": 1.5}]}, "no list of pairs of whole numbers"),
-            ({grace.BY_PRIORITY: [{"priority": 2**31}]}, "no list of pairs of whole numbers"),
-            ({grace.BY_PRIORITY: ["a"]}, "no list of pairs of whole numbers"),
-            ({grace.BY_PRIORITY: {"priority": 1}}, "no list of pairs of whole numbers"),
-            ({grace.BY_PRIORITY: "1s"}, "no list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: [{"priority": "0"}]}, "not a list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: [{"priority": 1.5}]}, "not a list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: [{"priority": 2**31}]}, "not a list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: ["a"]}, "not a list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: {"priority": 1}}, "not a list of pairs of whole numbers"),
+            ({grace.BY_PRIORITY: "1s"}, "not a list of pairs of whole numbers"),
         ],
     )
     def test_says_what_the_kubelet_refuses(self, values, reason):
@@ -220,12 +220,12 @@ class TestReadPod:
     def pod(self, phase="Running", **spec):
         return {"metadata": {"namespace": "a", "name": "b"}, "spec": spec, "status": {"phase": phase}}
 
-    def test_what_is_said(self):
+    def test_fields_that_are_set(self):
         found = grace.read_pod(self.pod(priority=7, terminationGracePeriodSeconds=0))
 
         assert found == Pod("a", "b", 7, 0)
 
-    def test_what_is_not_said(self):
+    def test_fields_that_are_not_set(self):
         assert grace.read_pod({"metadata": {"namespace": "a", "name": "b"}}) == Pod("a", "b", 0, 30)
 
     @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])

@@ -127,20 +127,20 @@ class TestLock:
         assert dataclasses.replace(found, logind=picture.logind) == picture
         return clock[0] - 1000.0, found.delay_lock is not None
 
-    def test_that_is_there_is_not_waited_for(self, monkeypatch):
+    def test_an_existing_lock_is_not_waited_for(self, monkeypatch):
         assert self.waited(monkeypatch, 1.0, taken_after=0) == (0.0, True)
 
-    def test_of_a_kubelet_that_has_just_started_is_waited_for(self, monkeypatch):
+    def test_the_lock_of_a_kubelet_that_has_just_started_is_waited_for(self, monkeypatch):
         assert self.waited(monkeypatch, 1.0, taken_after=4) == (4.0, True)
 
-    def test_that_does_not_come_is_waited_for_no_longer_than_it_takes(self, monkeypatch):
+    def test_a_missing_lock_is_waited_for_only_as_long_as_it_may_take(self, monkeypatch):
         seconds, there = self.waited(monkeypatch, 10.0)
 
         assert 20.0 <= seconds <= 21.0
         assert not there
 
-    def test_of_an_old_kubelet_is_not_waited_for(self, monkeypatch):
+    def test_the_lock_of_a_kubelet_that_has_run_for_long_is_not_waited_for(self, monkeypatch):
         assert self.waited(monkeypatch, 31.0) == (0.0, False)
 
-    def test_of_one_that_needs_none_is_not_waited_for(self, monkeypatch):
+    def test_no_lock_is_waited_for_if_none_is_needed(self, monkeypatch):
         assert self.waited(monkeypatch, 1.0, seconds="0s") == (0.0, False)

@@ -141,7 +141,7 @@ def parts_of_others(text: str) -> dict[str, int]:
 
 
 @given(st.one_of(documents(), json_documents()), st.fixed_dictionaries({}, optional=VALUES))
-def test_what_is_set_is_set_and_all_else_says_the_same(text, values):
+def test_only_the_wanted_setting_changes(text, values):
     changed = edit("f", text, {key: Setting(value) for key, value in values.items()})
 
     assert read(changed) == {**read(text), **values}
@@ -156,7 +156,7 @@ def test_no_byte_of_others_is_touched(text, values):
 
 
 @given(st.one_of(documents(KEYS), json_documents(KEYS)), st.fixed_dictionaries({}, optional=VALUES))
-def test_what_was_not_there_leaves_no_trace(text, values):
+def test_new_settings_leave_no_trace(text, values):
     changed = edit("f", text, {key: Setting(value) for key, value in values.items()})
     back = edit("f", changed, dict.fromkeys(reversed(list(values))))
 
@@ -164,7 +164,7 @@ def test_what_was_not_there_leaves_no_trace(text, values):
 
 
 @given(st.one_of(documents(), json_documents()), st.fixed_dictionaries({}, optional=VALUES))
-def test_what_was_there_comes_back_as_it_was(text, values):
+def test_earlier_settings_are_restored_as_they_were(text, values):
     before = settings("f", text, KEYS)
     changed = edit("f", text, {key: Setting(value) for key, value in values.items()})
     back = edit("f", changed, {key: before.get(key) for key in reversed(list(values))})
@@ -173,7 +173,7 @@ def test_what_was_there_comes_back_as_it_was(text, values):
 
 
 @given(st.one_of(documents(), json_documents()))
-def test_what_is_there_is_found(text):
+def test_settings_are_found(text):
     found = settings("f", text, KEYS)
 
     assert {key: setting.value for key, setting in found.items()} == {
@@ -206,7 +206,7 @@ def test_json_stays_json():
     )
 
 
-def test_a_way_of_writing_that_fits_no_more_is_given_up():
+def test_a_notation_that_no_longer_fits_is_replaced():
     """The file was written in another form meanwhile: the value counts."""
     before = settings("f", "a: 1\nshutdownGracePeriodByPodPriority:\n- {priority: 1}\n", KEYS)
 
@@ -218,14 +218,14 @@ def test_a_way_of_writing_that_fits_no_more_is_given_up():
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "no mapping|is empty"),
-        ("- a\n", "no mapping"),
-        ("---\n---\na: 1\n", "no mapping"),
+        ("", "not a mapping|is empty"),
+        ("- a\n", "not a mapping"),
+        ("---\n---\na: 1\n", "not a mapping"),
         ("a: [\n", "is not YAML"),
         ("a: 1\n\tb: 2\n", "is not YAML"),
-        ("shutdownGracePeriod: 1s\na: 1\nshutdownGracePeriod: 2s\n", "is in it 2 times"),
+        ("shutdownGracePeriod: 1s\na: 1\nshutdownGracePeriod: 2s\n", "occurs 2 times"),
         ("shutdownGracePeriod: &g 1s\nsyncFrequency: *g\n", "refer to"),
-        ("? shutdownGracePeriod\n: 1s\n", "a form that is not known"),
+        ("? shutdownGracePeriod\n: 1s\n", "unknown form"),
     ],
 )
 def test_what_would_be_a_risk_is_refused(text, why):
@@ -241,7 +241,7 @@ def test_no_comment_of_others_goes_with_a_setting():
         edit("f", "{a: 1, # of a\n shutdownGracePeriod: 1s}\n", {TOTAL: None})
 
 
-def test_a_merged_setting_is_beaten_and_left():
+def test_a_merged_setting_is_overridden_and_left():
     text = "base: &base {shutdownGracePeriod: 1s}\n<<: *base\n"
 
     changed = edit("f", text, {TOTAL: Setting("30s")})

@@ -153,8 +153,8 @@ class TestReadSettings:
         ("text", "head", "reason"),
         [
             ("a: [", HEAD, "can't be read"),
-            ("shutdownGracePeriod: 50s\n", "", "is not of apiVersion"),
-            ("", "", "is not of apiVersion"),
+            ("shutdownGracePeriod: 50s\n", "", "does not have apiVersion"),
+            ("", "", "does not have apiVersion"),
         ],
     )
     def test_says_what_the_kubelet_cannot_use(self, files, text, head, reason):
@@ -165,7 +165,7 @@ class TestReadSettings:
         assert file == path
         assert reason in found
 
-    def test_what_is_not_there(self, tmp_path):
+    def test_missing_files(self, tmp_path):
         found = kubelet_files.read_settings(str(tmp_path / "a"), str(tmp_path / "b"))
 
         assert [file for file, _reason in found.troubles] == [str(tmp_path / "b"), str(tmp_path / "a")]

@@ -123,7 +123,7 @@ class TestDelay:
     def test_as_logind_reads_it(self, text, seconds):
         assert logind_rules.delay(text) == seconds
 
-    def test_a_byte_order_mark_is_no_obstacle(self, root):
+    def test_a_byte_order_mark_is_not_an_obstacle(self, root):
         path = root.put("etc/systemd/logind.conf", 14)
         path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
 
@@ -167,12 +167,12 @@ class TestWinningName:
     def test_beats_what_sorts_after_it(self):
         assert logind_files.winning_name(["zzz.conf"]) == "zzz_holdfast.conf"
 
-    def test_ours_do_not_count(self):
+    def test_our_own_files_do_not_count(self):
         assert logind_files.winning_name(["zzz.conf", "zzz_holdfast.conf", "zz-holdfast.conf"]) == "zzz_holdfast.conf"
         assert logind_files.winning_name(["a.conf", "zzz_holdfast.conf"]) == "zz-holdfast.conf"
 
-    def test_says_when_none_can_win(self):
-        with pytest.raises(Refused, match="Rename it") as caught:
+    def test_says_when_no_name_can_be_last(self):
+        with pytest.raises(Refused, match="Rename") as caught:
             logind_files.winning_name(["z" * 250 + ".conf"])
 
         assert caught.value.fields == {"file": "z" * 250 + ".conf"}

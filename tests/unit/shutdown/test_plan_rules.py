@@ -62,7 +62,7 @@ class Node:
 
 
 @given(st.sampled_from(CONFIGS), st.lists(GROUPS, min_size=1, max_size=4))
-def test_what_is_set_is_in_force_and_comes_back_as_it_was(text, wishes):
+def test_settings_take_effect_and_are_restored(text, wishes):
     node = Node(text)
     for groups, by_priority in wishes:
         node.set(groups, by_priority)
@@ -94,7 +94,7 @@ def test_what_others_set_meanwhile_is_what_was_before(text, first, second, secon
 
 
 @given(st.sampled_from(CONFIGS), GROUPS)
-def test_what_others_changed_is_not_set_back(text, wish):
+def test_what_others_changed_is_not_restored(text, wish):
     node = Node(text)
     node.set(*wish)
     node.texts[MAIN] = "shutdownGracePeriod: 1h1s\n" + "kind: KubeletConfiguration\n"
@@ -121,7 +121,7 @@ def test_a_file_of_another_name_takes_the_place_of_ours():
     assert set(node.texts) == {MAIN, LATER}
 
 
-def test_a_file_of_ours_is_known_though_nothing_is_remembered():
+def test_our_own_file_is_known_although_nothing_is_recorded():
     node = Node(CONFIGS[0])
     node.set(grace.wanted(20), False)
     node.memory = Memory()
@@ -131,11 +131,11 @@ def test_a_file_of_ours_is_known_though_nothing_is_remembered():
     assert set(node.texts) == {MAIN}
 
 
-def test_a_file_of_others_is_not_taken_for_ours():
+def test_a_file_of_others_is_not_taken_for_our_own():
     node = Node(CONFIGS[0])
     node.texts[OURS] = "[Login]\nInhibitDelayMaxSec=1\n"
 
-    with pytest.raises(Refused, match=r"zz-holdfast\.conf was not written by this module"):
+    with pytest.raises(Refused, match=r"zz-holdfast\.conf exists, but this module did not write it"):
         node.set(grace.wanted(20), False)
     node.follow(Wanted())
     assert OURS in node.texts
@@ -181,7 +181,7 @@ def test_logind_gives_what_is_needed_and_no_less_than_others_want(others, given_
     ],
 )
 def test_a_name_comes_after_files_and_directories(entries, name):
-    found = logind_files.winning_name(plans.names_to_beat(entries))
+    found = logind_files.winning_name(plans.names_to_sort_after(entries))
 
     assert found == name
     assert all(found > entry for entry, _folder in entries if entry != "zzz.txt")

@@ -118,7 +118,7 @@ class TestDelayLock:
     def test_one_of_several_things_counts(self):
         assert codes(logind=Logind("boot", False, (dataclasses.replace(LOCK, what="sleep:shutdown"),))) == []
 
-    def test_missing_in_a_shutdown_is_none_of_it(self):
+    def test_a_missing_lock_in_a_shutdown_is_no_problem(self):
         assert codes(logind=Logind("boot", True, ())) == []
 
 
@@ -148,7 +148,7 @@ class TestFiles:
         [
             ({TOTAL: "60s", BY_PRIORITY: [{"priority": 0, "shutdownGracePeriodSeconds": 60}]}, "both set"),
             ({TOTAL: "20s", CRITICAL: "60s"}, "longer than"),
-            ({TOTAL: 60}, "no string"),
+            ({TOTAL: 60}, "not a string"),
         ],
     )
     def test_values_that_the_kubelet_refuses(self, said, reason):

@@ -8,11 +8,11 @@ DOCUMENTATION = r"""
 short_description: Send an event for each node that gives no sign of life
 version_added: 0.1.0
 description:
-  - Tells of Nodes that have given no sign of life for a while, without interruption.
-  - A node counts as long as its condition Ready is Unknown. A node that is heard of in between, has booted or renews
-    its Lease begins anew, so nodes that flap are not told.
-  - A node that was failed over and has not come back is not told either.
-  - That a node is silent is no proof that it is off. The playbook C(holdfast.kubernetes.failover) proves that.
+  - Sends an event for each Node that has given no sign of life for O(after) seconds without interruption.
+  - A node counts as long as its condition Ready is Unknown. If it gives a sign of life, boots or renews its Lease in
+    between, its time starts again, so this source sends no event for nodes that flap.
+  - It sends no event for a node that was failed over and has not come back.
+  - A silent node is not proven to be off. The playbook C(holdfast.kubernetes.failover) proves that.
 options:
   after:
     description:
@@ -25,14 +25,15 @@ options:
     type: str
   reporting:
     description:
-      - Whether nodes count, too, whose kubelet lives and reports that the node is not Ready (Ready is False).
-      - Their time is counted from when it is seen, because only the node's own clock says since when.
+      - Whether a node also counts if its kubelet lives and reports that the node is not Ready (Ready is False).
+      - The time of such a node starts when this source sees it, because the time in the report is that of the node's
+        own clock.
     type: bool
     default: false
   repeat:
     description:
-      - Seconds after which a node is told again that was told and is still so. With V(0) it is told once.
-      - After a restart of ansible-rulebook what is still so is told again in any case.
+      - Seconds until another event for a node that is still dead. With V(0) there is only one event.
+      - After a restart of ansible-rulebook, this source always sends an event for each node that is still dead.
     type: int
     default: 3600
 author:
@@ -50,14 +51,14 @@ EXAMPLES = r"""
         after: 600
         selector: node-role.kubernetes.io/worker=
   rules:
-    - name: Say so
+    - name: Report the node
       condition: event.node.name is defined
       throttle:
         once_within: 10 minutes
         group_by_attributes: [event.key]
       action:
         debug:
-          msg: "{{ event.node.name }} is silent since {{ event.evidence.since }}"
+          msg: "{{ event.node.name }} has been silent since {{ event.evidence.since }}"
 """
 
 import sys

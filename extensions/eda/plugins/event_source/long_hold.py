@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 short_description: Send an event for each hold that lasts too long
 version_added: 0.1.0
 description:
-  - Tells of Leases that hold a node for longer than they should.
-  - Nobody can tell a task that takes long from one that is stuck, so this is for people to look at.
+  - Sends an event for each Lease that has held a node for longer than O(after).
+  - The API does not show whether a task takes long or is stuck, so a person must check the holder.
 options:
   after:
     description:
@@ -22,8 +22,8 @@ options:
     type: str
   repeat:
     description:
-      - Seconds after which a hold is told again that was told and is still so. With V(0) it is told once.
-      - After a restart of ansible-rulebook what is still so is told again in any case.
+      - Seconds until another event for a hold that still lasts. With V(0) there is only one event.
+      - After a restart of ansible-rulebook, this source always sends an event for each hold that still lasts too long.
     type: int
     default: 86400
 author:
@@ -40,11 +40,11 @@ EXAMPLES = r"""
     - holdfast.kubernetes.long_hold:
         after: 7200
   rules:
-    - name: Say so
+    - name: Report the hold
       condition: event.hold.node is defined
       action:
         debug:
-          msg: "{{ event.hold.holder }} holds {{ event.hold.node }} since {{ event.hold.acquired }}"
+          msg: "{{ event.hold.holder }} has held {{ event.hold.node }} since {{ event.hold.acquired }}"
 """
 
 import sys

@@ -8,16 +8,16 @@ DOCUMENTATION = r"""
 short_description: Send an event for each Machine whose deletion waits for one of your hooks
 version_added: 0.1.0
 description:
-  - Tells of Machines whose deletion waits for one of the hooks that are yours, once for each hook and point.
-  - A hook is told only when the controller itself names it as one that it waits for.
+  - Sends an event for each Machine whose deletion waits for one of your hooks, one for each hook and point.
+  - The event is sent only when Cluster API's controller itself names the hook as one that it waits for.
 options:
   hook:
     description:
-      - Name of the hooks. This, O(owner) or both are needed.
+      - Name of the hooks. O(hook), O(owner) or both are required.
     type: str
   owner:
     description:
-      - Whose hooks, by their value.
+      - Owner of the hooks, which is their value.
     type: str
   namespace:
     description:
@@ -29,8 +29,8 @@ options:
     type: str
   repeat:
     description:
-      - Seconds after which a Machine is told again that was told and is still so. With V(0) it is told once.
-      - After a restart of ansible-rulebook what is still so is told again in any case.
+      - Seconds until another event for a Machine that still waits. With V(0) there is only one event.
+      - After a restart of ansible-rulebook, this source always sends an event for each Machine that still waits.
     type: int
     default: 3600
 author:

@@ -10,6 +10,7 @@ D-Bus signals, and from timers.
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -167,10 +168,14 @@ class Agent:
             self._executor.carry_out(act)
             self._supervisor.alive()
         if not self._executor.failed:
-            self._failures = 0
+            if not self._facts.publishing:
+                # The outcome of a write under way decides whether the pauses go on growing.
+                self._failures = 0
             self._become_ready()
         elif not self._retry_timer.runs:
-            self._retry_timer.start(min(2**self._failures, _LONGEST_PAUSE))
+            # Random, so that not all nodes write to a returning server at once.
+            longest = min(2**self._failures, _LONGEST_PAUSE)
+            self._retry_timer.start(longest * random.uniform(0.5, 1))  # noqa: S311 - not a secret
             self._failures += 1
         if self._facts.synced:
             report(self._overdue.look, self._facts.holds, bool(self._facts.api_error))

@@ -26,6 +26,8 @@ MERGE = "application/strategic-merge-patch+json"
 
 _CONNECT_SECONDS = 5
 _READ_SECONDS = 15
+# A holder waits for the agent, so a proxy must not silence it for hours.
+_LONGEST_RETRY_AFTER = 60.0
 # With these, a server that does not answer or a network that drops packets is noticed within half a minute.
 _KEEPALIVE = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -38,7 +40,15 @@ _KEEPALIVE = [
 
 
 class Away(Exception):
-    """The API server can't be reached, or answers with an error that may pass."""
+    """The API server can't be reached, or answers with an error that may pass.
+
+    Attributes:
+        retry_after: Seconds for which the server asks not to repeat the request; 0 if it does not say.
+    """
+
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class Refused(Exception):
@@ -184,8 +194,14 @@ def _failure(method: str, path: str, answer: Any) -> Exception:
     message = f"{method} {path}: {answer.status} {text}".strip()
     # 401: the kubelet is about to rotate its certificate, or to join the cluster.
     if answer.status in (401, 429) or answer.status >= 500:
-        return Away(message)
+        return Away(message, _retry_after(answer))
     return Refused(message, answer.status)
+
+
+def _retry_after(answer: Any) -> float:
+    # The API server sends seconds. Something else, for example a date from a proxy, counts as not said.
+    text = str(answer.headers.get("Retry-After") or "").strip()
+    return min(float(text), _LONGEST_RETRY_AFTER) if text.isascii() and text.isdigit() else 0.0
 
 
 def _json(content: bytes) -> Any:

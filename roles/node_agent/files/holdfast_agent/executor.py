@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 
 import dbus
@@ -17,7 +18,7 @@ from .logind import Locks
 from .loop import post
 from .masks import Masks
 from .plan import Act, Facts, Lock, Mask, Publish, Store, Unlock, Unmask
-from .publisher import DONE, REFUSED, Publisher
+from .publisher import DONE, REFUSED, Outcome, Publisher
 from .store import State
 
 LOG = logging.getLogger(__name__)
@@ -46,6 +47,8 @@ class Executor:
         self._state = state
         self._publisher = publisher
         self._published = published
+        # Monotonic seconds.
+        self._publish_after = 0.0
 
     @property
     def failed(self) -> bool:
@@ -54,10 +57,10 @@ class Executor:
         return bool(facts.failed_locks or facts.store_failed or facts.publish_waits or self._masks.worth_retrying)
 
     def forget_failures(self) -> None:
-        """Let the plan try again what failed."""
+        """Let the plan try again what failed, except a write that the server asked not to repeat yet."""
         self._facts.failed_locks.clear()
         self._facts.store_failed = ""
-        self._facts.publish_waits = False
+        self._facts.publish_waits = self._facts.publish_waits and time.monotonic() < self._publish_after
         self._masks.forget_failures()
 
     def carry_out(self, act: Act) -> None:
@@ -108,9 +111,7 @@ class Executor:
         if condition.status == "True" and not self._still_locked():
             return
         self._facts.publishing = True
-        self._publisher.condition(
-            condition, lambda outcome, message: post(self._record_published, condition, outcome, message)
-        )
+        self._publisher.condition(condition, lambda outcome: post(self._record_published, condition, outcome))
 
     def _still_locked(self) -> bool:
         """Check the locks once more before a holder relies on them."""
@@ -124,16 +125,21 @@ class Executor:
         self._facts.failed_locks.update(dict.fromkeys(lost, "logind does not list it"))
         return not lost
 
-    def _record_published(self, condition: Condition, outcome: str, message: str) -> None:
+    def _record_published(self, condition: Condition, outcome: Outcome) -> None:
         facts = self._facts
         facts.publishing = False
-        facts.publish_refused = outcome == REFUSED
-        if outcome == DONE:
+        facts.publish_refused = outcome.kind == REFUSED
+        if outcome.kind == DONE:
             facts.published = condition
             LOG.info("The condition says %s: %s", condition.status, cut(condition.reason, 1000))
         else:
             # The write may have succeeded although its answer was lost.
             facts.published = None
             facts.publish_waits = True
-            LOG.log(logging.DEBUG if facts.api_error else logging.WARNING, "The condition was not written: %s", message)
+            self._publish_after = time.monotonic() + outcome.retry_after
+            LOG.log(
+                logging.DEBUG if facts.api_error else logging.WARNING,
+                "The condition was not written: %s",
+                outcome.error,
+            )
         self._published()

@@ -46,10 +46,10 @@ class Timer:
     def runs(self) -> bool:
         return bool(self._source)
 
-    def start(self, seconds: int) -> None:
+    def start(self, seconds: float) -> None:
         """Start, or start again with another time."""
         self.stop()
-        self._source = GLib.timeout_add_seconds(seconds, self._due)
+        self._source = GLib.timeout_add(int(seconds * 1000), self._due)
 
     def stop(self) -> None:
         if self._source:

@@ -26,11 +26,13 @@ class Masks:
     @property
     def worth_retrying(self) -> list[str]:
         """Failed units, without those whose mask exists but another file overrides."""
-        return [unit for unit in self._facts.failed_masks if not self._units.has_file(unit)]
+        facts = self._facts
+        return [*(unit for unit in facts.failed_masks if not self._units.has_file(unit)), *facts.failed_unmasks]
 
     def forget_failures(self) -> None:
         for unit in self.worth_retrying:
-            del self._facts.failed_masks[unit]
+            self._facts.failed_masks.pop(unit, None)
+        self._facts.failed_unmasks = frozenset()
 
     def look(self) -> None:
         """Ask systemd which units are masked.
@@ -45,11 +47,10 @@ class Masks:
             return
         states = self._units.states(facts.units)
         facts.masked = frozenset(unit for unit, state in states.items() if state == "masked")
-        facts.failed_masks = {
-            unit: _cause(states[unit])
-            for unit in facts.wanted_units - facts.masked
-            # Without its file the mask was removed, and the plan restores it.
-            if self._units.has_file(unit)
+        bare = facts.wanted_units - facts.masked
+        # Without its file a mask was removed, and the plan restores it, unless that failed before.
+        facts.failed_masks = {unit: cause for unit, cause in facts.failed_masks.items() if unit in bare} | {
+            unit: _cause(states[unit]) for unit in bare if self._units.has_file(unit)
         }
 
     def mask(self, units: frozenset[str]) -> None:
@@ -60,6 +61,8 @@ class Masks:
         except (dbus.DBusException, OSError) as error:
             LOG.error("%s can't be masked: %s", ", ".join(sorted(units)), error)
             facts.failed_masks.update(dict.fromkeys(units, str(error)))
+        for unit in units - facts.masked - facts.failed_masks.keys():
+            facts.failed_masks[unit] = "systemd did not mask it"
         for unit in sorted(units & facts.failed_masks.keys()):
             LOG.error("%s is not masked: %s", unit, facts.failed_masks[unit])
         facts.own_masks = self._units.own
@@ -70,9 +73,7 @@ class Masks:
             self._units.unmask(units)
         except (dbus.DBusException, OSError) as error:
             LOG.error("%s can't be unmasked: %s", ", ".join(sorted(units)), error)
-            # Nothing holds the node, so this can wait: the plan unmasks again after the condition was written again.
-            facts.publish_waits = True
-            facts.published = None
+            facts.failed_unmasks |= units
             return
         facts.own_masks = self._units.own
         facts.failed_masks = {unit: cause for unit, cause in facts.failed_masks.items() if unit not in units}

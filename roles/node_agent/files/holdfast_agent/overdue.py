@@ -12,7 +12,7 @@ from datetime import datetime
 from . import alerts
 from .holds import Hold
 from .loop import Timer, post, report
-from .publisher import AWAY, REFUSED, Publisher
+from .publisher import AWAY, REFUSED, Outcome, Publisher
 from .store import State
 
 LOG = logging.getLogger(__name__)
@@ -56,18 +56,18 @@ class OverdueHolds:
         if mark in self._sent or mark in self._sending or self._away:
             return
         self._sending.add(mark)
-        self._publisher.event(hold, lambda outcome, error: post(report, self._on_answer, hold, outcome, error))
+        self._publisher.event(hold, lambda outcome: post(report, self._on_answer, hold, outcome))
 
-    def _on_answer(self, hold: Hold, outcome: str, error: str) -> None:
+    def _on_answer(self, hold: Hold, outcome: Outcome) -> None:
         mark = alerts.mark(hold)
         self._sending.discard(mark)
-        if outcome == AWAY:
+        if outcome.kind == AWAY:
             # The next news repeats this, at the latest the next heartbeat.
-            LOG.warning("The Event for %s was not written: %s", hold.entry, error)
+            LOG.warning("The Event for %s was not written: %s", hold.entry, outcome.error)
             return
         LOG.warning("%s has held this node since %s, too long.", hold.entry, hold.acquired)
-        if outcome == REFUSED:
-            LOG.error("The API server refused the Event for it: %s", error)
+        if outcome.kind == REFUSED:
+            LOG.error("The API server refused the Event for it: %s", outcome.error)
         self._sent = frozenset({mark, *self._sent} & {alerts.mark(item) for item in self._holds})
         try:
             self._state.write_alerts(self._sent)

@@ -42,6 +42,8 @@ class Facts:
     masked: frozenset[str] = frozenset()
     own_masks: frozenset[str] = frozenset()
     failed_masks: dict[str, str] = field(default_factory=dict)
+    # Units whose mask could not be removed.
+    failed_unmasks: frozenset[str] = frozenset()
     # The holds on disk.
     stored: tuple[Hold, ...] = ()
     store_failed: str = ""
@@ -169,8 +171,9 @@ def _release(facts: Facts) -> Act | None:
         return None
     if facts.locks - wanted:
         return Unlock(facts.locks - wanted)
-    if facts.own_masks - facts.wanted_units:
-        return Unmask(facts.own_masks - facts.wanted_units)
+    unneeded = facts.own_masks - facts.wanted_units - facts.failed_unmasks
+    if unneeded:
+        return Unmask(unneeded)
     if facts.stored != facts.holds and not facts.store_failed:
         return Store(facts.holds)
     return None

@@ -10,6 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from . import alerts
@@ -23,14 +24,32 @@ EVENTS = "/api/v1/namespaces/default/events"
 DONE, AWAY, REFUSED = "done", "away", "refused"
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a write.
+
+    Attributes:
+        kind: DONE, AWAY or REFUSED.
+        error: Why it failed.
+        retry_after: Seconds for which the server asks not to repeat it.
+    """
+
+    kind: str
+    error: str = ""
+    retry_after: float = 0.0
+
+
+Done = Callable[[Outcome], None]
+
+
 class Publisher:
-    """Writes in its own thread, then calls ``done`` with DONE, AWAY or REFUSED, and with the error."""
+    """Writes in its own thread, then calls ``done`` with the outcome."""
 
     def __init__(self, api: Api, config: Config) -> None:
         self._api = api
         self._config = config
         self._node = f"/api/v1/nodes/{config.node_name}"
-        self._queue: queue.SimpleQueue[tuple[Callable[[], None], Callable[[str, str], None]]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Callable[[], None], Done]] = queue.SimpleQueue()
         self._current: dict[str, Any] | None = None
         self._has_looked = False
         self._busy_since: float | None = None
@@ -50,12 +69,12 @@ class Publisher:
             self._busy_since = time.monotonic()
             outcome = _outcome(work)
             self._busy_since = None
-            done(*outcome)
+            done(outcome)
 
-    def condition(self, condition: Condition, done: Callable[[str, str], None]) -> None:
+    def condition(self, condition: Condition, done: Done) -> None:
         self._queue.put((lambda: self._write_condition(condition), done))
 
-    def event(self, hold: Hold, done: Callable[[str, str], None]) -> None:
+    def event(self, hold: Hold, done: Done) -> None:
         self._queue.put((lambda: self._write_event(hold), done))
 
     def write_condition(self, condition: Condition) -> None:
@@ -90,14 +109,14 @@ class Publisher:
                 raise
 
 
-def _outcome(work: Callable[[], None]) -> tuple[str, str]:
+def _outcome(work: Callable[[], None]) -> Outcome:
     try:
         work()
     except Away as error:
-        return AWAY, str(error)
+        return Outcome(AWAY, str(error), error.retry_after)
     except Refused as error:
-        return REFUSED, str(error)
+        return Outcome(REFUSED, str(error))
     except Exception as error:
         LOG.exception("This is a bug in the agent.")
-        return AWAY, repr(error)
-    return DONE, ""
+        return Outcome(AWAY, repr(error))
+    return Outcome(DONE)

@@ -56,7 +56,7 @@ def _attempt(what: str, act: Any) -> list[str]:
             sys.stdout.write(f"{line}\n")
     except (dbus.DBusException, OSError, Away, Refused) as error:
         # The role compares these words, and may meet an older agent: tasks/absent.yml.
-        return [f"Not let go: {what}: {error}"]
+        return [f"Not released: {what}: {error}"]
     return []
 
 
@@ -78,7 +78,7 @@ def _clean(bus: Any) -> list[str]:
         if error.get_dbus_name() in _NOTHING_TO_CLEAN:
             return []
         raise
-    return [f"let go: {count} locks"]
+    return [f"released: {count} locks"]
 
 
 def _unmask(units: Units) -> list[str]:

@@ -86,24 +86,26 @@ class Watcher:
                 version = ""
                 self._failed(str(error))
             except Away as error:
-                self._failed(str(error))
+                self._failed(str(error), error.retry_after)
 
     @property
     def quiet_seconds(self) -> float:
         """How long the thread has neither received anything nor started a request or a pause."""
         return self._clock() - self._last_activity
 
-    def _failed(self, error: str) -> None:
+    def _failed(self, error: str, retry_after: float = 0.0) -> None:
         self._away = True
         self._on_error(error)
-        self._pause()
+        self._pause(least=retry_after)
 
-    def _pause(self, spread: float = 0.0) -> None:
+    def _pause(self, spread: float = 0.0, least: float = 0.0) -> None:
         """Wait before the next request, longer after each one that brought no news."""
         longest = _PAUSES[min(self._failures, len(_PAUSES) - 1)]
         self._failures += 1
         # Random, so that not all nodes reach a returning server at once.
-        self._sleep(longest * random.uniform(0.5, 1) + random.uniform(0, spread))  # noqa: S311 - not a secret
+        pause = longest * random.uniform(0.5, 1)  # noqa: S311 - not a secret
+        # What the server asks for is the same for all nodes, so the pause comes on top of it.
+        self._sleep(least + pause + random.uniform(0, spread))  # noqa: S311 - not a secret
 
     def _contact(self) -> None:
         self._last_activity = self._clock()

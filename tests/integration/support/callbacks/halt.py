@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A callback plugin that stops ansible-playbook between two tasks: see integration.halts."""
+"""A callback plugin that stops ansible-playbook between two tasks or two acts: see integration.halts."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import time
@@ -28,8 +29,17 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
     CALLBACK_TYPE = "aggregate"
     CALLBACK_NAME = "halt"
 
+    def __init__(self) -> None:
+        super().__init__()
+        wanted = json.loads(os.environ["HOLDFAST_TEST_HALT"])
+        if "act" in wanted:
+            # The workers are forked from this process.
+            halt_after(wanted)
+
     def v2_runner_on_ok(self, result: Any) -> None:
         wanted = json.loads(os.environ["HOLDFAST_TEST_HALT"])
+        if "act" in wanted:
+            return
         fields = result.task_fields
         given = fields["args"]
         if (
@@ -38,6 +48,19 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             and all(given.get(name) == value for name, value in wanted["options"].items())
         ):
             halt(Path(wanted["reached"]), Path(wanted["go"]))
+
+
+def halt_after(wanted: dict[str, str]) -> None:
+    work = importlib.import_module("ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.work").Work
+    original = getattr(work, wanted["act"])
+
+    def act(self: Any, *arguments: Any, **options: Any) -> Any:
+        found = original(self, *arguments, **options)
+        if self.node == wanted["node"] and (not wanted["state"] or wanted["state"] in arguments):
+            halt(Path(wanted["reached"]), Path(wanted["go"]))
+        return found
+
+    setattr(work, wanted["act"], act)
 
 
 def halt(reached: Path, go: Path) -> None:

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Begin a rolling reboot: name the run, enter the operation, and say which hosts go first and which one last."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+
+from .._api.runner import Context, Params, Result
+from .._budget.operations import reboot_operation
+from .._nodes.controller import controller_node_info
+
+
+def reboot_begin(context: Context, params: Params) -> Result:
+    """Begin a rolling reboot, or resume one; see the module of the same name."""
+    settings, who, hosts = params["settings"], params["who"], dict(params["hosts"])
+    alone = params["play"] == "only"
+    started = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+    run = settings.get("run") or who["job"] or f"{who['host']}/{started}-{secrets.randbelow(1000000)}"
+    if alone:
+        # Without the playbook, each host is a run of its own.
+        hosts = {params["inventory_host"]: settings["node_name"]}
+        run = f"{run}/{params['inventory_host']}"
+    holder = settings.get("holder") or who["person"]
+    found = reboot_operation(
+        context,
+        {
+            "state": "begun",
+            "group": settings["group"],
+            "operation": settings.get("operation") or None,
+            "fresh": f"reboot-{started}",
+            "run": run,
+            "holder": holder,
+            "nodes": list(hosts.values()),
+            "restart": settings["restart"],
+            "adopt_within": settings["adopt_within"],
+            "forks": None if alone else params["forks"],
+        },
+    )
+    if found["adopted"]:
+        context.say(
+            f"Operation {found['operation']} was begun by another run and continues: nodes that it has rebooted are "
+            "not rebooted again. rolling_reboot_restart begins a new one."
+        )
+    own = "" if alone else _own_host(context, settings, hosts)
+    canaries = [host for host in canaries_of(settings["canary"], list(hosts)) if host != own]
+    return {
+        "changed": False,
+        "operation": found["operation"],
+        "adopted": found["adopted"],
+        "run": run,
+        "holder": holder,
+        "group": settings["group"],
+        "own_host": own,
+        "canaries": canaries,
+        # A canary that is in another slice of the job is known by its name alone.
+        "canary_nodes": [hosts.get(host, host) for host in canaries],
+    }
+
+
+def canaries_of(asked: Sequence[str], hosts: Sequence[str]) -> list[str]:
+    """Hosts that go first: those named, or as many as the number says."""
+    if len(asked) == 1 and asked[0].isdecimal():
+        return list(hosts[: int(asked[0])])
+    return list(asked)
+
+
+def _own_host(context: Context, settings: Params, hosts: Mapping[str, str]) -> str:
+    """The host of the node on which this controller runs; empty if there is none."""
+    node = settings.get("controller_node") or controller_node_info(context, {})["node"]
+    return next((host for host, name in hosts.items() if name == node), "")

@@ -1,0 +1,53 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the role rolling_reboot registered for the hosts of a run: hosts learn of each other between two tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+READ, BEGUN, TURN = "__rolling_reboot_read", "__rolling_reboot_begun", "__rolling_reboot_turn"
+Variables = Mapping[str, Any]
+
+
+def others(variables: Variables, canaries: Sequence[str]) -> dict[str, Any]:
+    """Options of ``reboot_turn``: hosts that left the play, failures that do not count yet, results of canaries."""
+    every, present = variables.get("ansible_play_hosts_all") or [], set(variables.get("ansible_play_hosts") or [])
+    turns = {host: _turn(variables, host) for host in every}
+    return {
+        "hosts": [turns[host] for host in every if host not in present],
+        "uncounted": [failure for turn in turns.values() for failure in turn.get("uncounted") or []],
+        "canary_results": [turns[host].get("result") or {} for host in canaries if host in turns],
+    }
+
+
+def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
+    """Options of ``reboot_end``: the hosts, and the operation as the first of them has it that has one."""
+    hosts: list[dict[str, Any]] = []
+    begun: Mapping[str, Any] = {}
+    for name in names:
+        read = _registered(variables, name, READ)
+        begun = begun or _registered(variables, name, BEGUN)
+        hosts.append(
+            {
+                "host": name,
+                "turn": _turn(variables, name),
+                "settings": read.get("settings") or {},
+                "misfit": str(read.get("msg") or "unknown") if read.get("failed") else "",
+            }
+        )
+    return {"hosts": hosts, **{name: begun.get(name) or "" for name in ("operation", "run", "group")}}
+
+
+def _turn(variables: Variables, host: str) -> Mapping[str, Any]:
+    return _registered(variables, host, TURN)
+
+
+def _registered(variables: Variables, host: str, name: str) -> Mapping[str, Any]:
+    try:
+        found = variables["hostvars"][host].get(name)
+    except KeyError:
+        return {}
+    return found if isinstance(found, Mapping) else {}
