@@ -143,7 +143,7 @@ def cluster(api):
 
 @pytest.fixture(autouse=True)
 def _short_decisions(monkeypatch):
-    """So that a change that is sent in vain is decided again soon."""
+    """So that a change that fails is decided again soon."""
     monkeypatch.setattr(api_cluster, "_DECISION", 0.3)
 
 
