@@ -24,7 +24,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_claim
 from lab.patience import PATIENCE
 
-AT_ONCE = 4
+# As many runs as two cores carry.
+AT_ONCE = 3
 BOTH, END = ("pre-drain", "pre-terminate"), ("pre-terminate",)
 
 
@@ -99,7 +100,7 @@ def play(stage: Any, point: Point | None) -> dict[str, Any]:
         }
         if point:
             free = block(world, node, waits) if waits else lambda: None
-            host = "localhost" if point.module == "deletion_hook" else "machine_guard_1"
+            host = "localhost" if point.module == "machine_guard_begin" else "machine_guard_1"
             there = halt.after(host, point.module, point.answer) if point.module else {}
             run = guarding.start(name, environment=there, **settings)
             if host != "localhost":
@@ -112,7 +113,7 @@ def play(stage: Any, point: Point | None) -> dict[str, Any]:
                 assert guarding.record(name)["phase"] == point.phase
             free()
         again = guarding.start(name, **settings)
-        if not point or point.module == "deletion_hook":
+        if not point or point.module == "machine_guard_begin":
             guarding.hooked(name)
             fleet.delete(name)
         done = again.done(PATIENCE).good()

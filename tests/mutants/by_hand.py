@@ -537,6 +537,27 @@ MUTANTS = [
         "tests/unit/failover/test_rules.py::test_facts_of_an_earlier_boot_are_forgotten",
     ),
     Mutant(
+        "failover-taints-without-a-last-look",
+        7,
+        "A node that came back after it was fenced is declared out of service.",
+        Code("_taint", "Record('taint', look=True, host_version=version)", "Record('taint', host_version=version)"),
+        "tests/unit/failover/test_journey_rules.py::test_the_node_is_looked_at_before_each_step_that_is_not_undone",
+    ),
+    Mutant(
+        "recovery-of-a-node-that-was-never-off",
+        7,
+        "A node that never was off is put back into service, although its old pods still run.",
+        Code("_never_off", "not before", "True"),
+        "tests/unit/failover/test_journey_rules.py::test_the_next_step",
+    ),
+    Mutant(
+        "failed-failover-undone-while-the-machine-goes-off",
+        7,
+        "After a failure, a machine that was requested to switch off counts as untouched: nothing keeps new pods away.",
+        Code("was_sent", "failure.error not in NOTHING_WRITTEN", "False"),
+        "tests/unit/failover/test_ending_rules.py::test_whether_the_machine_was_requested_to_switch_off",
+    ),
+    Mutant(
         "guard-lets-a-running-node-go",
         7,
         "The guard lets the volumes of a silent node go although it may still run.",

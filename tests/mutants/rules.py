@@ -51,6 +51,7 @@ TESTS = {
     "_doctor/picture_rules.py": ["doctor/test_rules.py"],
     "_drain/cordon_rules.py": ["drain/test_cordon.py"],
     "_failover/audit_rules.py": ["failover/test_rules.py"],
+    "_failover/facts_rules.py": ["failover/test_journey_rules.py", "failover/test_ending_rules.py"],
     "_fencing/still_down_rules.py": ["fencing/test_annotation.py", "failover/test_rules.py"],
     "_guard/replacement_rules.py": ["guard/test_rules.py"],
     "_nodes/optout_rules.py": ["nodes/test_opt_outs.py"],

@@ -113,7 +113,7 @@ def a_slot_that_passed_on():
     model.goes_on(run=0, number=0, times=2)
     model.is_paused_or_wakes(run=0)
     model.time_passes(100)
-    # The second goes on with the operation, and gets the slot.
+    # The second continues the operation, and gets the slot.
     model.start(operation="", restart=False)
     model.goes_on(run=1, number=0, times=4)
     model.is_paused_or_wakes(run=0)

@@ -72,7 +72,7 @@ class TestRole:
 
         # One task compares the name that the user may have set with the one that the role has set.
         if role.name == "failover":
-            assert found.pop("names.yml") == {"failover_node_name"}
+            assert found.pop("run.yml") == {"failover_node_name"}
         assert not {name: names for name, names in found.items() if names}
 
     def test_no_template_reads_one(self, role):

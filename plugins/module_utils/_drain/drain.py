@@ -320,7 +320,7 @@ class _DrainRun:
         blocked = self.state.blocked()
         return TimedOut(
             f"Node {self._name} was not drained within {self._params['timeout']} s: {_sentence(blocked)}. "
-            "Mend what blocks these pods or raise timeout, then run it again: it goes on where it stopped.",
+            "Fix what blocks these pods or raise timeout, then run it again: it continues where it stopped.",
             **self._outcome(),
             blocked=blocked,
         )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the doctor says of Machines whose deletion waits for work of ours."""
+"""What the doctor says about Machines whose deletion waits for our hooks."""
 
 from __future__ import annotations
 
