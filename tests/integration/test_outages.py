@@ -90,7 +90,9 @@ def test_the_api_server_itself_is_stopped(lab, world, rolling, tmp_path, seconds
     names = world.nodes(3)
     before = rolling.boot_ids(names)
     halt = Halt(tmp_path / "halt")
-    run = rolling.start(names, before_uncordon_tasks=rolling.tasks("stay", halt.command))
+    # No kubelet can renew its Lease either, so after the outage every node looks unhealthy for a while.
+    stay = rolling.tasks("stay", halt.command)
+    run = rolling.start(names, before_uncordon_tasks=stay, unhealthy_grace=PATIENCE)
     run.until(lambda: halt.reached, "a node before its cordon is undone", PATIENCE)
     lab.stop_apiserver()
     try:
