@@ -132,7 +132,11 @@ def test_a_failure_that_can_not_be_counted_is_loud_and_stops_the_others_all_the_
     first, second = names = world.nodes(2)
     before = rolling.boot_ids(names)
     halt = Halt(tmp_path / "halt")
-    hosts = {first: {"rolling_reboot_check_tasks": rolling.tasks("fail", halt.command, "false")}, second: {}}
+    hosts = {
+        first: {"rolling_reboot_check_tasks": rolling.tasks("fail", halt.command, "false")},
+        # It waits for a slot only when the first node has it.
+        second: {"rolling_reboot_before_slot_tasks": rolling.tasks("later", halt.reached_command)},
+    }
     # The second one learns of the failure when a turn of its wait is over.
     run = rolling.start(hosts, api_timeout=5)
     run.until(lambda: halt.reached, "the check of the first node", PATIENCE)
