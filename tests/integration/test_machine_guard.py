@@ -27,6 +27,7 @@ AWAY = {
     "delegate_to": "nowhere",
     "vars": {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
 }
+UNTIL_IT_IS_OVER = "while [ $(date +%s) -le {{ __machine_guard_begun.begun.ends }} ]; do sleep 0.1; done"
 BOOLEANS = (
     "set_hooks",
     "repeat_tasks",
@@ -255,7 +256,7 @@ def test_a_file_that_was_done_is_written_down_in_the_end(guarding, fleet, world,
     done = '"done": {"pre-drain"'
     lift = refuse(fleet, made, name, f"object.metadata.annotations[key].contains('{done}')", {"probe": done})
     run = guarding.start(name, pre_drain_tasks=guarding.tasks("backup"))
-    run.until(lambda: "FAILED - RETRYING" in run.output, "it is tried again")
+    run.until(lambda: "It is tried again in" in run.output, "it is tried again")
     assert guarding.log == [f"backup pre-drain {name}"]
     lift()
     run.done().good()
@@ -292,20 +293,20 @@ def test_a_deadline(guarding, fleet, world):
 
 @pytest.mark.long
 def test_machines_that_are_left_are_reported(guarding, fleet, world):
-    """A worker without further turns leaves one Machine that waits, and one that comes to our next hook."""
+    """A run whose time is over leaves one Machine that waits, and one that comes to our next hook."""
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
         waiting(fleet, name)
-    done = guarding.run(*names, parallel=1, variables={"__machine_guard_most_turns": 1})
+    done = guarding.run(*names, parallel=1, timeout=5, pre_drain_tasks=guarding.tasks("slow", UNTIL_IT_IS_OVER))
     assert done.code != 0
     ((begun, _point),) = points(done)
     (left,) = set(names) - {begun}
-    assert done.report["summary"]["ended"] == ["1 turns"]
+    assert done.report["summary"]["ended"] == ["deadline"]
     assert set(done.report["summary"]["waiting"]) == {begun, left}
     assert done.stats["machine_guard_waiting"] == 2
     assert f"Machine {left} is being deleted (WaitingForPreDrainHook)" in done.output
     (event,) = guarding.events(left)
-    assert "not started: the run ended (1 turns)" in event["message"]
+    assert "not started: the run ended (deadline)" in event["message"]
     assert guarding.leases() == []
 
     done = guarding.run(*names).good()
@@ -329,8 +330,7 @@ def test_the_api_is_away_for_long(guarding, fleet, world):
         stop="never",
         parallel=1,
         api_timeout=1,
-        environment={"K8S_AUTH_KUBECONFIG": str(config), **halt.after("localhost", "deletion_hook")},
-        variables={"__machine_guard_most_troubles": 1, "__machine_guard_trouble_seconds": 1},
+        environment={"K8S_AUTH_KUBECONFIG": str(config), **halt.after("localhost", "machine_guard_begin")},
     )
     run.until(lambda: halt.reached, "the hooks are set")
     nowhere.replace(config)
@@ -366,8 +366,7 @@ def test_nothing_is_started_after_the_deadline(guarding, fleet, world):
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
         waiting(fleet, name)
-    until_it_is_over = "while [ $(date +%s) -le {{ __machine_guard_ends }} ]; do sleep 0.1; done"
-    done = guarding.run(*names, parallel=1, timeout=5, pre_drain_tasks=guarding.tasks("slow", until_it_is_over))
+    done = guarding.run(*names, parallel=1, timeout=5, pre_drain_tasks=guarding.tasks("slow", UNTIL_IT_IS_OVER))
     assert done.code != 0
     ((begun, _point),) = points(done)
     (left,) = set(names) - {begun}
@@ -462,7 +461,8 @@ def test_one_of_two_workers_drops_out(guarding, fleet, world):
     waiting(fleet, another)
     go = guarding.folder / "go"
     away = {**AWAY, "when": f"machine_guard_machine_name == '{name}'"}
-    run = guarding.start(name, another, pre_drain_tasks=guarding.tasks("backup", away, until_there(go)))
+    files = guarding.tasks("backup", away, until_there(go))
+    run = guarding.start(name, another, parallel=2, pre_drain_tasks=files)
     run.until(lambda: "UNREACHABLE!" in run.output, "a worker drops out")
     go.touch()
     done = run.done()

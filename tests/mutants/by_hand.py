@@ -437,16 +437,25 @@ MUTANTS = [
         "tests/unit/guard/test_rules.py::TestRecord::test_done_stays_for_the_next_run_and_the_next_point",
     ),
     Mutant(
-        "guard-role-records-files-by-their-path",
+        "guard-records-files-by-their-path",
         6,
         "The same playbook in another checkout runs the user's tasks again.",
-        Task(
-            "machine_guard",
-            "Record that the file was run",
-            ("holdfast.kubernetes.machine_guard_record", "done"),
-            "{{ __machine_guard_file.0 }}",
-        ),
-        "tests/integration/test_machine_guard.py::test_a_failed_task_keeps_the_hook",
+        Code("_name", "posixpath.basename(path) if path.startswith('/') else path", "path"),
+        "tests/unit/guard/test_begin_rules.py::test_a_file_has_the_same_name_in_each_checkout",
+    ),
+    Mutant(
+        "guard-forgets-a-silent-node",
+        6,
+        "The guard runs the user's tasks and drains although the Node fell silent meanwhile.",
+        Code("_silent", "work.state != UNREACHABLE", "True"),
+        "tests/unit/guard/test_journey_rules.py::TestCourse::test_one_that_falls_silent_later_is_fenced",
+    ),
+    Mutant(
+        "guard-waits-for-no-holder",
+        2,
+        "The guard runs the user's tasks and drains although someone holds the Node.",
+        Code("_holders", "_once(facts, HOLD, Step(AWAIT_HOLDERS)) if _may_be_held(facts) else None", "None"),
+        "tests/unit/guard/test_journey_rules.py::TestCourse::test_before_the_drain",
     ),
     Mutant(
         "event-sent-twice",

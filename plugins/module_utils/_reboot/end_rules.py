@@ -129,7 +129,7 @@ def line_of(node: Mapping[str, Any]) -> str:
     return f"{node['name']}: {node['result']} ({node['detail']}){left}"
 
 
-def left_over(silent: Sequence[str], lost: Mapping[str, str], operation: str, unended: str) -> str:
+def left_over(silent: Sequence[str], lost: Mapping[str, str]) -> str:
     """What is left to do, in one message; empty if nothing is."""
     parts = []
     if silent:
@@ -143,10 +143,13 @@ def left_over(silent: Sequence[str], lost: Mapping[str, str], operation: str, un
             "holdfast.kubernetes.doctor, or this again, when the API server is back: the nodes keep their slots until "
             "then."
         )
-    if unended:
-        parts.append(
-            f"OPERATION {operation} COULD NOT BE ENDED: {unended} Run holdfast.kubernetes.doctor, or this again, when "
-            "the API server is back: either ends it. Until then the next run resumes it, and reboots no node that this "
-            "one has rebooted."
-        )
     return " ".join(parts)
+
+
+def unended(operation: str, why: str) -> str:
+    """What to do where a run can't leave its operation."""
+    return (
+        f"OPERATION {operation} COULD NOT BE ENDED: {why} Run holdfast.kubernetes.doctor, or this again, when the API "
+        "server is back: either ends it. Until then the next run resumes it, and reboots no node that this one has "
+        "rebooted."
+    )
