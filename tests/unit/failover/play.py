@@ -60,6 +60,7 @@ class Play:
         self.cluster, self.direction, self.given, self.uri = cluster, direction, given, uri
         self.settings = {**SETTINGS, **settings}
         self.commands, self.done, self.failing = [], [], {}
+        self.failed, self.said = [], []
         self.turn = {"report": self._empty(run)}
 
     @staticmethod
@@ -78,7 +79,7 @@ class Play:
         }
         found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate(given)
         assert not found.error_messages, found.error_messages
-        context = Context(found.validated_parameters, check_mode)
+        context = Context(found.validated_parameters, check_mode, say=self.said.append)
         context.cluster = self.cluster
         self.cluster.dry_run = check_mode
         try:
@@ -107,6 +108,7 @@ class Play:
                     found = self.act(name, arguments)
                 last = found if kept else last
         except HoldfastError as error:
+            self.failed.append(task)
             self.call(failed=error.as_result(), task=task)
         (result,) = self.turn["report"]["content"]["nodes"]
         return result

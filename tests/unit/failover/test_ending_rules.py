@@ -149,6 +149,6 @@ def test_the_report():
             "a stays off, cordoned and out of service. To bring it back, with the same variables: "
             "ansible-playbook holdfast.kubernetes.recover -e failover_node=a"
         ),
-        "b: failed (Fence: no)",
+        "b: failed (see below)",
         "b: its output was: no route",
     ]

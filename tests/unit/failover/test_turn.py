@@ -111,11 +111,22 @@ def test_check_mode_changes_nothing(cluster):
 )
 def test_what_is_refused_leaves_nothing(cluster, node, words):
     cluster.node(**node)
-    refused = Play(cluster).go()
+    play = Play(cluster)
+    refused = play.go()
     assert refused["result"] == "refused"
     assert words in refused["detail"]
-    assert refused["detail"].startswith("Claim: ")
+    # It is said once, by the task that fails at the end.
+    assert (play.failed, play.turn["steps"]) == ([], ["fail"])
+    assert refused["detail"] in play.turn["report"]["why"]
+    assert refused["detail"] not in str(play.turn["report"]["lines"])
     assert cluster.marks() == {}
+
+
+def test_check_mode_refuses_as_a_run_does(cluster):
+    cluster.hold()
+    play = Play(cluster)
+    planned = play.go(check_mode=True)
+    assert (planned["result"], play.failed, play.turn["steps"]) == ("refused", [], ["fail"])
 
 
 def test_a_held_node_is_refused_and_the_run_says_so(cluster):
@@ -277,6 +288,7 @@ def test_the_quorum_is_asked_before_the_claim_and_before_the_power_off(cluster, 
     result = play.go()
     assert log.read_text().split() == ["node-1", "node-1"]
     assert result["detail"].startswith("Check the node again before the power-off: failover_quorum_command")
+    assert any("failover_quorum_command for node node-1: away" in line for line in play.said)
     assert "away" not in json.dumps(result)
     assert (result["result"], play.commands, cluster.marks(), cluster.cordoned()) == ("failed", [], {}, False)
 
