@@ -140,6 +140,54 @@ def test_ten_at_once(guarding, fleet, world):
 
 
 @pytest.mark.long
+def test_it_ends_when_all_that_waited_is_served(guarding, fleet, world):
+    """One worker serves one after the other. It does not stay for a Machine that no one deletes."""
+    *names, stays = [fleet.machine(node) for node in world.nodes(4)]
+    hooks = {f"{PRE_DRAIN}/{HOOK}": OWNER, f"{PRE_TERMINATE}/{HOOK}": OWNER}
+    for name in (*names, stays):
+        fleet.annotate(name, hooks)
+    for name in names:
+        fleet.delete(name)
+        fleet.until_reason(name, "WaitingForPreDrainHook")
+
+    # The timeout is longer than the test may take.
+    done = guarding.run(*names, stays, stop="idle", timeout=3600, pre_drain_tasks=guarding.tasks("all")).good()
+    assert done.report["summary"]["ended"] == ["idle"]
+    assert points(done) == {(name, point): "released" for name in names for point in ("pre-drain", "pre-terminate")}
+    assert sorted(guarding.log) == sorted(f"all pre-drain {name}" for name in names)
+    for name in names:
+        fleet.until_gone(name)
+    assert fleet.hooks(stays) == hooks
+
+
+@pytest.mark.long
+def test_the_replacement_is_waited_for_before_the_machine_ends(guarding, fleet, world):
+    """With pre-terminate as the only point: the hook that Cluster API never skips."""
+    fleet.workers("pool", 2)
+    one, two = fleet.until_running("pool", 2)
+    fleet.annotate(one, {f"{PRE_TERMINATE}/{HOOK}": OWNER})
+    fleet.delete(one)
+    fleet.until_reason(one, "WaitingForPreTerminateHook")
+    world.set_condition(two, "Ready", "False", "ATest")
+    wanted = {"points": ["pre-terminate"], "wait_for_replacement": True, "replacement_timeout": 0}
+    last = guarding.tasks("last")
+
+    done = guarding.run(one, **wanted, pre_terminate_tasks=last)
+    assert done.code != 0
+    assert points(done) == {(one, "pre-terminate"): "failed"}
+    assert f"The replacement of Machine {one} needs 1 other Machines with Ready Nodes" in done.output
+    assert fleet.hooks(one) == {f"{PRE_TERMINATE}/{HOOK}": OWNER}
+    assert deleting(fleet.get(one)) == "WaitingForPreTerminateHook"
+    assert guarding.log == [], "nothing is done before the replacement is there"
+
+    world.set_condition(two, "Ready", "True", "ATest")
+    done = guarding.run(one, **wanted, pre_terminate_tasks=last).good()
+    assert points(done) == {(one, "pre-terminate"): "released"}
+    fleet.until_gone(one)
+    assert guarding.log == [f"last pre-terminate {one}"]
+
+
+@pytest.mark.long
 def test_guarded_from_birth(guarding, fleet, world):
     """A MachineDeployment is scaled up and down: later Machines get the hooks, and are served like the others.
 

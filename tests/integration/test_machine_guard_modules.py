@@ -195,6 +195,22 @@ def test_from_point_to_point(work, fleet, name, world):
     assert work.step(machines=[name])["why"] == "gone"
 
 
+@pytest.mark.parametrize("missing", [("resumed",), ("resumed", "uid")], ids=["resumed", "uid"])
+def test_a_record_of_an_earlier_version(work, another, fleet, name, missing):
+    """A run died in the user's tasks. Without the UID, the record may be of an earlier Machine of the same name."""
+    another.step()
+    another.write(phase="tasks")
+    record = another.write(done="a.yml")["record"]
+    left = {key: value for key, value in record.items() if key not in missing} | {"run": "of-an-earlier-version/1.1"}
+    fleet.annotate(name, {"holdfast.dev/machine-guard": json.dumps({"backup": left})})
+
+    outcome = work.step()
+    resumes = "uid" not in missing
+    assert (outcome["step"], outcome["resumed"]) == ("pre-drain", resumes)
+    assert outcome["record"]["done"] == ({"pre-drain": ["a.yml"]} if resumes else {})
+    assert ("an early version wrote it" in " ".join(outcome.get("warnings") or [])) is not resumes
+
+
 def test_one_of_many_gets_it(work, name):
     waiting = [work.start(wait_timeout=0) for _number in range(12)]
     outcome = [item.result(PATIENCE) for item in waiting]

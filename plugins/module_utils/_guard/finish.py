@@ -13,7 +13,7 @@ from typing import Any
 from .._api.errors import HoldfastError, Refused
 from .._api.runner import Context, Params, Result
 from . import report_rules as rules
-from .journey import record_dropped, record_of, selection_of
+from .journey import of_run, record_dropped, record_of, selection_of
 from .record import machine_guard_record
 from .report_rules import Ended
 from .rules import DEADLINE, FAILED, NOT_BEGUN
@@ -22,7 +22,8 @@ from .steps import take_machine
 
 def machine_guard_finish(context: Context, params: Params) -> Result:
     """Sum up what the workers did; see the module of the same name."""
-    begun, workers = params["begun"], params["workers"]
+    begun = params["begun"]
+    workers = [kept for kept in of_run(begun, params["workers"]) if kept]
     if begun["serves"] and not workers:
         raise Refused(
             "Hooks are set, but no worker serves the Machines: --limit leaves out the workers that the playbook "

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -45,7 +45,7 @@ class _Journey:
         self._context, self._params = context, params
         self._begun: Mapping[str, Any] = params["begun"]
         self._given: Mapping[str, Any] = self._begun["settings"]
-        last: Mapping[str, Any] = params.get("last") or {}
+        last: Mapping[str, Any] = of_run(self._begun, [params.get("last") or {}])[0]
         self._machine: dict[str, Any] | None = last.get("machine")
         self._results: list[dict[str, Any]] = list(last.get("results") or [])
         self._refused: list[dict[str, Any]] = list(last.get("refused") or [])
@@ -78,7 +78,7 @@ class _Journey:
         }
 
     def run(self) -> Result:
-        for left in self._params["dropped"]:
+        for left in of_run(self._begun, self._params["dropped"]):
             record_dropped(self._context, self._begun, left)
         while True:
             step = rules.next_step(replace(self._facts, over=self._seconds_left <= 0))
@@ -93,6 +93,7 @@ class _Journey:
         """What the next task of this worker has to know."""
         facts = self._facts
         return {
+            "begun": self._begun["run"],
             "turn": facts.turn,
             "swept": facts.swept,
             "troubles": facts.troubles,
@@ -308,6 +309,11 @@ class _Journey:
             expired_keys.remove(self._context, {"node": node, "wait": True, "wait_timeout": timeout})
         except HoldfastError:
             return
+
+
+def of_run(begun: Mapping[str, Any], kept: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return what the workers of this run kept; empty for workers of an earlier run in the same play."""
+    return [item if item.get("begun") == begun["run"] else {} for item in kept]
 
 
 def settings_of(given: Mapping[str, Any], playbook_dir: str) -> Settings:

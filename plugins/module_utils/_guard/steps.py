@@ -192,7 +192,7 @@ class _GuardStep:
         if rules.is_invalid(machine, guard.hook):
             self._context.warn(
                 f"The annotation {MACHINE_GUARD} of Machine {metadata['namespace']}/{metadata['name']} is invalid: "
-                "someone changed it. The work starts again, with all tasks."
+                "someone changed it, or an early version wrote it. The work starts again, with all tasks."
             )
         uid = metadata["uid"]
         record = rules.begin(before, point, uid=uid, run=self._run, holder=holder, now=now, saw_node=saw_node)

@@ -120,7 +120,7 @@ BEGUN = {
     "refused": [],
     "unknown": [],
 }
-WORKER = {"results": [], "refused": [], "why": "deadline", "failure": "", "work": None}
+WORKER = {"begun": "r", "results": [], "refused": [], "why": "deadline", "failure": "", "work": None}
 LEFT = {
     "name": "m",
     "namespace": "metal",
@@ -188,6 +188,10 @@ class TestFinish:
     def test_nobody_was_let_in(self, end):
         with pytest.raises(Refused, match="localhost,machine_guard_workers"):
             end()
+
+    def test_workers_of_an_earlier_run_in_the_same_play_do_not_count(self, end):
+        with pytest.raises(Refused, match="localhost,machine_guard_workers"):
+            end({**WORKER, "begun": "an earlier run"})
 
     def test_a_report_is_written(self, end):
         found, _log = end({**WORKER, "why": "idle"}, settings={**GIVEN, "report": "report.json"})

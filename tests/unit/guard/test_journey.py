@@ -62,10 +62,10 @@ class World:
     """The operations that a journey uses. Each call is logged, and may fail."""
 
     def __init__(self, monkeypatch):
-        self.log, self.errors, self.taken = [], {}, TAKEN
+        self.log, self.errors, self.taken, self.queue = [], {}, TAKEN, []
         self.state = "ready"
         monkeypatch.setattr(journey.time, "sleep", lambda seconds: self.log.append(f"sleep {seconds:.0f}"))
-        monkeypatch.setattr(journey, "take_machine", lambda _context, params: self.act("take", self.taken))
+        monkeypatch.setattr(journey, "take_machine", lambda _context, params: self.act("take", self.next()))
         monkeypatch.setattr(journey, "node_claim", lambda _context, params: self.act("claim", {}))
         monkeypatch.setattr(journey.leases, "lease_hold_info", lambda _context, params: self.act("holders", {}))
         monkeypatch.setattr(journey.expired_keys, "remove", lambda _context, params: self.act("sweep", {}))
@@ -77,6 +77,9 @@ class World:
         if errors:
             raise errors.pop(0)
         return answer
+
+    def next(self):
+        return self.queue.pop(0) if self.queue else self.taken
 
     def record(self, _context, params):
         what = params.get("phase") or params.get("done") or params["result"]
@@ -116,6 +119,28 @@ def test_one_machine_from_task_to_task(world):
         *("backup.yml", "hold", "holders", "drain"),
         *("release", "released", "take"),
     ]
+
+
+def test_a_worker_ends_when_all_that_waited_is_served(world):
+    """One step after the other, as the role takes them, without a count of its own."""
+    machines = [{**TAKEN, "machine": {**TAKEN["machine"], "name": f"m-{number}"}} for number in range(200)]
+    world.queue = [*machines, NOTHING]
+    last = step(stop="idle")
+    while last["step"] != "done":
+        last = step(last, stop="idle")
+    assert last["why"] == "idle"
+    assert [entry["name"] for entry in last["kept"]["results"]] == [item["machine"]["name"] for item in machines]
+    assert {entry["result"] for entry in last["kept"]["results"]} == {"released"}
+    assert world.queue == []
+
+
+def test_a_second_run_in_the_same_play_starts_afresh(world):
+    """The result of the first run is still there, and says that it is done."""
+    world.taken = NOTHING
+    earlier = step()
+    earlier["kept"].update(begun="an earlier run", results=[{"name": "of the earlier run"}], turn=7)
+    done = step(earlier)
+    assert (done["kept"]["results"], done["kept"]["turn"], done["kept"]["begun"]) == ([], 1, "r")
 
 
 def test_a_failure_in_the_module_keeps_what_is_known(world):

@@ -16,7 +16,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import 
 ROLE = Path(__file__).resolve().parents[3] / "roles/machine_guard"
 FILES = sorted((ROLE / "tasks").glob("*.yml"))
 # A module's answer: the steps that are left, or the next step.
-ON_A_STEP = re.compile(r"__machine_guard_turn\.step == '(\w+)'|'(\w+)' in __machine_guard_(?:begun|end)\.steps")
+ON_A_STEP = re.compile(r"__machine_guard_turn\.step [=!]= '(\w+)'|'(\w+)' in __machine_guard_(?:begun|end)\.steps")
 
 
 def tasks(path):
@@ -44,8 +44,20 @@ def test_no_condition_but_on_a_step_that_a_module_answered(path):
 
 def test_every_answer_of_the_module_has_its_task():
     answers = {*journey_rules.ANSWERS} - {journey_rules.CONTINUE}
-    assert set(steps(ROLE / "tasks/step.yml")) == answers
+    assert {*steps(ROLE / "tasks/step.yml"), *steps(ROLE / "tasks/serve.yml")} == answers
     assert {*steps(ROLE / "tasks/main.yml"), *steps(ROLE / "tasks/begin.yml")} == {begin_rules.SERVE, begin_rules.PLAN}
+
+
+def test_a_worker_takes_steps_until_the_module_says_that_it_is_done():
+    """Without a count or a time of the role's own, and without meta: end_role, which Ansible 2.17 does not have."""
+    (block,) = yaml.safe_load((ROLE / "tasks/serve.yml").read_text())
+    first, *others = block["block"]
+    assert (first["ansible.builtin.include_tasks"], "when" in first) == ("step.yml", False)
+    assert {task["when"] for task in others} == {"__machine_guard_turn.step != 'done'"}
+    assert others[-1]["ansible.builtin.include_tasks"] == "serve.yml"
+    for path in FILES:
+        for task in tasks(path):
+            assert not {"loop", "ansible.builtin.meta", "ansible.builtin.wait_for"} & task.keys(), task["name"]
 
 
 def test_there_are_few_internal_variables():
