@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -52,7 +52,8 @@ class Cluster:
         self._api_timeout: float = API_TIMEOUT if timeout is None else timeout
         self.dry_run = dry_run
         self.clock = ServerClock()
-        self.requests = 0
+        # What was sent and received: requests, and bytes of the answers' bodies.
+        self.requests = self.received = 0
 
     def now(self) -> datetime:
         """The API server's time, in UTC."""
@@ -153,7 +154,18 @@ class Cluster:
         if answer.status >= 300:
             answer.drain_conn()
             raise ApiException(status=answer.status, reason=answer.reason)
+        answer.stream = self._counting(answer.stream)
         return answer
+
+    def _counting(self, stream: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
+        """The stream of a watch, which counts what it receives."""
+
+        def counted(*args: Any, **more: Any) -> Iterator[bytes]:
+            for part in stream(*args, **more):
+                self.received += len(part)
+                yield part
+
+        return counted
 
     def _json(self, method: str, path: str, *, query: Mapping[str, Any], patient: bool) -> Object:
         retries = Patience.of(self._api_timeout) if patient else None
@@ -257,6 +269,8 @@ class Cluster:
         except (HTTPError, OSError) as error:
             raise self._unreachable(method, path, error) from error
         self.clock.observe(answer.headers.get("Date"), sent)
+        if not stream:
+            self.received += len(answer.data)
         return answer
 
     def _unreachable(self, method: str, path: str, error: BaseException) -> Unreachable:
