@@ -38,12 +38,14 @@ class Context:
         check_mode: Change nothing; writes are server-side dry runs.
         warn: Shows the user a warning at once.
         say: Shows the user a line at once.
+        folder: A folder that all tasks of an ansible-playbook process share; empty if there is none.
     """
 
     params: Params
     check_mode: bool = False
     warn: Callable[[str], None] = field(default=lambda message: None)
     say: Callable[[str], None] = field(default=lambda message: None)
+    folder: str = ""
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -75,13 +77,14 @@ def run_operation(
     warn: Callable[[str], None],
     say: Callable[[str], None] | None = None,
     count: Callable[[dict[str, int]], None] = lambda traffic: None,
+    folder: str = "",
 ) -> Result:
     """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields.
 
     Args:
         count: Gets the requests and bytes that it took, whatever became of it.
     """
-    context = Context(params, check_mode, warn, say or warn)
+    context = Context(params, check_mode, warn, say or warn, folder)
     try:
         return operation(context, params)
     except MissingLibrary as error:
