@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
@@ -60,7 +59,7 @@ class ActionModule(ActionBase):
             warn=self._display.warning,
             say=self._display.display,
             count=partial(_traffic.add, params.get("name") or params.get("node") or ""),
-            folder=constants.DEFAULT_LOCAL_TMP,
+            folder=_traffic.folder(),
         )
 
     def _run_here(self) -> dict[str, Any]:

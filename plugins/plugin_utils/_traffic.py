@@ -50,5 +50,10 @@ def totals() -> dict[str, dict[str, int]]:
     return dict(found)
 
 
+def folder() -> str:
+    """The folder that all tasks of this ansible-playbook process share."""
+    return str(vars(constants)["DEFAULT_LOCAL_TMP"])
+
+
 def _path() -> Path:
-    return Path(constants.DEFAULT_LOCAL_TMP) / _FILE
+    return Path(folder()) / _FILE

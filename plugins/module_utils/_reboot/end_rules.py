@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -128,6 +129,14 @@ def traffic_of(traffic: Mapping[str, Mapping[str, int]], *names: str) -> dict[st
 def traffic_words(api: Mapping[str, int]) -> str:
     """Requests and bytes in words."""
     return f"{api['requests']} requests, {api['bytes'] / 1000:.0f} kB" if api.get("requests") else ""
+
+
+def plan_words(nodes: Sequence[Mapping[str, Any]], api: Mapping[str, int]) -> str:
+    """How many nodes have which verdict."""
+    verdicts = Counter(node.get("verdict") or node["result"] for node in nodes)
+    many = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    words = traffic_words(api)
+    return f"{many}: {', '.join(f'{count} {name}' for name, count in verdicts.items())}{f'; {words}' if words else ''}"
 
 
 def line_of(node: Mapping[str, Any]) -> str:
