@@ -76,6 +76,7 @@ def plan(tmp_path, api):
     """Plans a rolling reboot of three nodes: the exit status, and the lines that it prints."""
     variables = {
         "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
         "rolling_reboot_when": "always",
         "rolling_reboot_graceful_shutdown": "ignore",
         "rolling_reboot_auth": {"host": f"http://127.0.0.1:{api.server_port}", "api_key": "none"},
