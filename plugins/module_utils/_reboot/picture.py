@@ -60,10 +60,10 @@ class Picture:
         if mine and self._whole and name in self._names:
             rest = ",".join(part for part in parts if part != mine)
             return iter(self._all_of(path, field, rest, label_selector).get(name, ()))
-        selectors = {"field_selector": field_selector, "label_selector": label_selector}
         key = ("items", path, field_selector, label_selector, str(limit))
-        more = {"limit": limit} if limit else {}
-        return iter(self._answer(key, lambda: list(self._cluster.items(path, **selectors, **more))))
+        more: dict[str, Any] = {"limit": limit} if limit else {}
+        more |= {"field_selector": field_selector, "label_selector": label_selector}
+        return iter(self._answer(key, lambda: list(self._cluster.items(path, **more))))
 
     def rows(self, path: str, *, label_selector: str = "", limit: int = 0) -> Iterator[Mapping[str, Any]]:
         key = ("rows", path, label_selector, str(limit))

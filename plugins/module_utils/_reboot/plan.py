@@ -41,7 +41,9 @@ def reboot_plan(context: Context, params: Params) -> Result:
     for node in nodes:
         context.say(line_of(node))
     context.say(plan_words(nodes, summary["api"]))
-    failures = {host: f"Node {node['name']}: {node['detail']}" for host, node in entries.items() if _failed(node)}
+    failures = {
+        host: f"Node {node['name']}: {node['detail']}" for host, node in entries.items() if node["result"] == "failed"
+    }
     return {
         "changed": False,
         "nodes": nodes,
@@ -69,7 +71,3 @@ def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Para
         "alerts": params.get("alerts"),
     }
     return reboot_turn(context, options, drain=picture.drain)["result"]
-
-
-def _failed(node: Mapping[str, Any]) -> bool:
-    return node["result"] == "failed"
