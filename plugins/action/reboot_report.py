@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_report
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _run_hosts
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _run_hosts, _traffic
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._api_action import ActionModule as ApiAction
 
 
@@ -21,4 +21,5 @@ class ActionModule(ApiAction):
         names = params["names"]
         if params.get("limit"):
             names = [name for name in names if name in self._task_vars["ansible_play_hosts_all"]]
-        return super().operate({**params, **_run_hosts.all_of(self._task_vars, names)})
+        traffic = _traffic.totals()
+        return super().operate({**params, **_run_hosts.all_of(self._task_vars, names), "traffic": traffic})

@@ -213,11 +213,6 @@ machine:
   description: What stands for the machine of the node, for O(done=settings).
   type: str
   returned: success
-said:
-  description: The last lines of O(quorum_command).
-  type: list
-  elements: str
-  returned: when it refuses
 error:
   description: What kind of failure it was, for example V(refused), V(held), V(claimed), V(came_back), V(claim_lost),
     V(timed_out), V(not_found), V(invalid_input), V(api) or V(api_unreachable).

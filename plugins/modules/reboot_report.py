@@ -47,6 +47,12 @@ options:
     type: list
     elements: dict
     default: []
+  traffic:
+    description:
+      - Of each Node, C(requests) that were sent for it and C(bytes) that came back; those of the run under an empty name.
+        In the controller, the action plugin knows them.
+    type: dict
+    default: {}
 seealso:
   - module: holdfast.kubernetes.reboot_end
   - module: holdfast.kubernetes.reboot_turn
@@ -134,6 +140,7 @@ SPEC: dict[str, Any] = {
         "pattern": {"type": "str"},
         "limit": {"type": "str"},
         "hosts": {"type": "list", "elements": "dict", "default": []},
+        "traffic": {"type": "dict", "default": {}},
         **auth_options(),
         **management_option(),
     },

@@ -14,6 +14,8 @@ from .journey_rules import SKIPPED, Step
 from .rules import FAIL_OVER, FAILED, FENCE, MOVED, RECOVERED, STOP, STOPPED, TAINT
 
 PLANNED, REFUSED = "planned", "refused"
+# The results after which the run fails.
+_BAD = (REFUSED, STOPPED, FAILED)
 # Failures that occur before anything is written.
 NOTHING_WRITTEN = ("refused", "held", "claimed", "claim_lost", "came_back", "invalid_input", "not_found")
 # Reasons of refusals that show that a node is on.
@@ -38,7 +40,7 @@ class Failure:
     """The task that failed, as it answered.
 
     Attributes:
-        task: Its name.
+        task: Its name; empty if failover_turn itself refused the node.
         why: In words.
         reason: As one word, for example ``alive``; empty where it has none.
         sent: Whether the machine was requested to switch off; ``None`` if the task does not say.
@@ -192,7 +194,8 @@ class Undone:
 
 def result_of_failure(progress: Progress, failure: Failure, ending: Ending, undone: Undone) -> dict[str, Any]:
     """The result of a node after a failure."""
-    detail = f"{failure.task}: {failure.why}{ending.advice}"
+    where = f"{failure.task}: " if failure.task else ""
+    detail = f"{where}{failure.why}{ending.advice}"
     if undone.why_not:
         detail += f" The changes could not be undone: {undone.why_not} Run it again to retry that."
     if undone.unrecorded:
@@ -223,7 +226,7 @@ def report_of(run: str, nodes: list[dict[str, Any]], *, check_mode: bool, delete
         STOPPED: named(STOPPED),
         FAILED: named(FAILED),
     }
-    bad = ended[REFUSED] + ended[STOPPED] + ended[FAILED]
+    bad = [name for result in _BAD for name in ended[result]]
     return {
         "content": {"summary": {"run": run, "check_mode": check_mode, **ended}, "nodes": nodes},
         "stats": {
@@ -240,7 +243,9 @@ def report_of(run: str, nodes: list[dict[str, Any]], *, check_mode: bool, delete
 def _lines(node: Mapping[str, Any], *, delete_node: bool) -> list[str]:
     name, seconds = node["name"], node["seconds"]
     spent = ", ".join(f"{phase} {seconds[phase]}" for phase in _PHASES if phase in seconds)
-    lines = [f"{name}: {node['result']} ({node['detail']}){f', seconds: {spent}' if spent else ''}"]
+    # Why a node failed or was refused is said once, by the task that fails.
+    detail = "see below" if node["result"] in _BAD else node["detail"]
+    lines = [f"{name}: {node['result']} ({detail}){f', seconds: {spent}' if spent else ''}"]
     if node.get("output"):
         lines.append(f"{name}: its output was: {node['output']}")
     if node["result"] == MOVED and not delete_node:

@@ -117,7 +117,13 @@ class _Turn:
         """Look at the node, claim it, and say what is left."""
         run = f"{self._report['content']['summary']['run']}/{self._params['name']}"
         self._progress = Progress(node=self._params["name"], direction=self._params["direction"], run=run)
-        return self._tried(self._claim)
+        try:
+            return self._tried(self._claim)
+        except HoldfastError as error:
+            if error.kind not in ending_rules.NOTHING_WRITTEN:
+                raise
+            # A refusal is the node's result. As a failed task, Ansible would show it once more.
+            return self.fail(error.as_result())
 
     def go_on(self) -> Result:
         """Record what was done, and say what follows."""
@@ -244,13 +250,15 @@ class _Turn:
             if ended.status in (None, _KILLED)
             else f"ended with {ended.status}"
         )
-        said = (ended.error_output.strip() or ended.output.strip() or "It had no output.").splitlines()
+        # It may contain secrets: it is shown, but not recorded where others can read it.
+        for line in (ended.error_output.strip() or ended.output.strip() or "It had no output.").splitlines()[
+            -_LAST_LINES:
+        ]:
+            self._context.say(f"failover_quorum_command for node {node}: {line}")
         raise Refused(
             f"failover_quorum_command ({argv[0]}) for node {node} {how}. A member of etcd may go only if the "
             "command ends with 0. This run has switched nothing off. Bring another member back first.",
             node=node,
-            # It may contain secrets: it is shown, but not recorded where others can read it.
-            said=said[-_LAST_LINES:],
         )
 
     def _find_host(self, facts: Facts, _step: Step) -> Facts:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._api.errors import HoldfastError, InvalidInput
 from .._api.runner import Context, Params, Result
-from .end_rules import entry_of, left_over, line_of, stats_of, summary_of
+from .end_rules import entry_of, left_over, line_of, stats_of, summary_of, traffic_of
 from .finish import UNREACHABLE, reboot_finish
 from .turn_rules import DROPPED_OUT
 from .work import Work
@@ -35,10 +35,11 @@ def reboot_report(context: Context, params: Params) -> Result:
             entry, late = _look_after(context, host)
             uncounted += late
         if entry is not None:
-            entries[host["host"]] = entry
+            entries[host["host"]] = {**entry, "api": traffic_of(params["traffic"], entry["name"])}
     silent = [host["host"] for host in hosts if host["host"] not in entries]
     nodes = list(entries.values())
     summary = summary_of(nodes, silent, operation=operation, check_mode=context.check_mode)
+    summary["api"] = traffic_of(params["traffic"], *params["traffic"])
     lost = {} if context.check_mode else _count(context, uncounted, operation, run)
     return {
         "changed": False,

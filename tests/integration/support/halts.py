@@ -40,6 +40,11 @@ class Halt:
         wait = f"for _ in $(seq 9000); do [ ! -e {go} ] || exit 0; sleep 0.1; done"
         return f"! mkdir {reached} 2>/dev/null || {{ {wait}; exit 1; }}"
 
+    @property
+    def reached_command(self) -> str:
+        """A shell command for one of the user's tasks, which waits until a run has stopped here."""
+        return f"for _ in $(seq 9000); do [ ! -e {shlex.quote(str(self._reached))} ] || exit 0; sleep 0.1; done; exit 1"
+
     def after(
         self, host: str, module: str, answer: Mapping[str, Any] | None = None, **options: Any
     ) -> Mapping[str, str]:

@@ -10,13 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.ending_rules import (
+    Ending,
     Failure,
+    Undone,
     after_failure,
     failure_of,
     report_of,
+    result_of,
+    result_of_failure,
+    result_of_step,
     was_sent,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.facts_rules import Progress
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.journey_rules import Step
 
 AT_WORK = Progress("node-1", "failover", "r/node-1", "fence", "op", facts={"fence": "metal3", "key": "k"})
 FENCING = replace(AT_WORK, doing=("fence",))
@@ -126,6 +132,85 @@ def test_a_failure_is_read_from_what_the_task_answered():
     found = failure_of({"msg": "No.", "error": "held", "why": "alive", "sent": False, "output": "on"}, "Fence")
     assert found == Failure("Fence", "No.", "held", "alive", sent=False, output="on")
 
+    left = [{"name": "csi-1"}]
+    assert failure_of({"msg": "No.", "back": True, "blockers": left}, "Wait") == Failure(
+        "Wait", "No.", back=True, blockers=tuple(left)
+    )
+
+
+ENTRY = {"result": "recovered", "seconds": {"ready": 2.0}, "evidence": {"kind": "Redfish"}, "runs": ["r"]}
+
+
+def test_the_result_of_a_node():
+    progress = replace(SENT, record_boot_id="b1", boot_id_after="b2", resumed=True)
+    assert result_of(progress, "recovered", "it is Ready", ENTRY) == {
+        "name": "node-1",
+        "result": "recovered",
+        "detail": "it is Ready",
+        "operation": "op",
+        "resumed": True,
+        "boot_id_before": "b1",
+        "boot_id_after": "b2",
+        "seconds": {"ready": 2.0},
+        "evidence": {"kind": "Redfish"},
+        "entry": ENTRY,
+    }
+    nothing = result_of(progress, "moved", "")
+    assert (nothing["boot_id_after"], nothing["seconds"], nothing["evidence"], nothing["entry"]) == (None, {}, None, {})
+
+
+@pytest.mark.parametrize(("name", "result"), [("skipped", "skipped"), ("planned", "planned")])
+def test_the_result_of_a_node_with_which_nothing_was_done(name, result):
+    found = result_of_step(SENT, Step(name, "because"))
+    assert (found["result"], found["detail"], found["pods"], found["volume_attachments"]) == (result, "because", [], [])
+
+
+@pytest.mark.parametrize(
+    ("progress", "failure", "undone", "result", "detail"),
+    [
+        (Progress("node-1"), Failure(why="It is held."), Undone(), "refused", "It is held."),
+        (SENT, Failure("Fence", "No."), Undone(), "failed", "Fence: No. Go on."),
+        (SENT, Failure("Fence", "No."), Undone(entry={"result": "stopped"}), "stopped", "Fence: No. Go on."),
+        (
+            SENT,
+            Failure("Fence", "No."),
+            Undone(why_not="It is away."),
+            "failed",
+            "Fence: No. Go on. The changes could not be undone: It is away. Run it again to retry that.",
+        ),
+        (
+            SENT,
+            Failure("Fence", "No."),
+            Undone(unrecorded="It is away."),
+            "failed",
+            "Fence: No. Go on. THIS COULD NOT BE RECORDED: It is away. Run it again, or holdfast.kubernetes.doctor.",
+        ),
+    ],
+)
+def test_the_result_of_a_failure(progress, failure, undone, result, detail):
+    advice = " Go on." if progress.claimed else ""
+    failure = replace(failure, blockers=({"name": "csi-1"},), output="no route")
+    found = result_of_failure(replace(progress, boot_id_after="b2"), failure, Ending(advice=advice), undone)
+    assert (found["result"], found["detail"], found["boot_id_after"]) == (result, detail, None)
+    assert (found["blockers"], found["output"]) == ([{"name": "csi-1"}], "no route")
+    assert found["entry"] == undone.entry
+
+
+def test_each_result_is_counted():
+    results = ("moved", "recovered", "skipped", "planned", "refused", "stopped", "failed")
+    nodes = [{"name": result, "result": result, "detail": "", "seconds": {}} for result in results]
+    report = report_of("r", nodes, check_mode=True, delete_node=True)
+    one = {name: [name] for name in results if name not in ("skipped", "planned")}
+    assert report["content"]["summary"] == {"run": "r", "check_mode": True, "skipped": ["skipped", "planned"], **one}
+    assert report["stats"] == {
+        **{f"failover_{name}": 1 for name in one},
+        "failover_skipped": 2,
+        "failover_failed_nodes": "refused,stopped,failed",
+    }
+    assert report["why"] == "Node refused refused:  Node stopped stopped:  Node failed failed: "
+    # A Node that is deleted needs no way back.
+    assert not any("stays off" in line for line in report["lines"])
+
 
 def test_the_report():
     moved = {"name": "a", "result": "moved", "detail": "1 pod gone", "seconds": {"move": 2.0, "claim": 1.0}}
@@ -149,6 +234,6 @@ def test_the_report():
             "a stays off, cordoned and out of service. To bring it back, with the same variables: "
             "ansible-playbook holdfast.kubernetes.recover -e failover_node=a"
         ),
-        "b: failed (Fence: no)",
+        "b: failed (see below)",
         "b: its output was: no route",
     ]

@@ -30,6 +30,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.jour
 
 HOST = Host("unit-7", "metal", "node-1")
 PLACE = {"namespace": "metal", "name": "unit-7"}
+VOUCHED = {"fence": "attestation", "attestation_by": "Ada", "attestation_statement": "node-1 is off"}
+BY_ADA = {"fence": "attestation", "attested_by": "Ada", "statement": "node-1 is off"}
+POD = {"uid": "a", "namespace": "shop", "name": "db-0", "state": "left"}
+VOLUME = {"name": "csi-1", "state": "left"}
 KEPT_OFF = {"fence": "metal3", "host": "unit-7", "namespace": "metal", "key": "k"}
 
 
@@ -75,6 +79,13 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         # After the claim.
         (forward("claim", "done"), "skipped", "it was failed over before: op"),
         (forward("claim", "done", settings={"delete_node": True}), "skipped", "kubectl delete node node-1"),
+        (back("power_on", {"fence": "attestation"}, recorded=True), "go", "Switch node node-1 on now"),
+        (
+            back("claim", {"fence": "redfish", "uri": "https://a/1"}, settings={"redfish_uri": "https://a/2"}),
+            "refuse",
+            "Leave it out, or give that one.",
+        ),
+        (back("claim", {"fence": "redfish"}), "refuse", "Set it to the URL of the machine."),
         (forward("claim", "stop"), "refuse", "came back while its failover op was under way"),
         (forward("claim", "stop", check_mode=True), "refuse", "came back"),
         (forward("claim", "taint", check_mode=True), "planned", "the next step would be: taint"),
@@ -126,6 +137,35 @@ def test_the_next_step(facts, name, words):
     step = next_step(facts)
     assert step.name == name
     assert words in step.why
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        forward("claim", "done"),
+        # No Node is left that could stay.
+        replace(
+            forward("claim", "done", settings={"delete_node": True}),
+            progress=Progress("node-1", step="done", exists=False),
+        ),
+    ],
+)
+def test_a_node_that_stays_is_named_only_if_it_was_to_be_deleted(facts):
+    assert "kubectl" not in next_step(facts).why
+
+
+@pytest.mark.parametrize(
+    ("facts", "known"),
+    [
+        (forward("cordon", settings=VOUCHED, off=True, recorded=True), BY_ADA),
+        (forward("cordon", settings={"fence": "command"}, sent=True, off=True), {"fence": "command"}),
+        (forward("cordon", settings={"fence": "command"}), {"fence": "command"}),
+        (forward("cordon", settings={"fence": "redfish", "redfish_uri": "u"}), {"fence": "redfish", "uri": "u"}),
+    ],
+)
+def test_what_is_known_of_the_way_to_fence(facts, known):
+    step = next_step(facts)
+    assert (step.name, step.facts) == ("go", known)
 
 
 @pytest.mark.parametrize(
@@ -185,15 +225,49 @@ def test_the_steps_that_follow(facts, steps):
         (forward("fence", result={"resource_version": "7"}), {"phase": "taint", "look": True, "host_version": "7"}),
         (forward("fence", result={"skipped": True}), {"phase": "taint", "look": True, "host_version": ""}),
         (
-            forward("cordon", settings={"fence": "attestation", "attestation_by": "Ada"}, off=True),
-            {"phase": "fence", "look": True, "gate": True},
+            forward("cordon", settings=VOUCHED, off=True),
+            {"phase": "fence", "look": True, "gate": True, "facts": BY_ADA},
+        ),
+        (
+            forward("taint", result={"evidence": {"kind": "Command"}, "pods": [POD], "volume_attachments": [VOLUME]}),
+            {
+                "phase": "move",
+                "result": "",
+                "facts": {"evidence": {"kind": "Command"}, "pods": [POD], "volume_attachments": [VOLUME]},
+            },
+        ),
+        (
+            forward(
+                "move",
+                known={"volume_attachments": [VOLUME]},
+                result={"pods": [{**POD, "state": "gone"}], "volume_attachments": []},
+            ),
+            {
+                "phase": "move",
+                "result": "moved",
+                "detail": "1 pod and 1 VolumeAttachment gone",
+                "facts": {"pods": [{**POD, "state": "gone"}], "volume_attachments": [{**VOLUME, "state": "gone"}]},
+                "delete_node": False,
+                "look": True,
+            },
         ),
         (
             forward("move", settings={"delete_node": True}, result={"pods": [], "volume_attachments": []}),
             {"phase": "delete", "result": "moved", "delete_node": True, "look": True},
         ),
         (back("claim", KEPT_OFF), {"phase": "power_on", "look": False}),
-        (back("power_on", exists=False), {"phase": "", "result": "recovered", "deleted": True}),
+        (
+            back("power_on", exists=False),
+            {
+                "phase": "",
+                "result": "recovered",
+                "detail": "its Node was deleted, so only its host was released",
+                "deleted": True,
+            },
+        ),
+        (back("power_on", result={"resource_version": "7"}), {"phase": "ready", "host_version": "7"}),
+        (back("power_on"), {"phase": "ready", "host_version": ""}),
+        (back("ready", result={"boot_id": "b2"}), {"phase": "in_service", "result": ""}),
         (
             back("in_service", runs=("r1",), result={"evidence": {"removed": {"forced": True, "run": "r1"}}}),
             {"phase": "uncordon", "facts": {"forced": True}},
@@ -208,8 +282,10 @@ def test_the_steps_that_follow(facts, steps):
                 "result": "recovered",
                 "detail": "it is Ready with boot ID b2; the out-of-service taint stays, because someone "
                 "else had added it before",
+                "facts": {"boot_id_after": "b2"},
             },
         ),
+        (back("uncordon", boot_id_after="b2"), {"result": "recovered", "detail": "it is Ready with boot ID b2"}),
     ],
 )
 def test_what_is_recorded(facts, expected):

@@ -70,6 +70,7 @@ def test_what_does_not_fit(options, words):
         {"fence": "redfish", "uri": URI},
         {"fence": "redfish", "uri": "http://bmc/1", "redfish_insecure_http": True},
         VOUCHED,
+        {"confirm_seconds": 0},
     ],
 )
 def test_what_fits(options):
@@ -87,6 +88,15 @@ def test_what_fits(options):
 def test_no_machine_stands_for_two_nodes(one, other, what):
     checked = [{"name": "a", "machine": check("a", **one)}, {"name": "b", "machine": check("b", **other)}]
     with pytest.raises(InvalidInput, match=f"Two of the nodes a, b have the same {what}"):
+        check_nodes(checked)
+
+
+def test_the_one_that_stands_for_two_is_named():
+    host, vouched = check(bare_metal_host="h"), check(**VOUCHED)
+    checked = [
+        {"name": name, "machine": machine} for name, machine in zip("abc", (host, vouched, vouched), strict=True)
+    ]
+    with pytest.raises(InvalidInput, match="have the same failover_attestation_statement"):
         check_nodes(checked)
 
 

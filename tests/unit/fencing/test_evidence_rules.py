@@ -311,7 +311,7 @@ class TestStatement:
 
     def test_of_many_other_names_five_are_told(self):
         others = [f"worker-{number}" for number in range(10, 17)]
-        with pytest.raises(Refused, match="worker-14 and 2 more"):
+        with pytest.raises(Refused, match="worker-14, and 2 more"):
             rules.check_statement(" ".join(others), "worker-3", others)
 
 
