@@ -40,7 +40,6 @@ def reboot_end(context: Context, params: Params) -> Result:
     silent = [host["host"] for host in hosts if host["host"] not in entries]
     nodes = list(entries.values())
     summary = summary_of(nodes, silent, operation=operation, check_mode=context.check_mode)
-    summary["api"] = traffic_of(params["traffic"], *params["traffic"])
     lost = {} if context.check_mode else _count(context, uncounted, operation, run)
     unended = ""
     if operation and not context.check_mode:
@@ -55,6 +54,7 @@ def reboot_end(context: Context, params: Params) -> Result:
         "changed": False,
         "nodes": nodes,
         "summary": summary,
+        "api": traffic_of(params["traffic"], *params["traffic"]),
         "stats": stats_of(summary),
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost, operation, unended),
