@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from model.fleet import FAULTS, Run, State
-from model.judge import ledgers, must, names, slot_of
+from model.judge import ledgers, must, names, node_path, record_of, slot_of
 from model.programs import begin_of
 from model.role import Plan
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON, OPERATION
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED
 
@@ -43,7 +43,7 @@ def _repaired(state: State) -> State:
     """A repair includes a reboot, also that of a node that failed and is Ready."""
     objects = state.objects
     for name in names(objects):
-        node, slot = objects[paths.node(name)].content, slot_of(objects, name)
+        node, slot = objects[node_path(name)].content, slot_of(objects, name)
         if (slot and slot.state == FAILED) or not node_rules.ready(node):
             objects = replace(state, objects=objects).booted(name)
     return replace(state, objects=objects)
@@ -53,7 +53,7 @@ def _last_plan(state: State) -> Plan:
     """It starts over where marks of another operation than the last open one are left."""
     objects, first = state.objects, state.runs[0].plan
     open_ones = [entry["id"] for ledger in ledgers(objects) for entry in ledger.operations if entry.get("runs") or entry.get("unfinished")]
-    marks = [slot_of(objects, name) or claim_of(objects[paths.node(name)].content) for name in names(objects)]
+    marks = [slot_of(objects, name) or claim_of(objects[node_path(name)].content) for name in names(objects)]
     others = {mark.operation for mark in marks if mark} - set(open_ones[-1:])
     own = ("operation", "restart")
     variables = {key: value for key, value in first.variables.items() if key not in own}
@@ -65,8 +65,7 @@ def _judge(state: State) -> None:
     objects = state.objects
     kept = objects["judge"].content["kept"]
     for name in names(objects):
-        node = objects[paths.node(name)].content
-        record = node_rules.record(node, OPERATION) or {}
+        node, record = objects[node_path(name)].content, record_of(objects[node_path(name)])
         must(record.get("result") in ("rebooted", "skipped"), f"promise 6: {name} ends as {record}")
         marks = [mark for mark in (CLAIM, CORDON) if node_rules.record(node, mark)]
         must(not marks, f"promise 3: {name} is left with {marks}")

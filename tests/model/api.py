@@ -16,6 +16,9 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON
+
 BORN = "2026-11-21T00:00:00Z"
 _numbers = count()
 
@@ -107,7 +110,7 @@ def write(objects: Objects, path: str, content: Mapping[str, Any] | None, taken:
     before = objects.get(path)
     if content is None:
         return {key: value for key, value in objects.items() if key != path}
-    if before is not None and before.content == content:
+    if before is not None and (before.content is content or before.content == content):
         return objects
     known = {*taken, *([before.version] if before else [])}
     return {**objects, path: stored(path, content, next(number for number in count() if number not in known))}
@@ -133,9 +136,15 @@ def perform(objects: Objects, asked: Request, taken: Collection[int] = ()) -> tu
     version = (asked.body.get("metadata") or {}).get("resourceVersion")
     if version not in (None, str(present.version)):
         return objects, CONFLICT
-    body = _kept(asked.body)
-    after = write(objects, path, body if asked.verb == "PUT" else merged(present.content, body), taken)
+    after = write(objects, path, _written(present, asked), taken)
     return after, Answer("object", (after[path],))
+
+
+@lru_cache(None)
+def _written(present: Stored, asked: Request) -> dict[str, Any]:
+    body = _kept(asked.body)
+    found: dict[str, Any] = body if asked.verb == "PUT" else merged(present.content, body)
+    return present.content if found == present.content else found
 
 
 def merged(content: Any, patch: Any) -> Any:
@@ -161,14 +170,21 @@ def listed(objects: Objects, path: str, selectors: Mapping[str, Any]) -> list[St
     fields, labels = selectors.get("field_selector", ""), selectors.get("label_selector", "")
     found = [item for item in objects.values() if item.path[0] == "/" and _is_in(item.path, path)]
     found = sorted((item for item in found if _matches(item, fields, labels)), key=lambda item: item.path)
-    # Who asks for a few only counts them.
-    return [_named(item) for item in found[: selectors["limit"]]] if "limit" in selectors else found
+    # What a request does not look at makes no difference: who asks for a few Nodes only counts them, and who asks for
+    # those of a group reads what counts in a budget.
+    if "limit" in selectors:
+        return [_in_part(item, counted=True) for item in found[: selectors["limit"]]]
+    return [_in_part(item) for item in found] if labels and path == paths.NODES else found
 
 
 @lru_cache(None)
-def _named(item: Stored) -> Stored:
-    meta = {key: value for key, value in item.content["metadata"].items() if key in ("name", "labels")}
-    return stored(item.path, {"metadata": meta}, -1)
+def _in_part(item: Stored, *, counted: bool = False) -> Stored:
+    meta, content = item.content["metadata"], item.content
+    part = {"metadata": {key: meta[key] for key in ("name", "labels") if key in meta}}
+    if not counted:
+        part["metadata"]["annotations"] = {mark: "" for mark in (CLAIM, CORDON) if mark in (meta.get("annotations") or {})}
+        part |= {key: content[key] for key in ("spec", "status") if key in content}
+    return stored(item.path, part, -1)
 
 
 def _place(path: str) -> tuple[str, str, str]:

@@ -33,7 +33,7 @@ class Explored:
     history: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        size = f"{self.states} states, {self.moves} moves, {self.ends} ends, {self.seconds:.0f} s"
+        size = f"{self.states} states, {self.moves} moves, {self.ends} ends, {self.seconds:.0f} s of CPU time"
         if not self.broken:
             return f"{size}{'' if self.whole else ', NOT ALL OF THEM'}"
         steps = "\n".join(f"{number:3} {words}" for number, words in enumerate(self.history, 1))
@@ -42,7 +42,7 @@ class Explored:
 
 def explore(scope: Scope, *, limit: int = 0, seconds: float = 0) -> Explored:
     """Visit every state that a history of the scope can come to, or as many as the limits allow."""
-    started, found = time.monotonic(), Explored()
+    started, found = time.process_time(), Explored()
     first = scope.begin()
     seen = {hash(first.key)}
     # Of each state: by which move of which other one it is reached first. States are kept only until they are visited.
@@ -68,7 +68,7 @@ def explore(scope: Scope, *, limit: int = 0, seconds: float = 0) -> Explored:
                 following = []
                 break
         frontier = following
-        found.states, found.seconds = len(came_from), time.monotonic() - started
+        found.states, found.seconds = len(came_from), time.process_time() - started
         if (limit and found.states > limit) or (seconds and found.seconds > seconds):
             found.whole = not frontier
             break

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from model import api, judge
-from model.api import OK, Answer, Objects, Stored
+from model.api import OK, Answer, Objects, Request, Stored
+from model.judge import hold_path, names, node_path
 from model.programs import START, Place, begin_of
 from model.role import Plan
 
@@ -26,7 +27,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
 
 ZONE = "zone"
-_LEASES = "apis/coordination.k8s.io/v1"
+_NODES = f"{paths.NODES}/"
+_RUNS = paths.leases(NAMESPACE)
+_HOLDS = paths.leases("team") + "/"
 # Collections that have nothing in the model, and the namespace of the collection's own objects: a request for these
 # meets no other, so nothing is gained by making it wait.
 _QUIET = ("/pods", "/poddisruptionbudgets", "/api/v1/namespaces/holdfast")
@@ -58,7 +61,7 @@ class Scope:
             objects = api.write(objects, f"machine/{name}", {"up": True, "sent": False, "drained": False})
             status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": f"{name}-1"}}
             node = {"metadata": {"name": name, "labels": {ZONE: zone}}, "status": status}
-            objects = api.write(objects, paths.node(name), node)
+            objects = api.write(objects, node_path(name), node)
         runs = tuple(Run(plan, (begin_of(plan.begin()),)) for plan in self.plans)
         return State(objects, runs, tuple(self.faults.get(fault, 0) for fault in FAULTS))
 
@@ -82,14 +85,28 @@ class Run(NamedTuple):
 
     @property
     def lease(self) -> str:
-        return paths.lease(NAMESPACE, lease_name(self.plan.run))
+        return _lease(self.plan.run)
 
 
 class Move(NamedTuple):
-    """What happens, in words, and the state after it."""
+    """What happens, as words, and the state after it."""
 
-    words: str
+    said: tuple[Any, ...]
     after: State
+
+    @property
+    def words(self) -> str:
+        return "".join(map(str, self.said))
+
+
+@lru_cache(None)
+def _lease(run: str) -> str:
+    return paths.lease(NAMESPACE, lease_name(run))
+
+
+@lru_cache(None)
+def _age(lease: Stored) -> int:
+    return next(age for age in _AGES if lease.content["spec"]["renewTime"] == _AGO[age])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,22 +167,36 @@ class State:
         place = run.places[which]
         assert place.asked is not None and place.call is not None
         places = (*run.places[:which], place.after(answer), *run.places[which + 1 :])
-        words = f"{run.plan.run}: {place.call.name}: {place.asked} -> {note or answer.kind}"
+        words = (run.plan.run, ": ", place.call.name, ": ", place.asked, " -> ", note or answer.kind)
         objects = judge.see(self.objects, objects, words, place)
         return Move(words, self._with(number, run._replace(places=places), objects=objects))
 
     def _past_what_is_quiet(self, run: Run, objects: Objects, place: Place) -> Place:
         """The place after requests that neither change anything nor depend on anything that changes."""
-        while place.asked is not None:
+        # An outage may meet any request.
+        while place.asked is not None and not self._may("outage"):
             asked = place.asked
             if asked.path == run.lease and asked.verb == "PATCH":
                 # An older sign of life may be renewed at any moment anyway.
                 if asked.path not in objects or self._age(objects, run) > 0:
                     break
-            elif not (asked.verb in ("GET", "LIST") and (asked.path.endswith(_QUIET) or asked.counts)):
+            elif asked.verb not in ("GET", "LIST") or not self._is_alone(run, objects, asked):
                 break
             place = place.after(api.perform(objects, asked)[1])
         return place
+
+    def _is_alone(self, run: Run, objects: Objects, asked: Request) -> bool:
+        """Whether nothing else can change what a request reads."""
+        if asked.path.endswith(_QUIET) or asked.counts:
+            return True
+        if asked.path == paths.LEASES:
+            return not (self._may("hold") or any(path.startswith(_HOLDS) for path in objects))
+        if asked.path == _RUNS:
+            return len(self.runs) == 1
+        name = asked.path.rpartition("/")[2] if asked.verb == "GET" else asked.body.get("field_selector", "").rpartition("=")[2]
+        if f"machine/{name}" not in objects or self._may("crash") or not objects[f"machine/{name}"].content["up"]:
+            return False
+        return not any(name in other.plan.nodes for other in self.runs if not other.over and other.plan is not run.plan)
 
     def _carry_out(self, place: Place) -> tuple[Objects, Answer]:
         asked = place.asked
@@ -178,12 +209,12 @@ class State:
             return self._reboot(asked.path, asked.body)
         before = self.objects
         objects, answer = api.perform(before, asked, self._taken(asked.path))
-        if asked.path.startswith(paths.NODES + "/") and objects is not before:
+        if asked.path.startswith(_NODES) and objects is not before:
             node = objects[asked.path].content
             if not node_rules.unschedulable(node):
                 # Pods come back.
                 objects = api.write(objects, machine := f"machine/{node_rules.name(node)}", {**objects[machine].content, "drained": False})
-        if asked.verb == "POST" and answer.kind == "object" and asked.path == paths.leases(NAMESPACE):
+        if asked.verb == "POST" and answer.kind == "object" and asked.path == _RUNS:
             # Any other sign of life is older than this begin.
             for run in self.runs:
                 if run.lease in before and self._age(before, run) == 0:
@@ -191,7 +222,7 @@ class State:
         return objects, answer
 
     def _reboot(self, name: str, body: Mapping[str, Any]) -> tuple[Objects, Answer]:
-        node, machine = self.objects[paths.node(name)].content, self.objects[f"machine/{name}"].content
+        node, machine = self.objects[node_path(name)].content, self.objects[f"machine/{name}"].content
         if not machine["up"]:
             return self.objects, Answer("no connection")
         if node_rules.boot_id(node) != body["boot_id"]:
@@ -214,7 +245,7 @@ class State:
         if changed or gone or asked.body["left"] > _AGES[-1] + 1:
             return
         # It waits only until another run may be dead.
-        leases = [item.number for item in api.listed(self.objects, paths.leases(NAMESPACE), {})]
+        leases = [item.number for item in api.listed(self.objects, _RUNS, {})]
         if leases != asked.body["leases"]:
             yield api.TIME_IS_UP
 
@@ -230,37 +261,37 @@ class State:
     def _world(self) -> Iterator[Move]:
         for number, run in enumerate(self.runs):
             if run.status == "paused":
-                yield Move(f"{run.plan.run} wakes", self._with(number, run._replace(status="awake")))
+                yield Move((run.plan.run, " wakes"), self._with(number, run._replace(status="awake")))
             if run.lease not in self.objects:
                 continue
             age = self._age(self.objects, run)
             if run.status == "awake" and not run.over and age > 0:
-                yield Move(f"{run.plan.run} gives a sign of life", self._with(number, run, self._aged(self.objects, run, 0)))
+                yield Move((run.plan.run, " gives a sign of life"), self._with(number, run, self._aged(self.objects, run, 0)))
             elif run.status in ("dead", "paused") and age < _AGES[-1]:
                 older = 100 if age < 100 else 200
                 late = run if run.status == "dead" else run._replace(places=tuple(map(_too_late, run.places)))
-                yield Move(f"{run.plan.run} is silent for {older} s", self._with(number, late, self._aged(self.objects, run, older)))
-        for path, item in self.objects.items():
-            if path.startswith("machine/") and not item.content["up"]:
-                yield from self._down(path.removeprefix("machine/"), item)
+                yield Move((run.plan.run, " is silent for ", older, " s"), self._with(number, late, self._aged(self.objects, run, older)))
+        for name in names(self.objects):
+            if not self.objects[f"machine/{name}"].content["up"]:
+                yield from self._down(name)
         for path in self.objects:
-            if path.startswith("/apis/coordination.k8s.io/v1/namespaces/team/"):
+            if path.startswith(_HOLDS):
                 yield self._happens(f"{path.rpartition('/')[2]} is free", api.write(self.objects, path, None))
 
-    def _down(self, name: str, machine: Stored) -> Iterator[Move]:
-        node = self.objects[paths.node(name)].content
+    def _down(self, name: str) -> Iterator[Move]:
+        node = self.objects[node_path(name)].content
         if node_rules.ready(node):
             yield self._happens(f"{name} is seen to be down", self._ready(name, ready=False))
         yield self._happens(f"{name} comes back", self.booted(name))
 
     def booted(self, name: str) -> Objects:
         """The objects after a boot of a node."""
-        boot = int(node_rules.boot_id(self.objects[paths.node(name)].content).rpartition("-")[2]) + 1
+        boot = int(node_rules.boot_id(self.objects[node_path(name)].content).rpartition("-")[2]) + 1
         objects, machine = self._ready(name, ready=True, boot_id=f"{name}-{boot}"), f"machine/{name}"
         return api.write(objects, machine, {**objects[machine].content, "up": True, "sent": False})
 
     def _ready(self, name: str, *, ready: bool, boot_id: str = "") -> Objects:
-        path = paths.node(name)
+        path = node_path(name)
         node = self.objects[path].content
         status = {"conditions": [{"type": "Ready", "status": str(ready)}], "nodeInfo": node["status"]["nodeInfo"]}
         if boot_id:
@@ -273,11 +304,11 @@ class State:
         for number, run in enumerate(self.runs):
             if run.status == "awake" and not run.over:
                 yield from self._faults_of(number, run)
-        for name in (path.removeprefix("machine/") for path in self.objects if path.startswith("machine/")):
+        for name in names(self.objects):
             if self._may("crash") and self.objects[f"machine/{name}"].content["up"]:
                 yield self._fault("crash", f"{name} fails", objects=self._changed(f"machine/{name}", up=False))
             # After the last look, the node itself refuses: its agent, or the deadline in the command.
-            lease = paths.lease("team", name)
+            lease = hold_path(name)
             at_the_gate = any(place.asked and (place.asked.verb, place.asked.path) == ("REBOOT", name) for run in self.runs for place in run.places)
             if self._may("hold") and lease not in self.objects and not at_the_gate:
                 spec = {"holderIdentity": "a-job", "acquireTime": to_text(START)}
@@ -308,7 +339,7 @@ class State:
 
     def _fault(self, fault: str, words: str, number: int = -1, run: Run | None = None, objects: Objects | None = None) -> Move:
         after = self._with(number, run, objects) if run else replace(self, objects=objects or self.objects)
-        return self._spent(fault, Move(words, after))
+        return self._spent(fault, Move((words,), after))
 
     def _spent(self, fault: str, move: Move) -> Move:
         which = FAULTS.index(fault)
@@ -318,18 +349,17 @@ class State:
     # -- what they need
 
     def _happens(self, words: str, objects: Objects) -> Move:
-        return Move(words, replace(self, objects=judge.see(self.objects, objects, words)))
+        return Move((words,), State(judge.see(self.objects, objects, (words,)), self.runs, self.left))
 
     def _changed(self, path: str, **content: Any) -> Objects:
         return api.write(self.objects, path, {**self.objects[path].content, **content})
 
     def _age(self, objects: Objects, run: Run) -> int:
-        renewed = objects[run.lease].content["spec"]["renewTime"]
-        return next(age for age in _AGES if renewed == _ago(age))
+        return _age(objects[run.lease])
 
     def _aged(self, objects: Objects, run: Run, age: int) -> Objects:
         lease = objects[run.lease].content
-        return api.write(objects, run.lease, {**lease, "spec": {**lease["spec"], "renewTime": _ago(age)}})
+        return api.write(objects, run.lease, {**lease, "spec": {**lease["spec"], "renewTime": _AGO[age]}})
 
     def _taken(self, path: str) -> set[int]:
         places = (place for run in self.runs for place in run.places)
@@ -364,10 +394,6 @@ def _promoted(run: Run) -> Run:
 def _too_late(place: Place) -> Place:
     """A command that was sent before a long pause comes too late, and the node does nothing."""
     return place.after(Answer("late")) if place.asked and place.asked.verb == "REBOOT" else place
-
-
-def _ago(seconds: int) -> str:
-    return _AGO[seconds]
 
 
 _AGO = {age: to_text(START - timedelta(seconds=age)) for age in _AGES}

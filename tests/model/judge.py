@@ -28,6 +28,19 @@ NOTHING: dict[str, Any] = {"reboots": {}, "excused": [], "kept": []}
 LEDGERS = "/api/v1/namespaces/holdfast/configmaps/group."
 
 
+
+
+@lru_cache(None)
+def node_path(name: str) -> str:
+    return paths.node(name)
+
+
+@lru_cache(None)
+def hold_path(name: str) -> str:
+    """The Lease by which a job holds a node."""
+    return paths.lease("team", name)
+
+
 class Broken(AssertionError):
     """A promise is broken."""
 
@@ -46,49 +59,62 @@ def _ledger(item: Stored) -> Ledger:
     return Ledger.from_data(item.content["data"])
 
 
+@lru_cache(None)
+def record_of(node: Stored) -> dict[str, Any]:
+    return node_rules.record(node.content, OPERATION) or {}
+
+
+@lru_cache(None)
+def _cordoned(node: Stored) -> bool:
+    """Whether a run cordoned it, and nobody else."""
+    cordon = node_rules.record(node.content, CORDON) or {}
+    ours = cordon.get("owner") == PURPOSE and not cordon["unschedulable_before"]
+    return ours and node_rules.unschedulable(node.content)
+
+
 def slot_of(objects: Objects, name: str) -> Any:
     return next((ledger.slots[name] for ledger in ledgers(objects) if name in ledger.slots), None)
 
 
 def names(objects: Objects) -> list[str]:
-    return [path.removeprefix("machine/") for path in objects if path.startswith("machine/")]
+    return [path[8:] for path in objects if path.startswith("machine/")]
 
 
-def see(before: Objects, after: Objects, words: str, place: Place | None = None) -> Objects:
+def see(before: Objects, after: Objects, words: tuple[Any, ...], place: Place | None = None) -> Objects:
     """Judge a change; the objects with what has to be remembered of it."""
-    if before is after or all(before.get(path) is item for path, item in after.items()) and len(before) == len(after):
+    if before is after:
         return after
     try:
         return _seen(before, after, words, place)
     except Broken as broken:
-        raise Broken(f"{broken}, after: {words}") from broken
+        raise Broken(f"{broken}, after {''.join(map(str, words))}") from broken
 
 
-def _seen(before: Objects, after: Objects, words: str, place: Place | None) -> Objects:
+def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place | None) -> Objects:
     known = after["judge"].content
     excused, reboots = set(known["excused"]), dict(known["reboots"])
     nodes = names(after)
     for ledger in ledgers(after):
         _budget(ledger, len(nodes), after)
     for name in nodes:
-        node, old = after[paths.node(name)].content, before[paths.node(name)].content
+        node, machine = after[node_path(name)], after[f"machine/{name}"].content
         had, has = slot_of(before, name), slot_of(after, name)
         if has:
             excused.discard(name)
-        elif had and (had.state == FAILED or words.startswith("the doctor") or _gives_up(place)):
+        elif had and (had.state == FAILED or words[0] == "the doctor" or _gives_up(place)):
             excused.add(name)
-        record, last = node_rules.record(node, OPERATION) or {}, node_rules.record(old, OPERATION) or {}
+        record, last = record_of(node), record_of(before[node_path(name)])
         if last and (record.get("id") != last["id"] or record.get("result") == "failed"):
             # It is tried again.
             reboots.pop(f"{last['id']} {name}", None)
-        cordon = node_rules.record(node, CORDON) or {}
-        ours = cordon.get("owner") == PURPOSE and not cordon["unschedulable_before"] and node_rules.unschedulable(node)
         if name not in excused and name not in known["kept"]:
-            must(has or not ours, f"promise 1: {name} is cordoned by a run, and has no slot")
-            must(has or not after[f"machine/{name}"].content["sent"], f"promise 1: {name} goes down without a slot")
+            must(has or not _cordoned(node), f"promise 1: {name} is cordoned by a run, and has no slot")
+            must(has or not machine["sent"], f"promise 1: {name} goes down without a slot")
         if name in known["kept"]:
-            must(node_rules.unschedulable(node), f"promise 3: {name} is uncordoned, and a person had cordoned it")
-    return api.write(after, "judge", {**known, "excused": sorted(excused), "reboots": reboots})
+            kept = node_rules.unschedulable(node.content)
+            must(kept, f"promise 3: {name} is uncordoned, and a person had cordoned it")
+    content = {**known, "excused": sorted(excused), "reboots": reboots}
+    return after if content == known else api.write(after, "judge", content)
 
 
 def _gives_up(place: Place | None) -> bool:
@@ -110,9 +136,9 @@ def _budget(ledger: Ledger, count: int, objects: Objects) -> None:
 
 def reboot(objects: Objects, name: str, run: str) -> Objects:
     """A run tells a node to reboot."""
-    node = objects[paths.node(name)].content
-    claim, record = claim_of(node), node_rules.record(node, OPERATION) or {}
-    must(paths.lease("team", name) not in objects, f"promise 2: {name} is held, and rebooted")
+    node = objects[node_path(name)]
+    claim, record = claim_of(node.content), record_of(node)
+    must(hold_path(name) not in objects, f"promise 2: {name} is held, and rebooted")
     must(slot_of(objects, name), f"promise 1: {name} is rebooted without a slot")
     must(claim and claim.run == run, f"{name} is rebooted by {run}, and the claim is {claim}")
     must(objects[f"machine/{name}"].content["drained"], f"promise 4: {name} is rebooted, and was not drained")
