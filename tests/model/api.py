@@ -71,7 +71,8 @@ class Answer:
 
 OK = Answer("ok")
 UNREACHABLE, CONFLICT, NOT_FOUND = Answer("unreachable"), Answer("conflict"), Answer("not found")
-TIME_IS_UP = Answer("time is up")
+# The deadline of a wait has passed; or so much time has that every deadline of the task has passed.
+TIME_IS_UP, LONG_AFTER = Answer("time is up"), Answer("long after")
 Objects = Mapping[str, Stored]
 _stored: dict[tuple[str, str, int], Stored] = {}
 _by_number: dict[int, Stored] = {}

@@ -130,28 +130,31 @@ class State:
             yield move
         if not found:
             yield from self._times_up()
-        yield from self._faults()
+        yield from self.faults()
 
     def _unforced(self) -> Iterator[Move]:
         yield from self._programs()
-        yield from self._world()
+        yield from self.world()
 
     @property
     def at_its_end(self) -> bool:
         """Whether nothing is left to do."""
-        return all(run.over for run in self.runs) and not any(True for _move in self._world())
+        return all(run.over for run in self.runs) and not any(True for _move in self.world())
 
     # -- programs
 
     def _programs(self) -> Iterator[Move]:
         for number, run in enumerate(self.runs):
-            for which, place in enumerate(run.places):
-                if run.status == "awake" and place.asked is not None and not run.over:
-                    yield from self._steps(number, which, place)
+            if run.status == "awake":
+                for which in range(len(run.places)):
+                    yield from self.steps(number, which)
 
-    def _steps(self, number: int, which: int, place: Place) -> Iterator[Move]:
+    def steps(self, number: int, which: int) -> Iterator[Move]:
+        """What the next request of a program leads to."""
+        place = self.runs[number].places[which]
         asked = place.asked
-        assert asked is not None
+        if asked is None:
+            return
         if asked.verb == "WATCH":
             for answer in self._news(place):
                 yield self._answered(number, which, self.objects, answer)
@@ -208,7 +211,7 @@ class State:
         if asked.verb == "REBOOT":
             return self._reboot(asked.path, asked.body)
         before = self.objects
-        objects, answer = api.perform(before, asked, self._taken(asked.path))
+        objects, answer = api.perform(before, asked, self.taken(asked.path))
         if asked.path.startswith(_NODES) and objects is not before:
             node = objects[asked.path].content
             if not node_rules.unschedulable(node):
@@ -250,15 +253,15 @@ class State:
             yield api.TIME_IS_UP
 
     def _times_up(self) -> Iterator[Move]:
-        """If nothing else can happen, whatever waits has waited for long enough."""
+        """If nothing else can happen, one that waits has waited for too long."""
         for number, run in enumerate(self.runs):
             for which, place in enumerate(run.places):
                 if run.status == "awake" and place.asked is not None and place.asked.verb == "WATCH":
-                    yield self._answered(number, which, self.objects, api.TIME_IS_UP)
+                    yield self._answered(number, which, self.objects, api.LONG_AFTER)
 
     # -- what happens by itself
 
-    def _world(self) -> Iterator[Move]:
+    def world(self) -> Iterator[Move]:
         for number, run in enumerate(self.runs):
             if run.status == "paused":
                 yield Move((run.plan.run, " wakes"), self._with(number, run._replace(status="awake")))
@@ -267,9 +270,9 @@ class State:
             age = self._age(self.objects, run)
             if run.status == "awake" and not run.over and age > 0:
                 yield Move((run.plan.run, " gives a sign of life"), self._with(number, run, self._aged(self.objects, run, 0)))
-            elif run.status in ("dead", "paused") and age < _AGES[-1]:
+            elif (run.over or run.status == "paused") and age < _AGES[-1]:
                 older = 100 if age < 100 else 200
-                late = run if run.status == "dead" else run._replace(places=tuple(map(_too_late, run.places)))
+                late = run if run.over else run._replace(places=tuple(map(_too_late, run.places)))
                 yield Move((run.plan.run, " is silent for ", older, " s"), self._with(number, late, self._aged(self.objects, run, older)))
         for name in names(self.objects):
             if not self.objects[f"machine/{name}"].content["up"]:
@@ -296,11 +299,11 @@ class State:
         status = {"conditions": [{"type": "Ready", "status": str(ready)}], "nodeInfo": node["status"]["nodeInfo"]}
         if boot_id:
             status["nodeInfo"] = {"bootID": boot_id}
-        return api.write(self.objects, path, {**node, "status": status}, self._taken(path))
+        return api.write(self.objects, path, {**node, "status": status}, self.taken(path))
 
     # -- faults
 
-    def _faults(self) -> Iterator[Move]:
+    def faults(self) -> Iterator[Move]:
         for number, run in enumerate(self.runs):
             if run.status == "awake" and not run.over:
                 yield from self._faults_of(number, run)
@@ -361,14 +364,17 @@ class State:
         lease = objects[run.lease].content
         return api.write(objects, run.lease, {**lease, "spec": {**lease["spec"], "renewTime": _AGO[age]}})
 
-    def _taken(self, path: str) -> set[int]:
+    def taken(self, path: str) -> set[int]:
         places = (place for run in self.runs for place in run.places)
         return {version for place in places for name, version in place.remembered if name == path}
 
     def _with(self, number: int, run: Run, objects: Objects | None = None) -> State:
-        objects, run = self.objects if objects is None else objects, _promoted(run)
-        if run.status == "awake":
-            run = run._replace(places=tuple(self._past_what_is_quiet(run, objects, place) for place in run.places))
+        objects, before = self.objects if objects is None else objects, None
+        while before is not run:
+            before, run = run, _promoted(run)
+            if run.status == "awake":
+                places = tuple(self._past_what_is_quiet(run, objects, place) for place in run.places)
+                run = run if places == run.places else run._replace(places=places)
         return State(objects, (*self.runs[:number], run, *self.runs[number + 1 :]), self.left)
 
 
@@ -380,6 +386,8 @@ def _promoted(run: Run) -> Run:
             run = run._replace(places=tuple(place.after(OK) if place.asked else place for place in run.places))
         elif run.stage == "begin":
             begun = run.places[0].value
+            if begun is None:
+                return run._replace(stage="over", places=())
             places = tuple(begin_of(run.plan.host(name, begun)) for name in run.plan.nodes)
             run = run._replace(stage="hosts", begun=begun, places=places)
         elif run.stage == "hosts":

@@ -19,7 +19,7 @@ from model.programs import Place
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, OPERATION
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import amount
 
 # What the objects do not show: how often an operation rebooted a node that did not fail in between, and the nodes
@@ -101,6 +101,8 @@ def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place 
         had, has = slot_of(before, name), slot_of(after, name)
         if has:
             excused.discard(name)
+            if not had and place is not None:
+                _grant(after, has, place, len(nodes))
         elif had and (had.state == FAILED or words[0] == "the doctor" or _gives_up(place)):
             excused.add(name)
         record, last = record_of(node), record_of(before[node_path(name)])
@@ -115,6 +117,20 @@ def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place 
             must(kept, f"promise 3: {name} is uncordoned, and a person had cordoned it")
     content = {**known, "excused": sorted(excused), "reboots": reboots}
     return after if content == known else api.write(after, "judge", content)
+
+
+def _grant(objects: Objects, slot: Slot, place: Place, count: int) -> None:
+    """Judge a slot by the settings of the run, and by the Nodes that it read last."""
+    assert place.call is not None
+    settings = place.call.params["settings"]
+    ledger = next(ledger for ledger in ledgers(objects) if slot.node in ledger.slots)
+    failed, most = ledger.failed(slot.operation), settings["max_failed"]
+    must(failed <= most, f"promise 5: {failed} nodes failed, {most} may, and {slot.node} gets a slot")
+    if settings["count_others"]:
+        read = next(answer.value for answer in reversed(place.log) if answer.kind == "list" and len(answer.value) == count)
+        away = {node_rules.name(item.content) for item in read if not node_rules.ready(item.content) or node_rules.unschedulable(item.content)}
+        busy, allowed = away | set(ledger.slots), amount(settings["max_unavailable"], count)
+        must(len(busy) <= allowed, f"promise 1: {sorted(busy)} are away or have slots, and {allowed} may")
 
 
 def _gives_up(place: Place | None) -> bool:

@@ -38,6 +38,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import begin
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
+# Seconds, more than any wait of the role.
+_LONG = 10.0**7
 Result = dict[str, Any]
 
 
@@ -142,8 +144,8 @@ class Recorder:
         """Wait for a change, or for the deadline."""
         body = {"known": {name: item.number for name, item in known.items()}, "left": left, "leases": self._leases}
         answer = self.ask("WATCH", path, {**selectors, **body})
-        if answer is api.TIME_IS_UP:
-            self.clock += left
+        if answer in (api.TIME_IS_UP, api.LONG_AFTER):
+            self.clock += left if answer is api.TIME_IS_UP else _LONG
             return []
         kind, item = answer.value
         known.pop(item.path, None)

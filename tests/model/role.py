@@ -119,14 +119,14 @@ class Role:
             options = {**options, **self.given.get(module, {})}
             values = {key: _value(value, variables) for key, value in options.items()}
             params = {key: value for key, value in values.items() if value is not _OMIT}
-            result = yield Call(name, *_operation(module, params), registers="register" in task)
+            result = yield Call(name, *operation(module, params), registers="register" in task)
         if "register" in task:
             variables[task["register"]] = result
         if result.get("failed"):
             raise Failed(name, result)
 
 
-def _operation(module: str, params: Mapping[str, Any]) -> tuple[Callable[[Context, Mapping[str, Any]], Result], Variables]:
+def operation(module: str, params: Mapping[str, Any]) -> tuple[Callable[[Context, Mapping[str, Any]], Result], Variables]:
     """The operation of a module, and its validated options."""
     found = importlib.import_module(f"{_MODULES}.{module}")
     checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(dict(params))
@@ -197,7 +197,10 @@ class Plan:
         def tasks() -> Tasks:
             given = {"hosts": {node: node for node in self.nodes}, "forks": 0}
             variables = _variables("begin", self.nodes[0])
-            yield from self._role(reboot_begin=given).play("begin.yml", variables)
+            try:
+                yield from self._role(reboot_begin=given).play("begin.yml", variables)
+            except Failed:
+                return None
             return variables["__rolling_reboot_begun"]
 
         return Program(f"begin {self._key}", tasks, self.number)
