@@ -37,7 +37,7 @@ _QUIET = ("/pods", "/poddisruptionbudgets", "/api/v1/namespaces/holdfast")
 FAULTS = ("death", "pause", "outage", "crash", "hold", "stuck")
 # How old the sign of life of a run can be, in seconds: it is fresh, older than the begin of another run, that of a
 # dead run, and that of a run that is dead for long.
-_AGES = (0, 1, 100, 200)
+_AGES = (0, 2, 100, 200)
 
 
 @dataclass(frozen=True)
@@ -218,10 +218,14 @@ class State:
                 # Pods come back.
                 objects = api.write(objects, machine := f"machine/{node_rules.name(node)}", {**objects[machine].content, "drained": False})
         if asked.verb == "POST" and answer.kind == "object" and asked.path == _RUNS:
-            # Any other sign of life is older than this begin.
+            # It began a moment ago, and any other sign of life is older.
+            path = f"{_RUNS}/{asked.body['metadata']['name']}"
+            spec = {**objects[path].content["spec"], "acquireTime": to_text(START - timedelta(seconds=1))}
+            objects = api.write(objects, path, {**objects[path].content, "spec": spec})
+            answer = Answer("object", (objects[path],))
             for run in self.runs:
                 if run.lease in before and self._age(before, run) == 0:
-                    objects = self._aged(objects, run, 1)
+                    objects = self._aged(objects, run, _AGES[1])
         return objects, answer
 
     def _reboot(self, name: str, body: Mapping[str, Any]) -> tuple[Objects, Answer]:
