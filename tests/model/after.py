@@ -16,6 +16,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import no
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 
 _MOST = 2000
 _checked: set[int] = set()
@@ -52,12 +53,19 @@ def _repaired(state: State) -> State:
 def _last_plan(state: State) -> Plan:
     """It starts over where marks of another operation than the last open one are left."""
     objects, first = state.objects, state.runs[0].plan
-    open_ones = [entry["id"] for ledger in ledgers(objects) for entry in ledger.operations if entry.get("runs") or entry.get("unfinished")]
+    open_ones = [
+        entry["id"]
+        for ledger in ledgers(objects)
+        for entry in ledger.operations
+        if entry.get("runs") or entry.get("unfinished")
+    ]
     marks = [slot_of(objects, name) or claim_of(objects[node_path(name)].content) for name in names(objects)]
     others = {mark.operation for mark in marks if mark} - set(open_ones[-1:])
-    own = ("operation", "restart")
-    variables = {key: value for key, value in first.variables.items() if key not in own}
-    more = {"restart": bool(others), "max_failed": len(marks), "count_others": False}
+    # Slots keep the policy under which they were given.
+    policy = next((ledger.policy for ledger in ledgers(objects) if ledger.slots), None)
+    limits = policy or Policy("", "1")
+    variables = {key: value for key, value in vars(limits).items() if key != "selector" and value}
+    more = {"restart": bool(others), "max_failed": len(marks), "count_others": False, "single_node": True}
     return Plan("last", tuple(names(objects)), {**variables, **more}, first.path, number=99)
 
 

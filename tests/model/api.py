@@ -183,7 +183,9 @@ def _in_part(item: Stored, *, counted: bool = False) -> Stored:
     meta, content = item.content["metadata"], item.content
     part = {"metadata": {key: meta[key] for key in ("name", "labels") if key in meta}}
     if not counted:
-        part["metadata"]["annotations"] = {mark: "" for mark in (CLAIM, CORDON) if mark in (meta.get("annotations") or {})}
+        part["metadata"]["annotations"] = {
+            mark: "" for mark in (CLAIM, CORDON) if mark in (meta.get("annotations") or {})
+        }
         part |= {key: content[key] for key in ("spec", "status") if key in content}
     return stored(item.path, part, -1)
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every history of a scope, breadth first: each state is visited once, and a broken promise is found by a shortest way."""
+"""Every history of a scope, breadth first: each state is visited once, and a broken promise has the shortest history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from model.after import check_the_end
-from model.fleet import Scope, State
+from model.fleet import State
 
 
 @dataclass
@@ -40,10 +40,9 @@ class Explored:
         return f"{size}\nBROKEN: {self.broken}\nThe shortest history that breaks it:\n{steps}"
 
 
-def explore(scope: Scope, *, limit: int = 0, seconds: float = 0) -> Explored:
-    """Visit every state that a history of the scope can come to, or as many as the limits allow."""
+def explore(first: State, *, limit: int = 0, seconds: float = 0) -> Explored:
+    """Visit every state that can come after this one, or as many as the limits allow."""
     started, found = time.process_time(), Explored()
-    first = scope.begin()
     seen = {hash(first.key)}
     # Of each state: by which move of which other one it is reached first. States are kept only until they are visited.
     came_from, by_move = array("q", [-1]), array("q", [-1])

@@ -168,7 +168,8 @@ class State:
     def _answered(self, number: int, which: int, objects: Objects, answer: Answer, note: str = "") -> Move:
         run = self.runs[number]
         place = run.places[which]
-        assert place.asked is not None and place.call is not None
+        assert place.asked is not None
+        assert place.call is not None
         places = (*run.places[:which], place.after(answer), *run.places[which + 1 :])
         words = (run.plan.run, ": ", place.call.name, ": ", place.asked, " -> ", note or answer.kind)
         objects = judge.see(self.objects, objects, words, place)
@@ -196,7 +197,11 @@ class State:
             return not (self._may("hold") or any(path.startswith(_HOLDS) for path in objects))
         if asked.path == _RUNS:
             return len(self.runs) == 1
-        name = asked.path.rpartition("/")[2] if asked.verb == "GET" else asked.body.get("field_selector", "").rpartition("=")[2]
+        name = (
+            asked.path.rpartition("/")[2]
+            if asked.verb == "GET"
+            else asked.body.get("field_selector", "").rpartition("=")[2]
+        )
         if f"machine/{name}" not in objects or self._may("crash") or not objects[f"machine/{name}"].content["up"]:
             return False
         return not any(name in other.plan.nodes for other in self.runs if not other.over and other.plan is not run.plan)
@@ -216,7 +221,11 @@ class State:
             node = objects[asked.path].content
             if not node_rules.unschedulable(node):
                 # Pods come back.
-                objects = api.write(objects, machine := f"machine/{node_rules.name(node)}", {**objects[machine].content, "drained": False})
+                objects = api.write(
+                    objects,
+                    machine := f"machine/{node_rules.name(node)}",
+                    {**objects[machine].content, "drained": False},
+                )
         if asked.verb == "POST" and answer.kind == "object" and asked.path == _RUNS:
             # It began a moment ago, and any other sign of life is older.
             path = f"{_RUNS}/{asked.body['metadata']['name']}"
@@ -273,11 +282,16 @@ class State:
                 continue
             age = self._age(self.objects, run)
             if run.status == "awake" and not run.over and age > 0:
-                yield Move((run.plan.run, " gives a sign of life"), self._with(number, run, self._aged(self.objects, run, 0)))
+                yield Move(
+                    (run.plan.run, " gives a sign of life"), self._with(number, run, self._aged(self.objects, run, 0))
+                )
             elif (run.over or run.status == "paused") and age < _AGES[-1]:
                 older = 100 if age < 100 else 200
                 late = run if run.over else run._replace(places=tuple(map(_too_late, run.places)))
-                yield Move((run.plan.run, " is silent for ", older, " s"), self._with(number, late, self._aged(self.objects, run, older)))
+                yield Move(
+                    (run.plan.run, " is silent for ", older, " s"),
+                    self._with(number, late, self._aged(self.objects, run, older)),
+                )
         for name in names(self.objects):
             if not self.objects[f"machine/{name}"].content["up"]:
                 yield from self._down(name)
@@ -316,7 +330,11 @@ class State:
                 yield self._fault("crash", f"{name} fails", objects=self._changed(f"machine/{name}", up=False))
             # After the last look, the node itself refuses: its agent, or the deadline in the command.
             lease = hold_path(name)
-            at_the_gate = any(place.asked and (place.asked.verb, place.asked.path) == ("REBOOT", name) for run in self.runs for place in run.places)
+            at_the_gate = any(
+                place.asked and (place.asked.verb, place.asked.path) == ("REBOOT", name)
+                for run in self.runs
+                for place in run.places
+            )
             if self._may("hold") and lease not in self.objects and not at_the_gate:
                 spec = {"holderIdentity": "a-job", "acquireTime": to_text(START)}
                 held = api.write(self.objects, lease, {"metadata": {"name": name, "namespace": "team"}, "spec": spec})
@@ -339,12 +357,16 @@ class State:
                 if asked.writes:
                     done = self._carry_out(place)[0]
                     if done is not self.objects:
-                        yield self._spent("outage", self._answered(number, which, done, api.UNREACHABLE, "done, no answer"))
+                        yield self._spent(
+                            "outage", self._answered(number, which, done, api.UNREACHABLE, "done, no answer")
+                        )
 
     def _may(self, fault: str) -> bool:
         return self.left[FAULTS.index(fault)] > 0
 
-    def _fault(self, fault: str, words: str, number: int = -1, run: Run | None = None, objects: Objects | None = None) -> Move:
+    def _fault(
+        self, fault: str, words: str, number: int = -1, run: Run | None = None, objects: Objects | None = None
+    ) -> Move:
         after = self._with(number, run, objects) if run else replace(self, objects=objects or self.objects)
         return self._spent(fault, Move((words,), after))
 
@@ -384,7 +406,11 @@ class State:
 
 def _promoted(run: Run) -> Run:
     """The run in its next stage, where all of its programs have come to their end, or wait for each other."""
-    while run.status != "dead" and run.places and all(place.asked is None or place.asked.verb == "BARRIER" for place in run.places):
+    while (
+        run.status != "dead"
+        and run.places
+        and all(place.asked is None or place.asked.verb == "BARRIER" for place in run.places)
+    ):
         waiting = [place for place in run.places if place.asked is not None]
         if waiting:
             run = run._replace(places=tuple(place.after(OK) if place.asked else place for place in run.places))

@@ -28,8 +28,6 @@ NOTHING: dict[str, Any] = {"reboots": {}, "excused": [], "kept": []}
 LEDGERS = "/api/v1/namespaces/holdfast/configmaps/group."
 
 
-
-
 @lru_cache(None)
 def node_path(name: str) -> str:
     return paths.node(name)
@@ -127,15 +125,26 @@ def _grant(objects: Objects, slot: Slot, place: Place, count: int) -> None:
     failed, most = ledger.failed(slot.operation), settings["max_failed"]
     must(failed <= most, f"promise 5: {failed} nodes failed, {most} may, and {slot.node} gets a slot")
     if settings["count_others"]:
-        read = next(answer.value for answer in reversed(place.log) if answer.kind == "list" and len(answer.value) == count)
-        away = {node_rules.name(item.content) for item in read if not node_rules.ready(item.content) or node_rules.unschedulable(item.content)}
+        read = next(
+            answer.value for answer in reversed(place.log) if answer.kind == "list" and len(answer.value) == count
+        )
+        away = {
+            node_rules.name(item.content)
+            for item in read
+            if not node_rules.ready(item.content) or node_rules.unschedulable(item.content)
+        }
         busy, allowed = away | set(ledger.slots), amount(settings["max_unavailable"], count)
         must(len(busy) <= allowed, f"promise 1: {sorted(busy)} are away or have slots, and {allowed} may")
 
 
 def _gives_up(place: Place | None) -> bool:
     """Whether a task puts a failed node back as far as it is healthy."""
-    return place is not None and place.call is not None and "failed" in place.call.params and bool(place.call.params["failed"])
+    return (
+        place is not None
+        and place.call is not None
+        and "failed" in place.call.params
+        and bool(place.call.params["failed"])
+    )
 
 
 def _budget(ledger: Ledger, count: int, objects: Objects) -> None:
@@ -146,8 +155,13 @@ def _budget(ledger: Ledger, count: int, objects: Objects) -> None:
     must(len(slots) <= allowed, f"promise 1: {sorted(ledger.slots)} have slots, and {allowed} may have one")
     domains = Counter(slot.domain for slot in slots)
     each, many = policy.max_unavailable_per_domain, policy.max_domains
-    must(each is None or max(domains.values()) <= each, f"promise 1: slots in the domains {dict(domains)}, {each} allowed in each")
-    must(many is None or len(domains) <= many, f"promise 1: slots in the domains {dict(domains)}, {many} domains allowed")
+    must(
+        each is None or max(domains.values()) <= each,
+        f"promise 1: slots in the domains {dict(domains)}, {each} allowed in each",
+    )
+    must(
+        many is None or len(domains) <= many, f"promise 1: slots in the domains {dict(domains)}, {many} domains allowed"
+    )
 
 
 def reboot(objects: Objects, name: str, run: str) -> Objects:

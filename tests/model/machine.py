@@ -141,13 +141,20 @@ class Machine(RuleBasedStateMachine):
 
     @rule(name=a_node)
     def is_held_or_freed(self, name: str) -> None:
-        self.only(f"{name} is {'free' if hold_path(name) in self.state.objects else 'held'}", faults=hold_path(name) not in self.state.objects)
+        self.only(
+            f"{name} is {'free' if hold_path(name) in self.state.objects else 'held'}",
+            faults=hold_path(name) not in self.state.objects,
+        )
 
     @rule(name=a_node)
     def is_excluded_or_included(self, name: str) -> None:
         node = self.state.objects[node_path(name)].content
         value = None if EXCLUDE in node_rules.labels_of(node) else ""
-        self.edits(f"a person {'includes' if value is None else 'excludes'} {name}", name, {"metadata": {"labels": {EXCLUDE: value}}})
+        self.edits(
+            f"a person {'includes' if value is None else 'excludes'} {name}",
+            name,
+            {"metadata": {"labels": {EXCLUDE: value}}},
+        )
 
     @rule(name=a_node)
     def a_person_cordons_or_uncordons(self, name: str) -> None:
@@ -156,7 +163,10 @@ class Machine(RuleBasedStateMachine):
         kept = sorted({*known["kept"], name} if cordons else {*known["kept"]} - {name})
         # On a node that a run has cordoned, a person has to say that the node is to stay cordoned.
         ours = node_rules.record(self.state.objects[node_path(name)].content, CORDON)
-        patch = {"metadata": {"annotations": {KEEP_CORDONED: "" if cordons and ours else None}}, "spec": {"unschedulable": cordons or None}}
+        patch = {
+            "metadata": {"annotations": {KEEP_CORDONED: "" if cordons and ours else None}},
+            "spec": {"unschedulable": cordons or None},
+        }
         objects = api.write(self.state.objects, "judge", {**known, "kept": kept})
         self.edits(f"a person {'cordons' if cordons else 'uncordons'} {name}", name, patch, objects)
 
@@ -193,12 +203,14 @@ class Machine(RuleBasedStateMachine):
             (note if currently_in_test_context() else print)("\n".join(self.history))
 
     def end(self) -> None:
-        """Holders and people let go, each live run works until nothing is left to do, and one more run does the rest."""
+        """Holders and people let go, all live runs do what they can, and a last run does the rest."""
         for name in NODES:
             if EXCLUDE in node_rules.labels_of(self.state.objects[node_path(name)].content):
                 self.is_excluded_or_included(name)
         self.state = replace(self.state, left=(0,) * len(FAULTS))
         most = self.steps + _MOST
         while self.take(next(self.state.moves(), None)):
-            assert self.steps < most, f"these never end: {[str(place.asked) for run in self.state.runs for place in run.places]}"
+            assert self.steps < most, (
+                f"these never end: {[str(place.asked) for run in self.state.runs for place in run.places]}"
+            )
         check_the_end(self.state)

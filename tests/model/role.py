@@ -106,15 +106,17 @@ class Role:
                 yield from self.play(included, variables)
                 return
             # A file of the user.
-            result = yield Call(name, _user_tasks, {"step": included, "node": variables["__rolling_reboot_turn"]["node"]})
+            result = yield Call(
+                name, _user_tasks, {"step": included, "node": variables["__rolling_reboot_turn"]["node"]}
+            )
         elif action == f"{_OURS}role_settings":
             result = {"settings": dict(self.settings), "who": {"job": "", "host": "model", "person": "model"}}
         else:
             module = action.removeprefix(_OURS)
             if not action.startswith(_OURS):
                 raise UnknownTask(
-                    f"{file}: the model does not know {action} of the task {name!r}. Add it to _SILENT in {__name__} if "
-                    "it touches neither a node nor the API, or else say in _task what it does."
+                    f"{file}: the model does not know {action} of the task {name!r}. Add it to _SILENT in {__name__} "
+                    "if it touches neither a node nor the API, or else say in _task what it does."
                 )
             options = {**options, **self.given.get(module, {})}
             values = {key: _value(value, variables) for key, value in options.items()}
@@ -126,7 +128,9 @@ class Role:
             raise Failed(name, result)
 
 
-def operation(module: str, params: Mapping[str, Any]) -> tuple[Callable[[Context, Mapping[str, Any]], Result], Variables]:
+def operation(
+    module: str, params: Mapping[str, Any]
+) -> tuple[Callable[[Context, Mapping[str, Any]], Result], Variables]:
     """The operation of a module, and its validated options."""
     found = importlib.import_module(f"{_MODULES}.{module}")
     checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(dict(params))
@@ -137,7 +141,7 @@ def operation(module: str, params: Mapping[str, Any]) -> tuple[Callable[[Context
 
 def _user_tasks(context: Context, params: Mapping[str, Any]) -> Result:
     """The user's own tasks succeed, or fail."""
-    said = context.cluster.ask("USER", params["node"], {"step": params["step"]})  # type: ignore[attr-defined]
+    said = context.cluster.ask("USER", params["node"], {"step": params["step"]})
     return {} if said is api.OK else {"failed": True, "msg": f"{params['step']} failed"}
 
 
@@ -159,7 +163,7 @@ def reboot(context: Context, params: Mapping[str, Any]) -> Result:
             for _time in range(1 + _LATE_AT_MOST):
                 if look() != boot_id:
                     raise Refused(f"Node {name} was rebooted by someone else meanwhile.")
-                said = cluster.ask("REBOOT", name, {"run": run, "boot_id": boot_id})  # type: ignore[attr-defined]
+                said = cluster.ask("REBOOT", name, {"run": run, "boot_id": boot_id})
                 if said.kind != "late":
                     break
             sent = said is api.OK
@@ -227,7 +231,10 @@ class Plan:
 
     def end(self, begun: Result, turns: Mapping[str, Result]) -> Program:
         own = {name: begun.get(name) for name in ("operation", "run", "group")}
-        hosts = [{"host": name, "turn": turn, "settings": self._role(name).settings, "misfit": ""} for name, turn in turns.items()]
+        hosts = [
+            {"host": name, "turn": turn, "settings": self._role(name).settings, "misfit": ""}
+            for name, turn in turns.items()
+        ]
 
         def tasks() -> Tasks:
             given = {"names": list(turns), "pattern": "all", "limit": "", "management": _OMIT, "hosts": hosts, **own}
@@ -243,9 +250,16 @@ class Plan:
 
 def settings(path: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
     """What role_settings answers. The model's nodes have no connection that could be asked."""
+    return _settled(path, json.dumps(given, sort_keys=True))
+
+
+@lru_cache(None)
+def _settled(path: Path, given: str) -> Mapping[str, Any]:
     options = _specs(path)
     usual = {"when": "always", "graceful_shutdown": "ignore", "opt_outs": False, "controller_node": "elsewhere"}
-    named = {f"rolling_reboot_{name}": value for name, value in {**usual, "hold_attempts": 2, **given}.items()}
+    named = {
+        f"rolling_reboot_{name}": value for name, value in {**usual, "hold_attempts": 2, **json.loads(given)}.items()
+    }
     found = _settings.answer(options, named, "rolling_reboot_")
     assert not found.problems, found.problems
     return dict(found.settings)
@@ -280,7 +294,7 @@ def _specs(path: Path) -> Any:
     return _read(path / "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
 
 
-_jinja = jinja2.Environment(undefined=jinja2.ChainableUndefined, autoescape=False)  # noqa: S701 - no HTML
+_jinja = jinja2.Environment(undefined=jinja2.ChainableUndefined, autoescape=False)
 _jinja.filters["intersect"] = lambda these, those: [item for item in these if item in those]
 
 
