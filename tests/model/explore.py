@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every history of a scope, breadth first: each state is visited once, and a broken promise has the shortest history."""
+"""Every history of a scope, breadth first: a broken promise has its shortest history."""
 
 from __future__ import annotations
 
