@@ -103,7 +103,7 @@ MUTANTS = [
             "_left_behind(slot, live) and not node.marked and (node.ready or not slot.claims)",
             "_left_behind(slot, live)",
         ),
-        "tests/unit/test_model.py::test_no_promise_is_broken",
+        "tests/unit/test_model_cases.py::test_a_slot_stays_on_a_node_that_a_killed_run_left_cordoned",
     ),
     Mutant(
         "budget-second-claim-unseen",
