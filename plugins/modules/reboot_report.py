@@ -84,6 +84,10 @@ summary:
   description: The names of the nodes by result.
   type: dict
   returned: success
+api:
+  description: The C(requests) of the run's tasks, and the C(bytes) of their answers.
+  type: dict
+  returned: success
 stats:
   description: The statistics for the next job of a workflow.
   type: dict

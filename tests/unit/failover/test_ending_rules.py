@@ -62,6 +62,9 @@ BY_REDFISH = replace(SENT, facts={"fence": "redfish", "uri": "https://a/1"})
         (SENT, Failure(reason="new_boot"), "stopped", True, True, ""),
         (SENT, Failure(back=True), "failed", False, True, "still has the taint: run the playbook recover"),
         (replace(SENT, tainted=True), CAME_BACK, "failed", False, True, "still has the taint"),
+        # It is still off: the next run resumes.
+        (replace(SENT, tainted=True), Failure(error="timed_out"), "failed", False, True, ""),
+        (BY_COMMAND, Failure(error="timed_out"), "failed", False, False, ""),
         (replace(SENT, step="taint"), CAME_BACK, "failed", False, True, "still has the taint"),
         (replace(BY_COMMAND, sent=False), CAME_BACK, "stopped", True, False, ""),
         (
@@ -91,6 +94,11 @@ def test_what_a_failure_leaves(progress, failure, result, undo, remove_key, word
     assert words in ending.advice
     assert bool(words) is bool(ending.advice)
     assert ending.record is (failure.error != "claim_lost")
+
+
+@pytest.mark.parametrize(("failure", "another"), [(Failure(reason="alive"), True), (Failure(reason="ready"), False)])
+def test_a_sign_of_life_after_the_power_off_means_another_machine(failure, another):
+    assert ("the machine of another node" in after_failure(BY_REDFISH, failure).advice) is another
 
 
 @pytest.mark.parametrize("step", ["", "done"])

@@ -66,7 +66,7 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         (forward("look", host={}), "find_host", ""),
         (forward("look", host={}, hosts=()), "refuse", "The BareMetalHost of node node-1 was not found"),
         (forward("look", host={}, hosts=(HOST, HOST)), "refuse", "Several BareMetalHosts may be node node-1"),
-        (forward("look", host={}, hosts=(replace(HOST, node="b"),)), "refuse", "is node b, not node-1"),
+        (forward("look", host={}, hosts=(replace(HOST, node="b"),)), "refuse", "metal/unit-7 is node b, not node-1"),
         (forward("look", host={}, hosts=(replace(HOST, node=None),)), "claim", ""),
         (forward("look", host={}, hosts=(replace(HOST, why_not="it is paused"),)), "refuse", "it is paused"),
         (forward("look", settings={"fence": "command"}), "claim", ""),
@@ -388,6 +388,10 @@ def test_every_act_is_carried_out_once(facts):
     assert len(acts) == len(set(acts))
     assert step.name in ANSWERS
     assert (step.name == "claim") == (facts.done == "look" and step.name != "refuse")
+
+
+def test_no_person_is_asked_for_what_the_role_does():
+    assert next_step(back("power_on", KEPT_OFF, recorded=True)).why == ""
 
 
 @given(every())
