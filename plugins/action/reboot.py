@@ -229,7 +229,7 @@ class ActionModule(BuiltinReboot):
         """Check that the node may be rebooted now; the gate comes last."""
         state = self._logind()
         if state.preparing_for_shutdown:
-            # The node goes down, whatever requested it.
+            # The node goes down, no matter who requested it.
             self._sent = True
             raise Refused(
                 "A shutdown of the node is already in progress. Wait until it is over and find out what started it.",

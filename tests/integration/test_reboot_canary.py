@@ -115,7 +115,7 @@ def test_what_others_went_through_before_does_not_count(canaries):
 
     assert result["error"] == "timed_out"
     assert result["waiting_for"] == [two]
-    assert f"not done after 1 s: {two} has not begun with it. Look" in result["msg"]
+    assert f"not done after 1 s: {two} has not started. Look" in result["msg"]
     assert result["canaries"][0]["result"] == "rebooted"
 
 
@@ -139,7 +139,7 @@ class TestFailure:
         result = waiting.result(PATIENCE)
 
         assert (result["error"], result["node"]) == ("canary_failed", canaries.names[1])
-        assert "failed in the phase drain: its budget says never" in result["msg"]
+        assert "failed in phase drain: its budget says never" in result["msg"]
 
     def test_one_that_is_not_ready_during_the_soak(self, canaries, watching, world):
         for name in canaries.names:

@@ -95,7 +95,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig,
     versions = rolling.versions(names)
     again = rolling.run(names, **variables).good()
     assert set(again.results.values()) == {"skipped"}
-    assert again.detail(wanted[0]) == "it was rebooted in operation kernel already"
+    assert again.detail(wanted[0]) == "it was already rebooted in operation kernel"
     assert rolling.versions(names) == versions
     assert "changed=0" in again.output
     assert not re.search(r"changed=[1-9]", again.output)
@@ -219,7 +219,7 @@ def test_a_node_that_is_held_each_time_is_given_up_in_the_end(rolling, nodes, tm
     done = run.done()
 
     assert done.code != 0
-    assert "was held again at each of 2 attempts" in done.output
+    assert "was held again in each of 2 attempts" in done.output
     assert "rolling_reboot_hold_attempts" in done.output
     assert rolling.boot_id(node) == before
     assert list(rolling.failures("again")) == [node]

@@ -241,7 +241,7 @@ MUTANTS = [
         "An answer of Prometheus without a list of alerts counts as one with an empty list.",
         Code(
             "_list",
-            "if not isinstance(found, list): raise Nonsense(f'there is no list of {name} in its answer')",
+            "if not isinstance(found, list): raise Nonsense(f'its answer has no list of {name}')",
             "if not isinstance(found, list): return []",
         ),
         "tests/unit/reboot/test_blocker_rules.py::TestAnswer::test_only_an_empty_list_of_alerts_is_no_alerts",

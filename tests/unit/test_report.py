@@ -77,7 +77,7 @@ def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
     assert "rolling_reboot_rebooted" in output
     assert "OPERATION kernel COULD NOT BE ENDED: The API server https://127.0.0.1:9 did not answer" in output
     assert "run holdfast.kubernetes.doctor, or run this again" in output
-    assert "No result of node-2" in output
+    assert "No result for node-2" in output
     assert "The failure of node-3 could not be counted" in output
 
 

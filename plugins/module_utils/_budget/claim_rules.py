@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about claims: a run's exclusive right to work on a node, whatever the purpose."""
+"""Rules about claims: a run's exclusive right to work on a node, for any purpose."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         spent = seconds_since(record["since"], from_text(now))
         changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
     if phase == "cordon" and record["phase"] in ("hold", "slot"):
-        # The reboot begins here, whatever happened to the node while it waited.
+        # The reboot begins here. Boots of the node while it waited do not count.
         changed["boot_id_before"] = node_rules.boot_id(node)
     changed.update(phase=phase, since=now)
     if result:

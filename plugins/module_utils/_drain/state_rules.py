@@ -287,5 +287,5 @@ class Drain:
         return {uid: item for uid, item in found.items() if item["verdict"] == NEVER}
 
     def denied(self) -> list[dict[str, Any]]:
-        """Pods that can't be evicted, whatever their budgets allow."""
+        """Pods that can't be evicted, even if their budgets allow it."""
         return [self._why(entry) for entry in self.entries.values() if entry.not_before == float("inf")]

@@ -57,8 +57,11 @@ def claims_of_token(token: str) -> dict[str, str]:
     try:
         payload = token.strip().split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["kubernetes.io"]
-        pod, uid = claims["pod"].get("name"), claims["pod"].get("uid")
-        found = {"namespace": claims.get("namespace"), "pod": pod, "uid": uid}
+        found = {
+            "namespace": claims.get("namespace"),
+            "pod": claims["pod"].get("name"),
+            "uid": claims["pod"].get("uid"),
+        }
     except (IndexError, KeyError, TypeError, ValueError, AttributeError):
         return {}
     return {key: value for key, value in found.items() if isinstance(value, str) and value}

@@ -158,7 +158,7 @@ class _Admission:
             self._work.record(result=step.record, detail=step.why)
         self._warn()
         if step.name == rules.PUT_OFF:
-            self._context.say(f"Node {self._settings.node} is put off to a later pass: {step.why}")
+            self._context.say(f"Node {self._settings.node} is put off: {step.why}")
         again = (_AGAIN,) if step.name in AGAIN else ()
         ended = step.name in (rules.SKIPPED, rules.POSTPONED)
         return {

@@ -24,7 +24,7 @@ class Failure:
         error: Kind of the error; empty if it is not an error of this collection.
         done: The node was already done; one of the user's tasks failed after that.
         untouched: The run had not started work on the node.
-        switched_off: The node may be off, whatever the API reports.
+        switched_off: The node may be off, even if the API reports it as Ready.
         unseen: The API did not answer, so the state of the node is unknown: the node counts as unhealthy.
     """
 
@@ -84,6 +84,6 @@ def _healthy(node: Mapping[str, Any] | None, failure: Failure) -> bool:
     record = node.get("operation") or {}
     if record.get("id") != failure.operation:
         return True
-    # A node that failed its check after the reboot, or never reached it, is unhealthy, whatever its kubelet says.
+    # A node that failed its check after the reboot, or never reached it, is unhealthy, even if its kubelet is Ready.
     unchecked = record.get("phase") == "reboot" and node.get("boot_id") != record.get("boot_id_before")
     return record.get("phase") != "ready" and not unchecked and not failure.switched_off

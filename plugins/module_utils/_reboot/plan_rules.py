@@ -30,7 +30,7 @@ def why_blocked(blockers: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def done_words(operation: str) -> str:
     """Why a node is not rebooted again."""
-    return f"operation {operation} has already rebooted it"
+    return f"it was already rebooted in operation {operation}"
 
 
 def _full_name(blocker: Mapping[str, Any]) -> str:

@@ -83,11 +83,11 @@ class TestDone:
         seen = canary(REBOOTED, operation="firmware")
 
         assert (seen.done, seen.result, seen.phase) == ("", "", "")
-        assert seen.words() == "node-1 has not begun with it"
+        assert seen.words() == "node-1 has not started"
         assert canary(FAILED, operation="firmware").result == ""
 
     def test_what_it_is_waited_for(self):
-        assert canary(UNDER_WAY).words() == f"node-1 is in the phase drain since {at(5)}"
+        assert canary(UNDER_WAY).words() == f"node-1 has been in phase drain since {at(5)}"
 
     def test_as_data(self):
         assert canary(REBOOTED).to_data() == {"name": "node-1", "result": "rebooted", "done": at(60), "ready": True}
@@ -109,7 +109,7 @@ class TestCheck:
         check(canary(UNDER_WAY, ready=ready, boot_id="boot-1"), "kernel")
 
     def test_one_that_failed(self):
-        with pytest.raises(CanaryFailed, match="Canary node-1 of operation kernel failed in the phase drain: so it is"):
+        with pytest.raises(CanaryFailed, match="Canary node-1 of operation kernel failed in phase drain: so it is"):
             check(canary(FAILED), "kernel")
 
     @pytest.mark.parametrize("record", [REBOOTED, SKIPPED])

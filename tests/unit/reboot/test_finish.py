@@ -116,7 +116,7 @@ def test_a_node_that_a_hold_refused_is_put_back(cluster):
 
 def test_no_slot_is_given_back_for_a_node_that_is_down(cluster):
     at_work(cluster, "reboot", ready=False)
-    with pytest.raises(Held, match="was left midway and is not Ready, and now it is held: held by shop/app"):
+    with pytest.raises(Held, match="midway and not Ready, and now a hold refuses its reboot: held by shop/app"):
         finish(cluster, rebooted={"step": "held", "why": "held by shop/app"})
     assert "node-1" in cluster.ledger().slots
 

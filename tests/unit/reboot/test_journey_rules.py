@@ -92,7 +92,7 @@ TABLE = {
     "done in this operation": (
         facts(seen={"record": Record("kernel", "uncordon", "rebooted", "boot-0")}),
         "skipped",
-        "it was rebooted in operation kernel already",
+        "it was already rebooted in operation kernel",
     ),
     "done in another operation": (facts(seen={"record": Record("x", "uncordon", "rebooted", "b")}), "take_slot", ""),
     "not asked": (facts({"when": "required"}), "ask", ""),
@@ -186,7 +186,7 @@ TABLE = {
     ),
     "had its turn, first pass": (facts({"put_off": True}, attempts=1, left="full"), "put_off", "full"),
     "had its turn": (facts(attempts=4), "take_slot", ""),
-    "had too many": (facts(attempts=5, left="held by a/b"), "stop", "held again at each of 5 attempts: held by a/b."),
+    "had too many": (facts(attempts=5, left="held by a/b"), "stop", "held again in each of 5 attempts: held by a/b."),
     "slot passed on": (claimed(seen={"slot": SlotSeen("x", "kernel")}), "unclaim", "passed to another run"),
     "slot gone": (claimed(seen={"slot": None}), "unclaim", "passed to another run"),
     "slot failed": (claimed(seen={"slot": SlotSeen("me", "kernel", "failed")}), "unclaim", ""),

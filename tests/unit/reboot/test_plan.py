@@ -182,7 +182,7 @@ def test_a_node_without_a_plan_is_a_failure():
 
     assert found["failures"].keys() == {"host-node-1", "host-node-2", "host-3"}
     assert "can't be reached" in found["failures"]["host-node-1"]
-    assert "No result of host-node-2" in found["failures"]["host-node-2"]
+    assert "No result for host-node-2" in found["failures"]["host-node-2"]
     assert "is odd" in found["failures"]["host-3"]
     assert found["summary"]["not_reported"] == ["host-node-2"]
 

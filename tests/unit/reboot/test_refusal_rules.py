@@ -27,8 +27,8 @@ GROUP = {
         ({"in_effect": True, "problems": [], "enabled": True}, ""),
         ({"in_effect": False, "problems": [{"message": "Too short."}], "enabled": True}, "may kill pods: Too short. "),
         ({"in_effect": False, "problems": [], "enabled": False}, "its kubelet has no grace periods"),
-        ({"failed": True, "msg": "No such file.\n"}, "can't be told: No such file. The role"),
-        ({"unreachable": True}, "can't be told: no answer The role"),
+        ({"failed": True, "msg": "No such file.\n"}, "is in effect: No such file. The role"),
+        ({"unreachable": True}, "is in effect: no answer The role"),
     ],
 )
 def test_what_a_node_says_of_its_shutdown(answer, words):
@@ -46,10 +46,10 @@ def test_what_a_node_says_of_its_shutdown(answer, words):
         ([{"name": "a", "result": "rebooted"}, {"name": "b", "result": "postponed"}], "", ("b",)),
         (
             [{"name": "a", "result": "postponed"}, {"name": "b", "result": "failed", "detail": "no"}],
-            "Canary b failed (no), so no other node is begun. Look at it, then run this again.",
+            "Canary b failed (no), so no other node is rebooted. Fix the canary, then run this again.",
             (),
         ),
-        ([None], "Canary of this run dropped out (no result), so no other node is begun.", ()),
+        ([None], "Canary of this run dropped out (no result), so no other node is rebooted.", ()),
     ],
 )
 def test_what_became_of_the_canaries(results, trouble, postponed):
@@ -112,7 +112,7 @@ def test_why_a_node_was_rebooted():
     [
         ({}, "Drain: it timed out."),
         ({"uncordoned": True}, "Drain: it timed out. The node was uncordoned."),
-        ({"cordoned": True}, "it timed out. The node stays cordoned: see what is wrong"),
+        ({"cordoned": True}, "it timed out. The node stays cordoned: fix its problem"),
         ({"unwritten": ["No API."]}, "it timed out. Not everything could be put back: No API. Run"),
         ({"unwritten": ["No API.", "No API."], "lost": True}, "THIS FAILURE COULD NOT BE COUNTED, so the operation "),
     ],

@@ -83,7 +83,7 @@ class TestZone:
             read_zone("Europe/Berlim")
 
     def test_that_of_the_controller_is_none(self):
-        with pytest.raises(InvalidInput, match='time_zone "localtime" is not known'):
+        with pytest.raises(InvalidInput, match='time_zone "localtime" is unknown'):
             read_zone("localtime")
 
     def test_without_a_database(self, monkeypatch):
@@ -138,7 +138,7 @@ class TestResult:
 
         assert (result["open"], result["opens"], result["closes"], result["seconds_left"]) == (False, None, None, 0)
         assert result["warnings"] == [
-            "No maintenance window is as long as the margin of 7201 s, so none will ever count."
+            "Every maintenance window is shorter than the margin of 7201 s, so no window ever counts."
         ]
         assert machine.slept == []
 

@@ -77,7 +77,7 @@ class TestRead:
             read_windows([{**window("22:00", "23:00"), key: None}])
 
     def test_days_that_are_none(self):
-        with pytest.raises(InvalidInput, match=r'windows, entry 1: "mon-fri" is no day\. Days are mon, tue'):
+        with pytest.raises(InvalidInput, match=r'windows, entry 1: "mon-fri" is not a day\. Use mon, tue'):
             read_windows([window("22:00", "23:00", "mon-fri")])
         with pytest.raises(InvalidInput, match="windows, entry 1: days is empty"):
             read_windows([{"start": "22:00", "end": "23:00", "days": []}])
