@@ -89,5 +89,5 @@ def test_a_guard_without_workers_sets_no_hooks(guarding, world, inventory):
     done = guarding.run(name, arguments=("-i", inventory, "--limit", "worker-1"))
 
     assert done.code != 0
-    assert "leaves out localhost" in done.output
+    assert "excludes localhost" in done.output
     assert not [key for key in fleet.get(name)["metadata"].get("annotations") or {} if "delete.hook" in key]

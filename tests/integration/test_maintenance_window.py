@@ -104,6 +104,6 @@ def test_as_a_task(ansible, kubeconfig):
     (wrong, well, unknown), _text = ansible.tasks(tasks, f"--extra-vars=@{book}")
 
     assert (wrong["failed"], wrong["error"], wrong["option"], wrong["entry"]) == (True, "invalid_input", "windows", 2)
-    assert 'windows, entry 2: start "1320" is no time of day' in wrong["msg"]
+    assert 'windows, entry 2: start "1320" is not a time of day' in wrong["msg"]
     assert isinstance(well["open"], bool)
     assert "until" in unknown["msg"]

@@ -343,7 +343,7 @@ class TestWaitingForAlerts:
 
         assert (result["failed"], result["error"]) == (True, "timed_out")
         assert named(result) == [("pod", world.namespace, "job"), ("alert", None, "DiskFull")]
-        assert "2 pods or alerts still speak against" in result["msg"]
+        assert "2 pods or alerts still block the reboot of" in result["msg"]
 
     def test_a_prometheus_that_comes_back_unblocks(self, world, node, prometheus, asked):
         prometheus.stop()

@@ -159,7 +159,7 @@ class TestSignOfLife:
     def test_of_a_dead_node_is_missing(self, world, unattended):
         result = world.run(node_ready, name=unattended(lease=True), sign_of_life=True, timeout=1)
         assert (result["failed"], result["error"], result["ready"]) == (True, "timed_out", False)
-        assert "gave no sign of life within 1 s; its last is of 2026-01-02T03:04:05.000000Z" in result["msg"]
+        assert "gave no sign of life within 1 s; the last one is from 2026-01-02T03:04:05.000000Z" in result["msg"]
 
     def test_is_not_asked_of_a_node_without_a_lease(self, world, unattended):
         assert world.run(node_ready, name=unattended(lease=False), sign_of_life=True, timeout=1)["ready"] is True

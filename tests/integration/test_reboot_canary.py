@@ -127,7 +127,7 @@ def test_time_out_says_where_it_stands(canaries):
     result = canaries.wait(wait_timeout=0)
 
     assert (result["error"], result["waiting_for"]) == ("timed_out", [one])
-    assert f"{one} is in the phase drain since {record['since']}" in result["msg"]
+    assert f"{one} has been in phase drain since {record['since']}" in result["msg"]
 
 
 class TestFailure:

@@ -145,7 +145,7 @@ def test_a_node_that_can_not_be_asked_is_warned_of_or_refused(lab, world, rollin
     with member(world, lab, name) as variables, without_dbus(lab, name):
         done = rolling.run({name: variables}, "--check").good()
         assert done.entry(name)["verdict"] == "now"
-        assert "WARNING: Whether graceful shutdown of node" in done.output
+        assert "WARNING: It is unknown whether graceful shutdown of node" in done.output
         assert "python3-dbus" in done.output
 
         done = rolling.run({name: variables}, "--check", graceful_shutdown="require").good()

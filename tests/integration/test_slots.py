@@ -392,7 +392,7 @@ class TestRefused:
         result = group.slot(group.nodes[1])
 
         assert result["error"] == "refused"
-        assert f"The ConfigMap group.{group.name} in namespace holdfast is no ledger any more" in result["msg"]
+        assert f"The ConfigMap group.{group.name} in namespace holdfast is not a valid ledger" in result["msg"]
 
 
 @pytest.mark.parametrize(("share", "allowed"), [("1%", 1), ("49%", 2), ("50%", 3), ("100%", 6), ("20%", 1)])
