@@ -55,6 +55,20 @@ MUTANTS = [
         "tests/unit/budget/test_policy_rules.py::TestAmount::test_examples",
     ),
     Mutant(
+        "budget-not-ready-counts-as-ready",
+        1,
+        "A node that the table calls NotReady counts as available.",
+        Code("member_of_row", '"Ready" in status', '"Ready" in str(row["Status"])'),
+        "tests/unit/budget/test_ledger_rules.py::TestRows::test_rows_and_nodes_decide_alike",
+    ),
+    Mutant(
+        "budget-domains-of-rows",
+        1,
+        "The domain of an unavailable node is not known, so its domain loses one node more.",
+        Code("seen_in_rows", "whole |= busy - slots.keys()", "pass"),
+        "tests/unit/budget/test_ledger_rules.py::TestRows::test_rows_and_nodes_decide_alike",
+    ),
+    Mutant(
         "budget-policy-replaced",
         1,
         "A request with a larger budget gets it, although slots are taken under the smaller one.",

@@ -155,7 +155,7 @@ def begin(
 
 def restored(entry: Mapping[str, Any], facts: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
     """Return the record of a failover that is no longer on the Node, from its entry in the history."""
-    phases = [str(step.get("step")) for step in entry["steps"] if step.get("step") not in RESULTS]
+    phases = [step["step"] for step in entry["steps"] if step.get("step") in PHASES]
     return {
         "id": entry["operation"],
         "run": run,
