@@ -578,6 +578,13 @@ MUTANTS = [
         Code("check_fenced", "state != UNREACHABLE", "True"),
         "tests/unit/guard/test_rules.py::TestRelease::test_a_silent_node_keeps_its_machine",
     ),
+    Mutant(
+        "guard-leaves-its-key-on-the-host",
+        7,
+        "The failover's key keeps the host off in its next use.",
+        Code("_ended", "FREE_HOST not in work.past", "False"),
+        "tests/unit/guard/test_journey_rules.py::TestCourse::test_the_key_of_a_fenced_host_is_removed_at_the_end",
+    ),
     # -- 8: what belongs to others
     Mutant(
         "others-taints-removed",
