@@ -1039,8 +1039,11 @@ class TestRows:
             for name in ("a", "b", "c")
         }
         policy = Policy(max_unavailable="2", topology_key="zone", max_unavailable_per_domain=1)
-        taken = {name: Slot(name, "old", "dead", "", "x", state, boot_id="boot-1") for name, state in slots.items()}
-        ledger, request = Ledger(policy, taken), Request("a", "kernel", "me", "now", live=frozenset({"me"}))
+        runs = {"failed": "live", "active": "dead"}
+        taken = {
+            name: Slot(name, "old", runs[state], "", "x", state, boot_id="boot-1") for name, state in slots.items()
+        }
+        ledger, request = Ledger(policy, taken), Request("a", "kernel", "me", "now", live=frozenset({"me", "live"}))
         known, whole = ledger_rules.seen_in_rows(ledger, policy, map(self.row, nodes.values()), request)
 
         found = decide(
