@@ -66,7 +66,7 @@ MUTANTS = [
         1,
         "The domain of an unavailable node is not known, so its domain loses one node more.",
         Code("seen_in_rows", "whole |= busy - slots.keys()", "pass"),
-        "tests/unit/budget/test_ledger_rules.py::TestRows::test_rows_and_nodes_decide_alike",
+        "tests/unit/budget/test_ledger_rules.py::TestRows::test_what_the_table_leaves_out_is_read",
     ),
     Mutant(
         "budget-policy-replaced",
