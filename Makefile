@@ -85,7 +85,7 @@ mutants-by-hand: venv ## The mutants that are made by hand (ARGS=--unit for thos
 mutants-rules: venv ## mutmut on the pure rules (ARGS=ledger_rules for one module)
 	@$(PY) tests/mutants/rules.py $(ARGS)
 
-model: venv ## Histories of runs that die, race and revive, tried on the rules: make model HISTORIES=10000
+model: venv ## Histories of runs that die, race and revive: HISTORIES=10000 random ones, or ARGS='--runs 2 --faults death' for all
 	@PYTHONPATH=tests:build/collections $(PY) -m model --histories $(HISTORIES) $(ARGS)
 
 bench-venv: venv ## build/venv-peers: what the benchmarks compare with

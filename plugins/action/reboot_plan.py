@@ -24,7 +24,9 @@ class ActionModule(ApiAction):
         if outcome.get("failed"):
             return outcome
         if params["report"]:
-            trouble = _write(Path(params["report"]).expanduser(), {key: outcome[key] for key in ("summary", "nodes")})
+            trouble = _write(
+                Path(params["report"]).expanduser(), {key: outcome[key] for key in ("summary", "nodes", "api")}
+            )
             if trouble:
                 return {**outcome, "failed": True, "msg": trouble}
         return {**outcome, "ansible_stats": {"data": outcome["stats"], "per_host": False, "aggregate": True}}

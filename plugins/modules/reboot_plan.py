@@ -77,7 +77,11 @@ nodes:
   elements: dict
   returned: success
 summary:
-  description: The names of the nodes by their results, and under C(api) the requests and bytes of this task.
+  description: The names of the nodes by their results.
+  type: dict
+  returned: success
+api:
+  description: The C(requests) of this task, and the C(bytes) of their answers.
   type: dict
   returned: success
 stats:

@@ -84,6 +84,10 @@ summary:
   description: The names of the nodes by their results.
   type: dict
   returned: success
+api:
+  description: The C(requests) of the run's tasks, and the C(bytes) of their answers.
+  type: dict
+  returned: success
 stats:
   description: What the next job of a workflow gets.
   type: dict

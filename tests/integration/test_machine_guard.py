@@ -657,6 +657,7 @@ def test_check_mode(guarding, fleet, world):
     assert done.report["machines"] == []
     said = re.findall(rf"{fleet.namespace}/(\S+): (\w+) since", done.output)
     assert said == [(gone, "WaitingForPreDrainHook")]
+    assert "Could not match supplied host pattern" not in done.output, "no workers, and no warning of that"
 
 
 @pytest.mark.long

@@ -1,57 +1,86 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Some histories of the model, which the real operations carry out on a real API server.
-
-`make model` tries thousands in memory. This test shows that they match reality: after each act, both worlds must look
-the same.
-"""
+"""The API server of the model answers as a real one does. `make model` relies on it."""
 
 from __future__ import annotations
 
-import os
-import secrets
+from model import api
 
-from examples import share
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
-from model.fleet import Fleet
-from model.machine import Machine
-from model.memory import Memory
-from model.mirror import Mirror
-from model.server import Server
-
-HISTORIES = max(5, share(0.01))
-# The same histories each time. They have runs that are killed, runs that wake without their claims, runs that start
-# over, and nodes that fail.
-SEED = int(os.environ.get("HOLDFAST_MODEL_SEED", "4"))
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
 
 
-def test_histories_on_a_real_server(world):
-    nodes = world.nodes(3)
-    zones = dict(zip(nodes, "aab", strict=True))
-    servers = []
+class Server:
+    """A real server; answers as the model does."""
 
-    class OnAServer(Machine):
-        def make(self) -> Fleet:
-            group = f"model-{secrets.token_hex(4)}"
-            servers.append(Server(world.cluster, world.namespace, f"pool={world.namespace}", zones, group))
-            return Fleet(Mirror(servers[-1], Memory(zones, peeks=False)), nodes, prefix=f"{group}-", brief=True)
+    def __init__(self, cluster):
+        self._verbs = {"GET": cluster.get, "POST": cluster.create, "PUT": cluster.replace, "PATCH": cluster.merge}
+        self._cluster = cluster
 
-        def teardown(self) -> None:
-            try:
-                super().teardown()
-            finally:
-                servers[-1].remove()
+    def ask(self, verb, path, body):
+        try:
+            if verb == "LIST":
+                return "list", list(self._cluster.items(path, **body))
+            if verb == "DELETE":
+                self._cluster.delete(path)
+                return "ok", []
+            return "object", [self._verbs[verb](path, *([body] if body else []))]
+        except NotFound:
+            return "not found", []
+        except ApiFailure as error:
+            return "conflict" if error.status == 409 else error.message, []
 
-    how = settings(
-        max_examples=HISTORIES,
-        stateful_step_count=15,
-        database=None,
-        # No shrinking of failures: it would take many more histories.
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    run_state_machine_as_test(seed(SEED)(OnAServer), settings=how)
 
-    assert len(servers) >= HISTORIES
+class Model:
+    def __init__(self):
+        self._objects = {}
+
+    def ask(self, verb, path, body):
+        self._objects, answer = api.perform(self._objects, api.request(verb, path, body))
+        return answer.kind, [item.shown for item in answer.value]
+
+
+def test_the_same_answers(world):
+    collection, server, model = paths.config_maps(world.namespace), Server(world.cluster), Model()
+    path = f"{collection}/of-the-model"
+    versions = {server: [], model: []}
+
+    def both(verb, where, body=None, *, version=None):
+        seen = []
+        for world_of in (server, model):
+            told = dict(body or {})
+            if version is not None:
+                told["metadata"] = {**told.get("metadata", {}), "resourceVersion": versions[world_of][version]}
+            kind, items = world_of.ask(verb, where, told)
+            versions[world_of] += [item["metadata"]["resourceVersion"] for item in items if kind == "object"]
+            known = versions[world_of]
+            meta = [item["metadata"] for item in items]
+            marks = [(item["name"], item.get("labels"), item.get("annotations")) for item in meta]
+            seen.append((kind, marks, [item.get("data") for item in items], [known.index(each) for each in known]))
+        assert seen[0] == seen[1], (verb, where, body)
+
+    named = {"name": "of-the-model", "namespace": world.namespace, "labels": {"model": "yes"}}
+    whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named, "data": {"a": "1"}}
+    both("GET", path)
+    both("POST", collection, whole)
+    both("POST", collection, whole)
+    both("PATCH", path, {"data": {"b": "2"}}, version=0)
+    # An old version, no version, and a change that changes nothing.
+    both("PATCH", path, {"data": {"b": "3"}}, version=0)
+    both("PATCH", path, {"data": {"a": None}, "metadata": {"annotations": {"x": "y"}}})
+    both("PATCH", path, {"data": {"b": "2"}})
+    both("PUT", path, {**whole, "data": {"c": "4"}}, version=0)
+    both("PUT", path, {**whole, "data": {"c": "4"}}, version=-1)
+    for selector in ("model=yes", "model", "!model", "model=no"):
+        both(
+            "LIST",
+            collection,
+            {"label_selector": f"{selector},model"}
+            if selector[0] != "!"
+            else {"label_selector": selector + ",model=yes"},
+        )
+    both("LIST", collection, {"field_selector": "metadata.name=of-the-model"})
+    both("DELETE", path)
+    both("DELETE", path)
+    both("PATCH", path, {"data": {"b": "2"}})

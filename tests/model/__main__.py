@@ -1,11 +1,12 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Try many histories on the rules, on all processors.
+"""Play the role on all processors: random histories, or every history of a scope.
 
     python -m model --histories 10000 [--seed N]
+    python -m model --runs 2 --nodes 2 --faults death,pause,outage [--seconds N]
 
-Each portion comes from one seed, which is printed with its findings: the same seed gives the same histories.
+Each portion of random histories comes from one seed, which is printed: the same seed gives the same histories.
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
-from model.machine import Machine
+from model.explore import explore
+from model.fleet import FAULTS, Scope
+from model.machine import ZONES, Machine
+from model.role import Plan
 
-PORTION = 250
-STEPS = 40
+PORTION, STEPS = 100, 25
 
 
 @dataclass
@@ -35,7 +38,7 @@ class Told:
 
     seed: int
     histories: int = 0
-    instants: int = 0
+    steps: int = 0
     failure: str = ""
 
 
@@ -47,9 +50,8 @@ def play(portion: tuple[int, int]) -> Told:
     class Counted(Machine):
         def teardown(self) -> None:
             super().teardown()
-            if hasattr(self, "fleet"):
-                told.histories += 1
-                told.instants += self.fleet.judge.instants
+            told.histories += 1
+            told.steps += self.steps
 
     said = io.StringIO()
     how = settings(
@@ -69,26 +71,45 @@ def play(portion: tuple[int, int]) -> Told:
     return told
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="model", description="Try histories on the rules.")
-    parser.add_argument("--histories", type=int, default=10000)
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    options = parser.parse_args()
-    sizes = [min(PORTION, options.histories - begun) for begun in range(0, options.histories, PORTION)]
-    portions = [(options.seed + number, size) for number, size in enumerate(sizes)]
-    started = time.monotonic()
-    histories = instants = broken = 0
-    with multiprocessing.Pool(min(len(portions), os.cpu_count() or 1)) as pool:
+def scope_of(runs: int, nodes: int, faults: list[str]) -> Scope:
+    """Runs of one operation each, all over the same nodes."""
+    names = dict(list(ZONES.items())[:nodes])
+    plans = tuple(Plan(f"run-{number}", tuple(names), {}, number=number) for number in range(1, runs + 1))
+    return Scope(plans, names, dict.fromkeys(faults, 1))
+
+
+def random_histories(histories: int, first: int) -> int:
+    sizes = [min(PORTION, histories - begun) for begun in range(0, histories, PORTION)]
+    portions = [(first + number, size) for number, size in enumerate(sizes)]
+    started, played, steps, broken = time.monotonic(), 0, 0, 0
+    # What a process has learned of the rules takes memory, so it ends after a while.
+    with multiprocessing.Pool(min(len(portions), os.cpu_count() or 1), maxtasksperchild=2) as pool:
         for told in pool.imap_unordered(play, portions):
-            histories += told.histories
-            instants += told.instants
-            broken += bool(told.failure)
+            played, steps, broken = played + told.histories, steps + told.steps, broken + bool(told.failure)
             print(f"seed {told.seed}: {told.histories} histories, {'BROKEN' if told.failure else 'ok'}", flush=True)
             if told.failure:
                 print(told.failure, flush=True)
-    seconds = time.monotonic() - started
-    print(f"{histories} histories, {instants} instants judged, {seconds:.0f} s; promises broken: {broken}")
+    print(f"{played} histories, {steps} steps, {time.monotonic() - started:.0f} s; promises broken: {broken}")
     return int(broken > 0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="model", description="Play the role rolling_reboot in memory.")
+    parser.add_argument("--histories", type=int, default=10000)
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--runs", type=int, default=0, help="every history of so many runs, in place of random ones")
+    parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--faults", default="", help=f"what happens once at most: {', '.join(FAULTS)}")
+    parser.add_argument("--seconds", type=float, default=0, help="CPU time after which to stop")
+    options = parser.parse_args()
+    if not options.runs:
+        return random_histories(options.histories, options.seed)
+    found = explore(
+        scope_of(options.runs, options.nodes, options.faults.split(",") if options.faults else []).begin(),
+        seconds=options.seconds,
+    )
+    print(found)
+    return int(bool(found.broken))
 
 
 if __name__ == "__main__":

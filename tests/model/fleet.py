@@ -1,318 +1,437 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet: runs of the role over some nodes in a world, and everything that may happen to either.
+"""A fleet: runs of the role over some nodes, and everything that may happen next, from any state.
 
-Every event consists of plain values, so a history is a list of them and can be repeated.
+A state never changes. A move leads to another one: a request of a program is answered, or something happens to a run,
+to a node or to the API server.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
-from model.acts import READS, WAITS, Act, Outcome
-from model.judge import Judge
-from model.role import NEXT_PASS, OWNER, Host, Play, Program, work
+from model import api, judge
+from model.api import OK, Answer, Objects, Request, Stored
+from model.judge import hold_path, names, node_path
+from model.programs import START, Place, begin_of
+from model.role import Plan
 
-# What a step may meet besides the rules: a node that takes long, a drain or a check that fails.
-FATES = ("well", "slow", "bad")
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import NAMESPACE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
 
-
-class World(Protocol):
-    """The world that carries out acts."""
-
-    def perform(self, act: Act) -> Outcome: ...
-    def picture(self) -> dict[str, Any]: ...
-    def runs(self) -> list[str]: ...
-    def pass_time(self, seconds: float) -> None: ...
-    def beat(self, run: str) -> None: ...
-    def report(self, name: str, *, ready: bool, boot_id: str = "") -> None: ...
-    def hold(self, name: str, *, held: bool) -> None: ...
-    def exclude(self, name: str, *, excluded: bool) -> None: ...
-    def person_cordons(self, name: str, *, cordoned: bool, keep: bool) -> None: ...
-    def doctor(self, release: list[str]) -> list[str]: ...
-
-
-@dataclass
-class Worker:
-    """One ansible-playbook: a program for each of its nodes, and the next act of each."""
-
-    play: Play
-    operation: str = ""
-    paused: bool = False
-    ended: bool = False
-    hosts: dict[str, Host] = field(default_factory=dict)
-    programs: dict[str, Program] = field(default_factory=dict)
-    next: dict[str, Act] = field(default_factory=dict)
-
-    def todo(self) -> list[str]:
-        """Names of the nodes with which it can continue; the empty name for the run itself."""
-        if self.ended:
-            return []
-        if not self.operation:
-            return [""]
-        ready = [name for name, act in self.next.items() if act is not NEXT_PASS]
-        return ready or list(self.next) or [""]
-
-    def results(self) -> dict[str, str]:
-        return {name: host.result for name, host in self.hosts.items()}
+ZONE = "zone"
+_NODES = f"{paths.NODES}/"
+_RUNS = paths.leases(NAMESPACE)
+_HOLDS = paths.leases("team") + "/"
+# Collections that have nothing in the model, and the namespace of the collection's own objects: a request for these
+# meets no other, so nothing is gained by making it wait.
+_QUIET = ("/pods", "/poddisruptionbudgets", "/api/v1/namespaces/holdfast")
+# What may happen, and how often at most.
+FAULTS = ("death", "pause", "outage", "crash", "hold", "stuck")
+# How old the sign of life of a run can be, in seconds: it is fresh, older than the begin of another run, that of a
+# dead run, and that of a run that is dead for long.
+_AGES = (0, 2, 100, 200)
 
 
-class Fleet:
-    """Runs, nodes and people, in one world."""
+@dataclass(frozen=True)
+class Scope:
+    """What a history may have.
 
-    def __init__(self, world: World, nodes: list[str], prefix: str = "", *, brief: bool = False) -> None:
-        self.world = world
-        self.nodes = nodes
-        self.prefix = prefix
-        # Where acts take long: at the end each run works as far as it can, and soon stops waiting.
-        self.brief = brief
-        self.workers: dict[str, Worker] = {}
-        self.judge = Judge()
-        self.judge.begin(world.picture())
-        self.boots = dict.fromkeys(nodes, 1)
-        # Nodes that came back by themselves: the run that works on one finds it rebooted by someone else.
-        self.astray: set[str] = set()
-        self.history: list[str] = []
+    Attributes:
+        nodes: The nodes, and the zone of each.
+        faults: How often each of :data:`FAULTS` happens at most.
+        old_lists: Lists may be old, which the API server excludes: shows what relies on that.
+    """
 
-    def alive(self) -> list[Worker]:
-        return [worker for worker in self.workers.values() if not worker.ended]
+    plans: tuple[Plan, ...]
+    nodes: Mapping[str, str] = field(default_factory=lambda: {"alfa": "a", "bravo": "b"})
+    faults: Mapping[str, int] = field(default_factory=dict)
 
-    def tell(self, text: str) -> None:
-        self.history.append(text)
+    def begin(self) -> State:
+        objects: Objects = {"judge": api.stored("judge", judge.NOTHING, 0)}
+        objects = api.write(objects, f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"name": NAMESPACE}})
+        for name, zone in self.nodes.items():
+            objects = api.write(objects, f"machine/{name}", {"up": True, "sent": False, "drained": False})
+            status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": f"{name}-1"}}
+            node = {"metadata": {"name": name, "labels": {ZONE: zone}}, "status": status}
+            objects = api.write(objects, node_path(name), node)
+        runs = tuple(Run(plan, (begin_of(plan.begin()),)) for plan in self.plans)
+        return State(objects, runs, tuple(self.faults.get(fault, 0) for fault in FAULTS))
 
-    # -- runs
 
-    def start(self, **options: Any) -> Worker:
-        run = f"{self.prefix}run-{len(self.workers) + 1}"
-        worker = Worker(Play(run=run, **options))
-        self.workers[run] = worker
-        self.tell(f"{worker.play} starts")
-        return worker
+class Run(NamedTuple):
+    """A run: awake, paused or dead; and where its programs are.
 
-    def step(self, worker: Worker, name: str, *, patient: bool = True, fate: str = "well") -> bool:
-        """Carry out one act of a run; return whether it had an effect."""
-        act = self._act(worker, name)
-        if act is NEXT_PASS:
-            # All the others are here.
-            for node in [node for node, item in worker.next.items() if item is NEXT_PASS]:
-                self._go_on(worker, node, Outcome())
-            return True
-        before = self.judge.last
-        outcome = self.world.perform(act)
-        if act.name in ("drain", "check") and fate == "bad" and not outcome.error:
-            outcome = Outcome("timed_out")
-        waits = act.name in WAITS and outcome.error == "timed_out" and (patient or act.name == "end")
-        if not waits:
-            self.tell(f"{act} -> {outcome.error or 'ok'}{'' if fate == 'well' else ', ' + fate}")
-        went = act.name == "reboot" and not outcome.error and not outcome.facts["held"]
-        if act.name not in READS:
-            self.judge.see(self.world.picture(), act=act)
-        self.judge.act(worker.play, worker.operation, act, outcome, before)
-        if went:
-            self._sent(act.node, fate)
-        if waits:
-            return False
-        if act.name == "back" and outcome.error:
-            # A run that gives up has waited longer than the API server takes to notice.
-            self._notice()
-        self._go_on(worker, name, outcome)
-        return True
+    Attributes:
+        begun: What its begin answered.
+    """
 
-    def _act(self, worker: Worker, name: str) -> Act:
-        if name:
-            return worker.next[name]
-        play = worker.play
-        if not worker.operation:
-            options = {"operation": play.operation, "fresh": f"operation-{play.run}", "restart": play.restart}
-            return Act("begin", "", {"run": play.run, "nodes": self.nodes, **options})
-        left = any(result in ("failed", "stopped", "lost") for result in worker.results().values())
-        return Act("end", "", {"run": play.run, "operation": worker.operation, "complete": not left})
+    plan: Plan
+    places: tuple[Place, ...]
+    status: str = "awake"
+    stage: str = "begin"
+    begun: dict[str, Any] | None = None
 
-    def _go_on(self, worker: Worker, name: str, outcome: Outcome) -> None:
-        if name:
+    @property
+    def over(self) -> bool:
+        return self.stage == "over" or self.status == "dead"
+
+    @property
+    def lease(self) -> str:
+        return _lease(self.plan.run)
+
+
+class Move(NamedTuple):
+    """What happens, as words, and the state after it."""
+
+    said: tuple[Any, ...]
+    after: State
+
+    @property
+    def words(self) -> str:
+        return "".join(map(str, self.said))
+
+
+@lru_cache(None)
+def _lease(run: str) -> str:
+    return paths.lease(NAMESPACE, lease_name(run))
+
+
+@lru_cache(None)
+def _age(lease: Stored) -> int:
+    return next(age for age in _AGES if lease.content["spec"]["renewTime"] == _AGO[age])
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The objects, the runs, and how often each fault may still happen."""
+
+    objects: Objects
+    runs: tuple[Run, ...]
+    left: tuple[int, ...]
+
+    @cached_property
+    def key(self) -> tuple[Any, ...]:
+        runs = tuple((run.status, run.stage, *(place.number for place in run.places)) for run in self.runs)
+        return (frozenset(item.number for item in self.objects.values()), runs, self.left)
+
+    def moves(self) -> Iterator[Move]:
+        """Everything that may happen next."""
+        found = False
+        for move in self._unforced():
+            found = True
+            yield move
+        if not found:
+            yield from self._times_up()
+        yield from self.faults()
+
+    def _unforced(self) -> Iterator[Move]:
+        yield from self._programs()
+        yield from self.world()
+
+    @property
+    def at_its_end(self) -> bool:
+        """Whether nothing is left to do."""
+        return all(run.over for run in self.runs) and not any(True for _move in self.world())
+
+    # -- programs
+
+    def _programs(self) -> Iterator[Move]:
+        for number, run in enumerate(self.runs):
+            if run.status == "awake":
+                for which in range(len(run.places)):
+                    yield from self.steps(number, which)
+
+    def steps(self, number: int, which: int) -> Iterator[Move]:
+        """What the next request of a program leads to."""
+        place = self.runs[number].places[which]
+        asked = place.asked
+        if asked is None:
+            return
+        if asked.verb == "WATCH":
+            for answer in self._news(place):
+                yield self._answered(number, which, self.objects, answer)
+        elif asked.verb != "BARRIER":
             try:
-                worker.next[name] = worker.programs[name].send(outcome)
-            except StopIteration:
-                del worker.next[name]
-        elif worker.operation:
-            worker.ended = True
+                objects, answer = self._carry_out(place)
+            except judge.Broken as broken:
+                raise judge.Broken(f"{broken}: {asked} of {self.runs[number].plan.run}") from broken
+            yield self._answered(number, which, objects, answer)
+
+    def _answered(self, number: int, which: int, objects: Objects, answer: Answer, note: str = "") -> Move:
+        run = self.runs[number]
+        place = run.places[which]
+        assert place.asked is not None
+        assert place.call is not None
+        places = (*run.places[:which], place.after(answer), *run.places[which + 1 :])
+        words = (run.plan.run, ": ", place.call.name, ": ", place.asked, " -> ", note or answer.kind)
+        objects = judge.see(self.objects, objects, words, place)
+        return Move(words, self._with(number, run._replace(places=places), objects=objects))
+
+    def _past_what_is_quiet(self, run: Run, objects: Objects, place: Place) -> Place:
+        """The place after requests that neither change anything nor depend on anything that changes."""
+        # An outage may meet any request.
+        while place.asked is not None and not self._may("outage"):
+            asked = place.asked
+            if asked.path == run.lease and asked.verb == "PATCH":
+                # An older sign of life may be renewed at any moment anyway.
+                if asked.path not in objects or self._age(objects, run) > 0:
+                    break
+            elif asked.verb not in ("GET", "LIST") or not self._is_alone(run, objects, asked):
+                break
+            place = place.after(api.perform(objects, asked)[1])
+        return place
+
+    def _is_alone(self, run: Run, objects: Objects, asked: Request) -> bool:
+        """Whether nothing else can change what a request reads."""
+        if asked.path.endswith(_QUIET) or asked.counts:
+            return True
+        if asked.path == paths.LEASES:
+            return not (self._may("hold") or any(path.startswith(_HOLDS) for path in objects))
+        if asked.path == _RUNS:
+            return len(self.runs) == 1
+        name = (
+            asked.path.rpartition("/")[2]
+            if asked.verb == "GET"
+            else asked.body.get("field_selector", "").rpartition("=")[2]
+        )
+        if f"machine/{name}" not in objects or self._may("crash") or not objects[f"machine/{name}"].content["up"]:
+            return False
+        return not any(name in other.plan.nodes for other in self.runs if not other.over and other.plan is not run.plan)
+
+    def _carry_out(self, place: Place) -> tuple[Objects, Answer]:
+        asked = place.asked
+        assert asked is not None
+        if asked.verb == "USER":
+            return self.objects, OK
+        if asked.verb == "DRAIN":
+            return self._changed(f"machine/{asked.path}", drained=True), OK
+        if asked.verb == "REBOOT":
+            return self._reboot(asked.path, asked.body)
+        before = self.objects
+        objects, answer = api.perform(before, asked, self.taken(asked.path))
+        if asked.path.startswith(_NODES) and objects is not before:
+            node = objects[asked.path].content
+            if not node_rules.unschedulable(node):
+                # Pods come back.
+                objects = api.write(
+                    objects,
+                    machine := f"machine/{node_rules.name(node)}",
+                    {**objects[machine].content, "drained": False},
+                )
+        if asked.verb == "POST" and answer.kind == "object" and asked.path == _RUNS:
+            # It began a moment ago, and any other sign of life is older.
+            path = f"{_RUNS}/{asked.body['metadata']['name']}"
+            spec = {**objects[path].content["spec"], "acquireTime": to_text(START - timedelta(seconds=1))}
+            objects = api.write(objects, path, {**objects[path].content, "spec": spec})
+            answer = Answer("object", (objects[path],))
+            for run in self.runs:
+                if run.lease in before and self._age(before, run) == 0:
+                    objects = self._aged(objects, run, _AGES[1])
+        return objects, answer
+
+    def _reboot(self, name: str, body: Mapping[str, Any]) -> tuple[Objects, Answer]:
+        node, machine = self.objects[node_path(name)].content, self.objects[f"machine/{name}"].content
+        if not machine["up"]:
+            return self.objects, Answer("no connection")
+        if node_rules.boot_id(node) != body["boot_id"]:
+            return self.objects, Answer("other boot")
+        objects = judge.reboot(self.objects, name, body["run"])
+        return api.write(objects, f"machine/{name}", {**machine, "up": False, "sent": True}), OK
+
+    def _news(self, place: Place) -> Iterator[Answer]:
+        """What a watch may say: each object that changed as it is, or as it was before its last change."""
+        asked = place.asked
+        assert asked is not None
+        known: Mapping[str, int] = asked.body["known"]
+        present = {item.path: item for item in api.listed(self.objects, asked.path, asked.body)}
+        changed = [item for name, item in present.items() if known.get(name) != item.number]
+        gone = [name for name in known if name not in present]
+        for item in changed:
+            yield Answer("event", ("ADDED" if item.path not in known else "MODIFIED", item))
+        for name in gone:
+            yield Answer("event", ("DELETED", api.by_number(known[name])))
+        if changed or gone or asked.body["left"] > _AGES[-1] + 1:
+            return
+        # It waits only until another run may be dead.
+        leases = [item.number for item in api.listed(self.objects, _RUNS, {})]
+        if leases != asked.body["leases"]:
+            yield api.TIME_IS_UP
+
+    def _times_up(self) -> Iterator[Move]:
+        """If nothing else can happen, one that waits has waited for too long."""
+        for number, run in enumerate(self.runs):
+            for which, place in enumerate(run.places):
+                if run.status == "awake" and place.asked is not None and place.asked.verb == "WATCH":
+                    yield self._answered(number, which, self.objects, api.LONG_AFTER)
+
+    # -- what happens by itself
+
+    def world(self) -> Iterator[Move]:
+        for number, run in enumerate(self.runs):
+            if run.status == "paused":
+                yield Move((run.plan.run, " wakes"), self._with(number, run._replace(status="awake")))
+            if run.lease not in self.objects:
+                continue
+            age = self._age(self.objects, run)
+            if run.status == "awake" and not run.over and age > 0:
+                yield Move(
+                    (run.plan.run, " gives a sign of life"), self._with(number, run, self._aged(self.objects, run, 0))
+                )
+            elif (run.over or run.status == "paused") and age < _AGES[-1]:
+                older = 100 if age < 100 else 200
+                late = run if run.over else run._replace(places=tuple(map(_too_late, run.places)))
+                yield Move(
+                    (run.plan.run, " is silent for ", older, " s"),
+                    self._with(number, late, self._aged(self.objects, run, older)),
+                )
+        for name in names(self.objects):
+            if not self.objects[f"machine/{name}"].content["up"]:
+                yield from self._down(name)
+        for path in self.objects:
+            if path.startswith(_HOLDS):
+                yield self._happens(f"{path.rpartition('/')[2]} is free", api.write(self.objects, path, None))
+
+    def _down(self, name: str) -> Iterator[Move]:
+        node = self.objects[node_path(name)].content
+        if node_rules.ready(node):
+            yield self._happens(f"{name} is seen to be down", self._ready(name, ready=False))
+        yield self._happens(f"{name} comes back", self.booted(name))
+
+    def booted(self, name: str) -> Objects:
+        """The objects after a boot of a node."""
+        boot = int(node_rules.boot_id(self.objects[node_path(name)].content).rpartition("-")[2]) + 1
+        objects, machine = self._ready(name, ready=True, boot_id=f"{name}-{boot}"), f"machine/{name}"
+        return api.write(objects, machine, {**objects[machine].content, "up": True, "sent": False})
+
+    def _ready(self, name: str, *, ready: bool, boot_id: str = "") -> Objects:
+        path = node_path(name)
+        node = self.objects[path].content
+        status = {"conditions": [{"type": "Ready", "status": str(ready)}], "nodeInfo": node["status"]["nodeInfo"]}
+        if boot_id:
+            status["nodeInfo"] = {"bootID": boot_id}
+        return api.write(self.objects, path, {**node, "status": status}, self.taken(path))
+
+    # -- faults
+
+    def faults(self) -> Iterator[Move]:
+        for number, run in enumerate(self.runs):
+            if run.status == "awake" and not run.over:
+                yield from self._faults_of(number, run)
+        for name in names(self.objects):
+            if self._may("crash") and self.objects[f"machine/{name}"].content["up"]:
+                yield self._fault("crash", f"{name} fails", objects=self._changed(f"machine/{name}", up=False))
+            # After the last look, the node itself refuses: its agent, or the deadline in the command.
+            lease = hold_path(name)
+            at_the_gate = any(
+                place.asked and (place.asked.verb, place.asked.path) == ("REBOOT", name)
+                for run in self.runs
+                for place in run.places
+            )
+            if self._may("hold") and lease not in self.objects and not at_the_gate:
+                spec = {"holderIdentity": "a-job", "acquireTime": to_text(START)}
+                held = api.write(self.objects, lease, {"metadata": {"name": name, "namespace": "team"}, "spec": spec})
+                yield self._fault("hold", f"{name} is held", objects=held)
+
+    def _faults_of(self, number: int, run: Run) -> Iterator[Move]:
+        if self._may("death"):
+            dead = run._replace(status="dead", places=())
+            yield self._fault("death", f"{run.plan.run} dies", number, dead)
+        if self._may("pause"):
+            yield self._fault("pause", f"{run.plan.run} is paused", number, run._replace(status="paused"))
+        for which, place in enumerate(run.places):
+            asked = place.asked
+            if asked is None:
+                continue
+            if self._may("stuck") and asked.verb in ("DRAIN", "USER"):
+                yield self._spent("stuck", self._answered(number, which, self.objects, Answer("stuck")))
+            if self._may("outage") and (asked.writes or asked.verb in ("GET", "LIST")):
+                yield self._spent("outage", self._answered(number, which, self.objects, api.UNREACHABLE))
+                if asked.writes:
+                    done = self._carry_out(place)[0]
+                    if done is not self.objects:
+                        yield self._spent(
+                            "outage", self._answered(number, which, done, api.UNREACHABLE, "done, no answer")
+                        )
+
+    def _may(self, fault: str) -> bool:
+        return self.left[FAULTS.index(fault)] > 0
+
+    def _fault(
+        self, fault: str, words: str, number: int = -1, run: Run | None = None, objects: Objects | None = None
+    ) -> Move:
+        after = self._with(number, run, objects) if run else replace(self, objects=objects or self.objects)
+        return self._spent(fault, Move((words,), after))
+
+    def _spent(self, fault: str, move: Move) -> Move:
+        which = FAULTS.index(fault)
+        left = (*self.left[:which], self.left[which] - 1, *self.left[which + 1 :])
+        return move._replace(after=replace(move.after, left=left))
+
+    # -- what they need
+
+    def _happens(self, words: str, objects: Objects) -> Move:
+        return Move((words,), State(judge.see(self.objects, objects, (words,)), self.runs, self.left))
+
+    def _changed(self, path: str, **content: Any) -> Objects:
+        return api.write(self.objects, path, {**self.objects[path].content, **content})
+
+    def _age(self, objects: Objects, run: Run) -> int:
+        return _age(objects[run.lease])
+
+    def _aged(self, objects: Objects, run: Run, age: int) -> Objects:
+        lease = objects[run.lease].content
+        return api.write(objects, run.lease, {**lease, "spec": {**lease["spec"], "renewTime": _AGO[age]}})
+
+    def taken(self, path: str) -> set[int]:
+        places = (place for run in self.runs for place in run.places)
+        return {version for place in places for name, version in place.remembered if name == path}
+
+    def _with(self, number: int, run: Run, objects: Objects | None = None) -> State:
+        objects, before = self.objects if objects is None else objects, None
+        while before is not run:
+            before, run = run, _promoted(run)
+            if run.status == "awake":
+                places = tuple(self._past_what_is_quiet(run, objects, place) for place in run.places)
+                run = run if places == run.places else run._replace(places=places)
+        return State(objects, (*self.runs[:number], run, *self.runs[number + 1 :]), self.left)
+
+
+def _promoted(run: Run) -> Run:
+    """The run in its next stage, where all of its programs have come to their end, or wait for each other."""
+    while (
+        run.status != "dead"
+        and run.places
+        and all(place.asked is None or place.asked.verb == "BARRIER" for place in run.places)
+    ):
+        waiting = [place for place in run.places if place.asked is not None]
+        if waiting:
+            run = run._replace(places=tuple(place.after(OK) if place.asked else place for place in run.places))
+        elif run.stage == "begin":
+            begun = run.places[0].value
+            if begun is None:
+                return run._replace(stage="over", places=())
+            places = tuple(begin_of(run.plan.host(name, begun)) for name in run.plan.nodes)
+            run = run._replace(stage="hosts", begun=begun, places=places)
+        elif run.stage == "hosts":
+            assert run.begun is not None
+            turns = {name: place.value for name, place in zip(run.plan.nodes, run.places, strict=True)}
+            run = run._replace(stage="end", places=(begin_of(run.plan.end(run.begun, turns)),))
         else:
-            worker.operation = outcome.facts["operation"]
-            for node in self.nodes:
-                worker.hosts[node] = Host(worker.play, worker.operation, node)
-                worker.programs[node] = work(worker.hosts[node])
-                worker.next[node] = next(worker.programs[node])
+            run = run._replace(stage="over", places=(), begun=run.begun)
+    return run
 
-    def _sent(self, name: str, fate: str) -> None:
-        """The node goes down; it is back at once, or later, or someone must repair it."""
-        self.judge.down.add(name)
-        if fate == "well":
-            self.comes_back(name)
-        elif fate == "bad":
-            self.fails(name)
 
-    def kill(self, worker: Worker) -> None:
-        self.tell(f"{worker.play.run} is killed")
-        worker.ended = True
+def _too_late(place: Place) -> Place:
+    """A command that was sent before a long pause comes too late, and the node does nothing."""
+    return place.after(Answer("late")) if place.asked and place.asked.verb == "REBOOT" else place
 
-    def pause(self, worker: Worker) -> None:
-        worker.paused = not worker.paused
-        self.tell(f"{worker.play.run} {'is paused' if worker.paused else 'wakes'}")
-        self._beat()
-        self._look()
 
-    def pass_time(self, seconds: float) -> None:
-        self.tell(f"{seconds} s pass")
-        self.world.pass_time(seconds)
-        self._beat()
-        # The API server sees that a node is down before any run counts as dead.
-        self._notice()
-
-    def _notice(self) -> None:
-        for name in sorted(self.judge.down):
-            self.world.report(name, ready=False)
-        self._look()
-
-    def _beat(self) -> None:
-        for worker in self.alive():
-            if not worker.paused:
-                self.world.beat(worker.play.run)
-
-    # -- nodes and people
-
-    def fails(self, name: str) -> None:
-        self.tell(f"{name} fails")
-        self.world.report(name, ready=False)
-        self._look()
-
-    def is_ready_again(self, name: str) -> None:
-        """It was not Ready for a while, and has not been rebooted."""
-        if name not in self.judge.down:
-            self.tell(f"{name} is Ready again")
-            self.world.report(name, ready=True)
-            self._look()
-
-    def comes_back(self, name: str) -> None:
-        """With a new boot ID: by itself, or repaired."""
-        if name not in self.judge.down:
-            self.astray.add(name)
-        self.boots[name] += 1
-        self.tell(f"{name} comes back, boot {self.boots[name]}")
-        self.world.report(name, ready=True, boot_id=f"{name}-{self.boots[name]}")
-        self.judge.down.discard(name)
-        self._look()
-
-    def hold(self, name: str, *, held: bool) -> None:
-        self.tell(f"{name} is {'held' if held else 'free'}")
-        self.world.hold(name, held=held)
-        self._look()
-
-    def exclude(self, name: str, *, excluded: bool) -> None:
-        self.tell(f"{name} is {'excluded' if excluded else 'included'}")
-        self.world.exclude(name, excluded=excluded)
-        self._look()
-
-    def person_cordons(self, name: str, *, cordoned: bool) -> None:
-        """On a node that we have cordoned, a person must say that the node is to stay cordoned."""
-        keep = cordoned and self.judge.last["nodes"][name]["cordon"] is not None
-        self.tell(f"a person {'cordons' if cordoned else 'uncordons'} {name}{', to be kept' if keep else ''}")
-        self.world.person_cordons(name, cordoned=cordoned, keep=keep)
-        (self.judge.cordoned.add if cordoned else self.judge.cordoned.discard)(name)
-        self._look()
-
-    def doctor(self, release: list[str]) -> None:
-        found = self.world.doctor(release)
-        self.tell(f"the doctor, told to release {release}, clears {found}")
-        self._look(cleared=True)
-
-    def _look(self, *, cleared: bool = False) -> None:
-        self.judge.see(self.world.picture(), cleared=cleared)
-
-    # -- the end
-
-    def finish(self, rounds: int = 400) -> None:
-        """Every live run works until nothing is left to do; a run that waits in vain gives up in the end."""
-        for worker in self.alive():
-            if worker.paused:
-                self.pause(worker)
-        idle = 0
-        for _round in range(rounds):
-            busy = [(worker, name) for worker in self.alive() for name in worker.todo()]
-            if not busy:
-                break
-            patient = idle < (1 if self.brief else 6)
-            went_on = [self._go_on_with(worker, name, patient) for worker, name in busy]
-            idle = 0 if any(went_on) else idle + 1
-            if idle:
-                self.pass_time(35)
-                self._mend()
-        left = {worker.play.run: [str(act) for act in worker.next.values()] for worker in self.alive()}
-        assert not left, f"these runs never end: {left}"
-        for worker in self.workers.values():
-            if worker.operation and not worker.next:
-                assert all(worker.results().values()), f"not named: {worker.results()}"
-
-    def _go_on_with(self, worker: Worker, name: str, patient: bool) -> bool:
-        went_on = False
-        while name in worker.todo() and self.step(worker, name, patient=patient):
-            went_on = True
-            if not self.brief:
-                break
-        return went_on
-
-    def _mend(self) -> None:
-        """A repair includes a reboot; a node that failed counts as repaired only then."""
-        for name, node in self.judge.last["nodes"].items():
-            failed = (node["slot"] or {}).get("state") == "failed"
-            if name in self.judge.down or failed or not node["ready"]:
-                self.comes_back(name)
-
-    def calm(self) -> None:
-        """Holders and people release the nodes, and what is broken is repaired."""
-        for name, node in self.judge.last["nodes"].items():
-            if node["held"]:
-                self.hold(name, held=False)
-            if node["excluded"]:
-                self.exclude(name, excluded=False)
-        self._mend()
-
-    def last_run(self) -> Worker:
-        """One more run, the only live one, does the rest. It starts over where it must."""
-        for worker in self.alive():
-            self.kill(worker)
-        self._mend()
-        self.pass_time(175)
-        ledger = self.judge.last["ledger"]
-        open_ones = [name for name, entry in ledger["operations"].items() if entry["runs"] or entry["unfinished"]]
-        marks = [mark for node in self.judge.last["nodes"].values() for mark in (node["slot"], node["claim"]) if mark]
-        others = {mark["operation"] for mark in marks} - set(open_ones[-1:])
-        policy = ledger["policy"] if ledger["slots"] else {"max_unavailable": "1"}
-        options = {"max_failed": len(self.nodes), "count_others": False}
-        worker = self.start(policy=policy, restart=bool(others), **options)
-        self.finish()
-        return worker
-
-    def end(self) -> None:
-        """Whatever happened: live runs end, and one more run leaves everything as it should be."""
-        self.calm()
-        self.finish()
-        worker = self.last_run()
-        failed = {name for name, result in worker.results().items() if result == "failed"}
-        if failed and failed <= self.astray:
-            worker = self.last_run()
-        self._judge_the_end(worker)
-
-    def _judge_the_end(self, worker: Worker) -> None:
-        """What must hold after an undisturbed run."""
-        picture = self.world.picture()
-        assert set(worker.results().values()) <= {"rebooted", "skipped"}, f"promise 6: {worker.results()}"
-        for name, node in picture["nodes"].items():
-            record = node["record"]
-            assert (record["id"], record["result"]) == (worker.operation, "rebooted"), f"promise 6: {name} {record}"
-            assert not node["claim"], f"{name} is left claimed: {node['claim']}"
-            assert not node["cordon"], f"promise 3: {name} is left cordoned by {OWNER}"
-            assert node["unschedulable"] == (name in self.judge.cordoned), f"promise 3: {name} {node}"
-        assert not picture["ledger"]["slots"], f"slots are left: {picture['ledger']['slots']}"
-        assert worker.play.run not in self.world.runs(), "the run's Lease is left"
+_AGO = {age: to_text(START - timedelta(seconds=age)) for age in _AGES}

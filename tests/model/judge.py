@@ -1,144 +1,178 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What must hold at every instant, judged by what can be seen and by what the runs have done."""
+"""What must hold at every instant, judged by the objects before and after something happened.
+
+The numbers of the promises are those of ``docs/reliability.md``.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from model.acts import Act, Outcome
-from model.role import OWNER, Play
+from model import api
+from model.api import Objects, Stored
+from model.programs import Place
 
-# Acts that may remove a slot; after any other act, see the check for healed nodes.
-_GIVES_BACK = {"release", "fail"}
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, OPERATION
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import amount
+
+# What the objects do not show: how often an operation rebooted a node that did not fail in between, and the nodes
+# that lost their slot as allowed: they came back after a failure, or a person released them.
+NOTHING: dict[str, Any] = {"reboots": {}, "excused": [], "kept": []}
+LEDGERS = "/api/v1/namespaces/holdfast/configmaps/group."
 
 
-@dataclass
-class Judge:
-    """Follows a history and fails where a promise is broken."""
+@lru_cache(None)
+def node_path(name: str) -> str:
+    return paths.node(name)
 
-    # Nodes that a person wants cordoned.
-    cordoned: set[str] = field(default_factory=set)
-    # Nodes that one of our runs sent down and that have not come back.
-    down: set[str] = field(default_factory=set)
-    # Cordoned nodes whose slot was given back as allowed: the node came back after a failure, or a person released it.
-    excused: set[str] = field(default_factory=set)
-    # How often each operation has sent a node down. A node that failed is tried again. Its record is for one operation
-    # only, the last one.
-    reboots: Counter[tuple[str, str]] = field(default_factory=Counter)
-    last: dict[str, Any] = field(default_factory=dict)
-    # The runs that work on nodes: each has the claim, and has recorded it on its slot.
-    working: dict[str, str] = field(default_factory=dict)
-    # The number of pictures judged.
-    instants: int = 0
 
-    def begin(self, picture: dict[str, Any]) -> None:
-        self.last = picture
+@lru_cache(None)
+def hold_path(name: str) -> str:
+    """The Lease by which a job holds a node."""
+    return paths.lease("team", name)
 
-    def see(self, picture: dict[str, Any], *, cleared: bool = False, act: Act | None = None) -> None:
-        """Judge a picture of the world after something happened."""
-        before, self.last = self.last, picture
-        self.instants += 1
-        self._budget(picture["ledger"])
-        for name, node in picture["nodes"].items():
-            self._works(node, name, act)
-            self._slot_gone(before["nodes"][name], node, name, cleared=cleared, act=act)
-            self._node(name, node)
-            self._record(before["nodes"][name]["record"], node["record"], name)
 
-    def _budget(self, ledger: dict[str, Any]) -> None:
-        policy, slots = ledger["policy"], ledger["slots"].values()
-        if not slots:
-            return
-        limit = policy["max_unavailable"]
-        allowed = max(1, len(self.last["nodes"]) * int(limit[:-1]) // 100) if limit.endswith("%") else int(limit)
-        assert len(slots) <= allowed, f"promise 1: {len(slots)} slots, {allowed} allowed"
-        domains = Counter(slot["domain"] for slot in slots)
-        each, many = policy["max_unavailable_per_domain"], policy["max_domains"]
-        assert each is None or max(domains.values()) <= each, f"promise 1: {domains}, {each} allowed in each"
-        assert many is None or len(domains) <= many, f"promise 1: {domains}, {many} domains allowed"
+class Broken(AssertionError):
+    """A promise is broken."""
 
-    def _works(self, node: dict[str, Any], name: str, act: Act | None) -> None:
-        runs = {mark["run"] for mark in (node["claim"], node["slot"]) if mark}
-        if act is not None and act.name == "mark" and act.node == name and runs == {act.options["run"]}:
-            self.working[name] = act.options["run"]
-        elif not node["claim"] or node["claim"]["run"] != self.working.get(name):
-            self.working.pop(name, None)
 
-    def _slot_gone(
-        self, before: dict[str, Any], node: dict[str, Any], name: str, *, cleared: bool, act: Act | None
-    ) -> None:
-        slot = before["slot"]
-        if act is not None and act.name == "cordon" and act.node == name:
-            self.excused.discard(name)
-        if not slot or node["slot"]:
-            return
-        healed = slot["state"] == "failed" and node["ready"] and node["boot_id"] != slot["boot_id"]
-        mine = act is not None and act.name in _GIVES_BACK and act.node == name
-        # If a run has not recorded its claim on the slot, it has not started work under it.
-        idle = name not in self.working and not node["cordon"] and not before["cordon"]
-        assert healed or cleared or mine or idle, f"promise 1: the slot of {name} is gone after {act}"
-        if healed or cleared or (mine and act is not None and act.name == "fail"):
-            self.excused.add(name)
-        claim = node["claim"]
-        if mine and act is not None and claim:
-            assert claim["run"] == act.options["run"], f"promise 1: {act} took the slot that {claim} works under"
+def must(holds: object, promise: str) -> None:
+    if not holds:
+        raise Broken(promise)
 
-    def _node(self, name: str, node: dict[str, Any]) -> None:
-        cordon = node["cordon"]
-        ours = cordon and cordon["owner"] == OWNER and not cordon["unschedulable_before"] and node["unschedulable"]
-        if ours and name not in self.cordoned | self.excused:
-            assert node["slot"], f"promise 1: {name} is cordoned by us without a slot"
-        if name in self.down - self.excused:
-            assert node["slot"], f"promise 1: {name} was sent down by us and has no slot"
-        if name in self.cordoned:
-            assert node["unschedulable"], f"promise 3: {name} was uncordoned, which a person had cordoned"
 
-    # -- what runs do
+def ledgers(objects: Objects) -> list[Ledger]:
+    return [_ledger(item) for path, item in objects.items() if path.startswith(LEDGERS)]
 
-    def act(self, play: Play, operation: str, act: Act, outcome: Outcome, before: dict[str, Any]) -> None:
-        """Judge an act by what was seen before it."""
-        if act.name == "slot" and not outcome.error and not before["nodes"][act.node]["slot"]:
-            self._grant(play, operation, act, before, outcome.facts.get("gone"))
-        if act.name == "reboot" and not outcome.error and not outcome.facts["held"]:
-            self._reboot(play, operation, act, before["nodes"][act.node])
-        if act.name == "fail" and not outcome.error:
-            self._failure(play, operation, act, before["nodes"][act.node])
 
-    def _record(self, before: dict[str, Any] | None, after: dict[str, Any] | None, name: str) -> None:
-        if before and (after is None or after["id"] != before["id"] or after["result"] == "failed"):
-            self.reboots[before["id"], name] = 0
+@lru_cache(None)
+def _ledger(item: Stored) -> Ledger:
+    return Ledger.from_data(item.content["data"])
 
-    def _grant(
-        self, play: Play, operation: str, act: Act, before: dict[str, Any], gone: dict[str, bool] | None
-    ) -> None:
-        """Judge a granted slot by the Nodes that were read for it; ``gone`` has those that were unavailable."""
-        failures = before["ledger"]["operations"].get(operation, {}).get("failures", [])
-        healed = [name for name in failures if name not in self.last["ledger"]["operations"][operation]["failures"]]
-        assert len(failures) - len(healed) <= play.max_failed, f"promise 5: {failures} failed, and a slot for {act}"
-        nodes = self.last["nodes"]
-        busy = {name for name, node in nodes.items() if node["slot"]}
-        if play.count_others:
-            gone = gone or {name: not node["ready"] or node["unschedulable"] for name, node in nodes.items()}
-            busy |= {name for name, away in gone.items() if away}
-        limit = str(play.policy["max_unavailable"])
-        allowed = max(1, len(nodes) * int(limit[:-1]) // 100) if limit.endswith("%") else int(limit)
-        assert len(busy | {act.node}) <= allowed, f"promise 1: others were not counted: {busy}"
 
-    def _reboot(self, play: Play, operation: str, act: Act, node: dict[str, Any]) -> None:
-        name = act.node
-        assert not node["held"], f"promise 2: {name} is held and rebooted"
-        assert node["slot"], f"promise 1: {name} is rebooted without a slot"
-        assert node["claim"], f"{name} is rebooted without a claim"
-        assert node["claim"]["run"] == play.run, f"{name} is rebooted under another run's claim"
-        if name not in self.down:
-            self.reboots[operation, name] += 1
-        assert self.reboots[operation, name] <= 1, f"promise 6: {name} is rebooted twice in {operation}"
+@lru_cache(None)
+def record_of(node: Stored) -> dict[str, Any]:
+    return node_rules.record(node.content, OPERATION) or {}
 
-    def _failure(self, play: Play, operation: str, act: Act, node: dict[str, Any]) -> None:
-        if node["claim"] and node["claim"]["run"] == play.run:
-            failures = self.last["ledger"]["operations"][operation]["failures"]
-            assert act.node in failures, f"promise 5: {act.node} failed and is not counted"
+
+@lru_cache(None)
+def _cordoned(node: Stored) -> bool:
+    """Whether a run cordoned it, and nobody else."""
+    cordon = node_rules.record(node.content, CORDON) or {}
+    ours = cordon.get("owner") == PURPOSE and not cordon["unschedulable_before"]
+    return ours and node_rules.unschedulable(node.content)
+
+
+def slot_of(objects: Objects, name: str) -> Any:
+    return next((ledger.slots[name] for ledger in ledgers(objects) if name in ledger.slots), None)
+
+
+def names(objects: Objects) -> list[str]:
+    return [path[8:] for path in objects if path.startswith("machine/")]
+
+
+def see(before: Objects, after: Objects, words: tuple[Any, ...], place: Place | None = None) -> Objects:
+    """Judge a change; the objects with what has to be remembered of it."""
+    if before is after:
+        return after
+    try:
+        return _seen(before, after, words, place)
+    except Broken as broken:
+        raise Broken(f"{broken}, after {''.join(map(str, words))}") from broken
+
+
+def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place | None) -> Objects:
+    known = after["judge"].content
+    excused, reboots = set(known["excused"]), dict(known["reboots"])
+    nodes = names(after)
+    for ledger in ledgers(after):
+        _budget(ledger, len(nodes), after)
+    for name in nodes:
+        node, machine = after[node_path(name)], after[f"machine/{name}"].content
+        had, has = slot_of(before, name), slot_of(after, name)
+        if has:
+            excused.discard(name)
+            if not had and place is not None:
+                _grant(after, has, place, len(nodes))
+        elif had and (had.state == FAILED or words[0] == "the doctor" or _gives_up(place)):
+            excused.add(name)
+        record, last = record_of(node), record_of(before[node_path(name)])
+        if last and (record.get("id") != last["id"] or record.get("result") == "failed"):
+            # It is tried again.
+            reboots.pop(f"{last['id']} {name}", None)
+        if name not in excused and name not in known["kept"]:
+            must(has or not _cordoned(node), f"promise 1: {name} is cordoned by a run, and has no slot")
+            must(has or not machine["sent"], f"promise 1: {name} goes down without a slot")
+        if name in known["kept"]:
+            kept = node_rules.unschedulable(node.content)
+            must(kept, f"promise 3: {name} is uncordoned, and a person had cordoned it")
+    content = {**known, "excused": sorted(excused), "reboots": reboots}
+    return after if content == known else api.write(after, "judge", content)
+
+
+def _grant(objects: Objects, slot: Slot, place: Place, count: int) -> None:
+    """Judge a slot by the settings of the run, and by the Nodes that it read last."""
+    assert place.call is not None
+    settings = place.call.params["settings"]
+    ledger = next(ledger for ledger in ledgers(objects) if slot.node in ledger.slots)
+    failed, most = ledger.failed(slot.operation), settings["max_failed"]
+    must(failed <= most, f"promise 5: {failed} nodes failed, {most} may, and {slot.node} gets a slot")
+    if settings["count_others"]:
+        read = next(
+            answer.value for answer in reversed(place.log) if answer.kind == "list" and len(answer.value) == count
+        )
+        away = {
+            node_rules.name(item.content)
+            for item in read
+            if not node_rules.ready(item.content) or node_rules.unschedulable(item.content)
+        }
+        busy, allowed = away | set(ledger.slots), amount(settings["max_unavailable"], count)
+        must(len(busy) <= allowed, f"promise 1: {sorted(busy)} are away or have slots, and {allowed} may")
+
+
+def _gives_up(place: Place | None) -> bool:
+    """Whether a task puts a failed node back as far as it is healthy."""
+    return (
+        place is not None
+        and place.call is not None
+        and "failed" in place.call.params
+        and bool(place.call.params["failed"])
+    )
+
+
+def _budget(ledger: Ledger, count: int, objects: Objects) -> None:
+    if not ledger.slots or ledger.policy is None:
+        return
+    policy, slots = ledger.policy, ledger.slots.values()
+    allowed = amount(policy.max_unavailable, count)
+    must(len(slots) <= allowed, f"promise 1: {sorted(ledger.slots)} have slots, and {allowed} may have one")
+    domains = Counter(slot.domain for slot in slots)
+    each, many = policy.max_unavailable_per_domain, policy.max_domains
+    must(
+        each is None or max(domains.values()) <= each,
+        f"promise 1: slots in the domains {dict(domains)}, {each} allowed in each",
+    )
+    must(
+        many is None or len(domains) <= many, f"promise 1: slots in the domains {dict(domains)}, {many} domains allowed"
+    )
+
+
+def reboot(objects: Objects, name: str, run: str) -> Objects:
+    """A run tells a node to reboot."""
+    node = objects[node_path(name)]
+    claim, record = claim_of(node.content), record_of(node)
+    must(hold_path(name) not in objects, f"promise 2: {name} is held, and rebooted")
+    must(slot_of(objects, name), f"promise 1: {name} is rebooted without a slot")
+    must(claim and claim.run == run, f"{name} is rebooted by {run}, and the claim is {claim}")
+    must(objects[f"machine/{name}"].content["drained"], f"promise 4: {name} is rebooted, and was not drained")
+    key, known = f"{record.get('id')} {name}", objects["judge"].content
+    times = known["reboots"].get(key, 0) + 1
+    must(times == 1, f"promise 6: {name} is rebooted twice in operation {record.get('id')}")
+    return api.write(objects, "judge", {**known, "reboots": {**known["reboots"], key: times}})

@@ -1,23 +1,28 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The state machine that makes up histories: hypothesis chooses what happens next, and to which node or run."""
+"""Random histories of larger scopes: hypothesis chooses what happens next, and to which node or run."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from model.fleet import FATES, Fleet, Worker
-from model.memory import Memory
-from model.seen import ZONE
+from model import api, judge
+from model.after import check_the_end
+from model.fleet import FAULTS, ZONE, Move, Run, Scope, State
+from model.judge import hold_path, node_path
+from model.programs import Call, Program, begin_of
+from model.role import Plan, operation
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, EXCLUDE, KEEP_CORDONED
 
 ZONES = {"alfa": "a", "bravo": "a", "charlie": "b", "delta": "b"}
-COUNT = len(ZONES)
-# No sum of these brings a run's age near a limit at which observers may disagree about it.
-SECONDS = [35, 100]
+NODES = tuple(ZONES)
 POLICIES: list[dict[str, Any]] = [
     {"max_unavailable": "1"},
     {"max_unavailable": "2"},
@@ -27,131 +32,185 @@ POLICIES: list[dict[str, Any]] = [
     {"max_unavailable": "3", "topology_key": ZONE, "max_unavailable_per_domain": 1},
     {"max_unavailable": "2", "topology_key": ZONE, "max_domains": 1},
 ]
-node = st.integers(0, COUNT - 1)
-a_run = st.integers(0, 2)
+# Requests until a history counts as endless.
+_MOST = 6000
+which = st.integers(0, 11)
+a_node = st.sampled_from(NODES)
 
 
 class Machine(RuleBasedStateMachine):
     """Events with plain values; an event that does not fit the moment changes nothing."""
 
-    fleet: Fleet
+    state: State
 
-    def make(self) -> Fleet:
-        """A fleet in which nothing has happened yet."""
-        return Fleet(Memory(ZONES), list(ZONES))
-
-    @initialize(policy=st.integers(0, len(POLICIES) - 1), max_failed=st.integers(0, 2), others=st.booleans())
-    def begin(self, policy: int, max_failed: int, others: bool) -> None:
-        self.fleet = self.make()
+    @initialize(policy=st.sampled_from(POLICIES), max_failed=st.integers(0, 2), others=st.booleans())
+    def begin(self, policy: dict[str, Any], max_failed: int, others: bool) -> None:
+        self.history: list[str] = []
+        self.steps = self.number = 0
         # The settings of a group seldom change; a person who asks for other ones gets an error.
-        self.usual = {"policy": POLICIES[policy], "max_failed": max_failed, "count_others": others}
-        self.fleet.start(**self.usual)
+        self.usual = {**policy, "max_failed": max_failed, "count_others": others}
+        self.state = replace(Scope((), ZONES).begin(), left=(99,) * len(FAULTS))
+        self.start("", False)
 
-    def runs(self) -> list[Worker]:
-        return self.fleet.alive()
+    def take(self, move: Move | None) -> bool:
+        if move is not None:
+            self.history.append(move.words)
+            self.state, self.steps = move.after, self.steps + 1
+        return move is not None
 
-    def pick(self, number: int, *, awake: bool = False) -> Worker | None:
-        chosen = [worker for worker in self.runs() if not (awake and worker.paused)]
-        return chosen[number % len(chosen)] if chosen else None
+    def happens(self, words: str, objects: api.Objects) -> None:
+        self.take(Move((words,), replace(self.state, objects=judge.see(self.state.objects, objects, (words,)))))
 
-    def name(self, number: int) -> str:
-        return self.fleet.nodes[number % len(self.fleet.nodes)]
+    @property
+    def awake(self) -> list[int]:
+        return [number for number, run in enumerate(self.state.runs) if run.status == "awake" and not run.over]
 
     # -- runs
 
-    @precondition(lambda self: len(self.runs()) < 3)
-    @rule(operation=st.sampled_from(["", "", "", "kernel"]), restart=st.sampled_from([False, False, False, True]))
-    def start(self, operation: str, restart: bool) -> None:
-        self.fleet.start(operation=operation, restart=restart, **self.usual)
+    @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
+    @rule(named=st.sampled_from(["", "", "", "kernel"]), restart=st.sampled_from([False, False, False, True]))
+    def start(self, named: str, restart: bool, **other: Any) -> None:
+        self.number += 1
+        variables = {**self.usual, **other, "operation": named, "restart": restart}
+        plan = Plan(f"run-{self.number}", NODES, variables, number=self.number)
+        run = Run(plan, (begin_of(plan.begin()),))
+        self.take(Move((plan.run, " starts with ", variables), replace(self.state, runs=(*self.state.runs, run))))
 
-    @precondition(lambda self: len(self.runs()) < 3)
+    @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
     @rule(policy=st.sampled_from(POLICIES), max_failed=st.integers(0, 2))
     def start_with_another_policy(self, policy: dict[str, Any], max_failed: int) -> None:
-        self.fleet.start(policy=policy, max_failed=max_failed)
+        self.start("", False, **policy, max_failed=max_failed)
 
-    def work(self, run: int, number: int, times: int, fate: str, patient: bool) -> None:
-        """Several acts of a run in a row."""
-        worker = self.pick(run, awake=True)
-        for _time in range(times):
-            if worker is None or worker.ended:
-                return
-            todo = worker.todo()
-            if not self.fleet.step(worker, todo[number % len(todo)], fate=fate, patient=patient):
-                return
+    def work(self, run: int, program: int, times: int, until: str = "") -> int:
+        """Requests of one program of a run in a row, or of any other where that one waits; how many there were.
 
-    @rule(run=a_run, number=node, times=st.integers(1, 12))
-    def all_goes_well(self, run: int, number: int, times: int) -> None:
-        self.work(run, number, times, "well", True)
+        Args:
+            until: The last request, for example ``PUT configmaps``.
+        """
+        for done in range(times):
+            awake = self.awake
+            places = self.state.runs[number := awake[run % len(awake)]].places if awake else ()
+            for which in range(program, program + len(places)):
+                place = places[which % len(places)]
+                move = next(self.state.steps(number, which % len(places)), None)
+                if self.take(move):
+                    break
+            else:
+                return done
+            if until and str(place.asked).startswith(until):
+                return done + 1
+        return times
 
-    @rule(run=a_run, number=node, times=st.integers(1, 4))
-    def goes_on(self, run: int, number: int, times: int) -> None:
-        self.work(run, number, times, "well", True)
+    @rule(run=which, program=which, times=st.integers(1, 60))
+    def all_goes_well(self, run: int, program: int, times: int) -> None:
+        self.work(run, program, times)
 
-    @rule(run=a_run, number=node, times=st.integers(1, 12), fate=st.sampled_from(FATES), patient=st.booleans())
-    def works(self, run: int, number: int, times: int, fate: str, patient: bool) -> None:
-        self.work(run, number, times, fate, patient)
+    @rule(run=which, program=which, times=st.integers(1, 12))
+    def goes_on(self, run: int, program: int, times: int) -> None:
+        self.work(run, program, times)
 
-    @rule(run=a_run)
-    def is_killed(self, run: int) -> None:
-        if worker := self.pick(run):
-            self.fleet.kill(worker)
+    @rule(number=which)
+    def something_happens(self, number: int) -> None:
+        moves = list(self.state.world())
+        self.take(moves[number % len(moves)] if moves else None)
 
-    @rule(run=a_run)
-    def is_paused_or_wakes(self, run: int) -> None:
-        if worker := self.pick(run):
-            self.fleet.pause(worker)
+    @rule(number=st.integers(0, 99))
+    def something_goes_wrong(self, number: int) -> None:
+        moves = list(self.state.faults())
+        self.take(moves[number % len(moves)] if moves else None)
 
-    @rule(run=a_run, number=node, times=st.integers(0, 3))
-    def sleeps_long_and_another_takes_over(self, run: int, number: int, times: int) -> None:
-        """As when a laptop is closed between any two tasks."""
-        worker = self.pick(run, awake=True)
-        if worker is None:
+    @rule(run=which, program=which, times=st.integers(0, 60))
+    def sleeps_long_and_another_takes_over(self, run: int, program: int, times: int) -> None:
+        """As when a laptop is closed between any two requests."""
+        if not (awake := self.awake):
             return
-        self.fleet.pause(worker)
-        self.fleet.pass_time(100)
-        if len(self.runs()) < 3:
-            self.fleet.start(**self.usual)
-        self.work(0, number, 1 + times * 4, "well", True)
-        self.fleet.pause(worker)
+        name = self.state.runs[awake[run % len(awake)]].plan.run
+        self.only(f"{name} is paused", faults=True)
+        self.only(f"{name} is silent for 100 s")
+        if sum(not item.over for item in self.state.runs) < 3:
+            self.start("", False)
+        self.work(run, program, times)
+        self.only(f"{name} wakes")
 
-    @rule(seconds=st.sampled_from(SECONDS))
-    def time_passes(self, seconds: int) -> None:
-        self.fleet.pass_time(seconds)
+    def only(self, words: str, *, faults: bool = False) -> None:
+        """What happens, by its words."""
+        moves = self.state.faults() if faults else self.state.world()
+        self.take(next((move for move in moves if move.words == words), None))
 
-    # -- nodes and people
+    # -- people
 
-    @rule(number=node, back=st.booleans())
-    def a_node_fails_or_comes_back(self, number: int, back: bool) -> None:
-        name = self.name(number)
-        if not self.fleet.judge.last["nodes"][name]["ready"] or name in self.fleet.judge.down:
-            (self.fleet.comes_back if back else self.fleet.is_ready_again)(name)
-        elif not back:
-            self.fleet.fails(name)
+    @rule(name=a_node)
+    def is_held_or_freed(self, name: str) -> None:
+        self.only(
+            f"{name} is {'free' if hold_path(name) in self.state.objects else 'held'}",
+            faults=hold_path(name) not in self.state.objects,
+        )
 
-    @rule(number=node)
-    def is_held_or_freed(self, number: int) -> None:
-        name = self.name(number)
-        self.fleet.hold(name, held=not self.fleet.judge.last["nodes"][name]["held"])
+    @rule(name=a_node)
+    def is_excluded_or_included(self, name: str) -> None:
+        node = self.state.objects[node_path(name)].content
+        value = None if EXCLUDE in node_rules.labels_of(node) else ""
+        self.edits(
+            f"a person {'includes' if value is None else 'excludes'} {name}",
+            name,
+            {"metadata": {"labels": {EXCLUDE: value}}},
+        )
 
-    @rule(number=node)
-    def is_excluded_or_included(self, number: int) -> None:
-        name = self.name(number)
-        self.fleet.exclude(name, excluded=not self.fleet.judge.last["nodes"][name]["excluded"])
+    @rule(name=a_node)
+    def a_person_cordons_or_uncordons(self, name: str) -> None:
+        known = self.state.objects["judge"].content
+        cordons = name not in known["kept"]
+        kept = sorted({*known["kept"], name} if cordons else {*known["kept"]} - {name})
+        # On a node that a run has cordoned, a person has to say that the node is to stay cordoned.
+        ours = node_rules.record(self.state.objects[node_path(name)].content, CORDON)
+        patch = {
+            "metadata": {"annotations": {KEEP_CORDONED: "" if cordons and ours else None}},
+            "spec": {"unschedulable": cordons or None},
+        }
+        objects = api.write(self.state.objects, "judge", {**known, "kept": kept})
+        self.edits(f"a person {'cordons' if cordons else 'uncordons'} {name}", name, patch, objects)
 
-    @rule(number=node)
-    def a_person_cordons_or_uncordons(self, number: int) -> None:
-        name = self.name(number)
-        self.fleet.person_cordons(name, cordoned=name not in self.fleet.judge.cordoned)
+    def edits(self, words: str, name: str, patch: dict[str, Any], objects: api.Objects | None = None) -> None:
+        path, before = node_path(name), objects or self.state.objects
+        content = api.merged(before[path].content, patch)
+        self.happens(words, api.write(before, path, content, self.state.taken(path)))
 
-    @rule(release=st.lists(node, max_size=COUNT, unique=True))
-    def the_doctor_comes(self, release: list[int]) -> None:
-        self.fleet.doctor([self.name(number) for number in release])
+    @rule(release=st.lists(a_node, max_size=2, unique=True))
+    def the_doctor_comes(self, release: list[str]) -> None:
+        """All of its requests at once."""
+        self.number += 1
+        call = Call("Clear", *operation("doctor", {"state": "cleared", "group": "default", "release": release}))
+
+        def tasks() -> Any:
+            yield call
+
+        place, state = begin_of(Program(f"doctor {release}", tasks)), self.state
+        while place.asked is not None:
+            objects, answer = api.perform(state.objects, place.asked, state.taken(place.asked.path))
+            objects = judge.see(state.objects, objects, ("the doctor", ": ", place.asked))
+            state, place = replace(state, objects=objects), place.after(answer)
+        self.take(Move(("the doctor comes, told to release ", release), state))
+
+    # -- the end
 
     def teardown(self) -> None:
-        if not hasattr(self, "fleet"):
+        if not hasattr(self, "state"):
             return
         try:
-            self.fleet.end()
+            self.end()
         finally:
             # pytest reports a case that was kept.
-            (note if currently_in_test_context() else print)("\n".join(self.fleet.history))
+            (note if currently_in_test_context() else print)("\n".join(self.history))
+
+    def end(self) -> None:
+        """Holders and people let go, all live runs do what they can, and a last run does the rest."""
+        for name in NODES:
+            if EXCLUDE in node_rules.labels_of(self.state.objects[node_path(name)].content):
+                self.is_excluded_or_included(name)
+        self.state = replace(self.state, left=(0,) * len(FAULTS))
+        most = self.steps + _MOST
+        while self.take(next(self.state.moves(), None)):
+            assert self.steps < most, (
+                f"these never end: {[str(place.asked) for run in self.state.runs for place in run.places]}"
+            )
+        check_the_end(self.state)

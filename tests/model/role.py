@@ -1,283 +1,322 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The reboot of a node, driven by the rules of its journey, as generators that yield one act after another.
+"""The role rolling_reboot, read from its own YAML: which tasks a run comes to, in which order, with which options.
 
-Between any two acts anything may happen: the run may be killed or paused, others may act. In one place the role has two
-tasks and the model one act: the last look and the reboot itself. There, the node's own boot ID or the user's tasks must
-guard what happens between them.
+Only what these files need of Ansible is here. A task that the model does not know is an error.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Generator
-from dataclasses import dataclass, field, replace
+import importlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import yaml
-from model.acts import Act, Outcome
+from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
+from model import api
+from model.programs import Call, Program, Result, Tasks
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import (
-    end_rules,
-    facts_rules,
-    failure_rules,
-    journey_rules,
-)
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import Facts, Settings
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.journey_rules import Step
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.refusal_rules import Etcd
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import Record, Seen, SlotSeen
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, HoldfastError, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import record_phase
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import phase_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _settings
 
-OWNER = "rolling_reboot"
-NODE_TASKS = Path(__file__).resolve().parents[2] / "roles/rolling_reboot/tasks/node.yml"
-HOLD_ATTEMPTS = 2
-Program = Generator[Act, Outcome, Any]
-# The end of the first pass: no node starts the last pass before all nodes are here.
-NEXT_PASS = Act("next_pass")
-
-
-def order_of_the_role() -> tuple[str, ...]:
-    """The steps in the order of the role's tasks: the first task that a step is a condition of takes it."""
-    _settings, block = yaml.safe_load(NODE_TASKS.read_text())
-    conditions = [f"{task.get('when', '')} {task.get('loop', '')}" for task in block["block"]]
-    named = [name for text in conditions for name in re.findall(r"'(\w+)'", text)]
-    return tuple(dict.fromkeys(name for name in named if name in journey_rules.ROLE_STEPS))
+ROLE = Path(__file__).resolve().parents[2] / "roles/rolling_reboot"
+_OURS, _MODULES = "holdfast.kubernetes.", "ansible_collections.holdfast.kubernetes.plugins.modules"
+# Tasks that touch neither a node nor the API.
+_SILENT = {f"ansible.builtin.{name}" for name in ("set_fact", "set_stats", "debug", "copy", "assert")}
+_INCLUDES = {"ansible.builtin.include_tasks", "ansible.builtin.import_tasks"}
+_KEYWORDS = {"name", "register", "when", "loop", "loop_control", "module_defaults", "no_log", "changed_when"}
+_KEYWORDS |= {"check_mode", "delegate_to", "connection", "block", "rescue", "always"}
+_OMIT = object()
+# The role gives up on a node that was too late this often, see the action plugin.
+_LATE_AT_MOST = 3
+Variables = dict[str, Any]
 
 
-ORDER = order_of_the_role()
+class UnknownTask(Exception):
+    """The role has a task that the model can't play."""
 
 
 class Failed(Exception):
-    """A task failed."""
+    """A task has failed, and nothing in the role rescued it."""
 
-    def __init__(self, act: Act, error: str) -> None:
-        super().__init__(f"{act}: {error}")
-        self.act = act
-        self.error = error
+    def __init__(self, task: str, result: Result) -> None:
+        super().__init__(f"{task}: {result.get('msg')}")
+        self.task, self.result = task, result
 
 
 @dataclass(frozen=True)
-class Play:
-    """The variables that a run was started with."""
+class Role:
+    """The files of the role, or of a changed copy.
+
+    Attributes:
+        given: Options that come from the inventory, and that replace those of the tasks of a module.
+    """
+
+    settings: Mapping[str, Any]
+    path: Path = ROLE
+    given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def play(self, file: str, variables: Variables) -> Tasks:
+        """The tasks of one of the files. Variables that tasks register are added."""
+        yield from self._tasks(file, _read(self.path / "tasks" / file), variables)
+
+    def _tasks(self, file: str, tasks: Sequence[Mapping[str, Any]], variables: Variables) -> Tasks:
+        for task in tasks:
+            if "block" in task:
+                yield from self._block(file, task, variables)
+                continue
+            loop = _value(task["loop"], variables) if "loop" in task else [None]
+            for item in loop:
+                if item is not None:
+                    variables[task["loop_control"]["loop_var"]] = item
+                if all(_expression(text)(**variables) for text in _listed(task.get("when", []))):
+                    yield from self._task(file, task, variables)
+
+    def _block(self, file: str, task: Mapping[str, Any], variables: Variables) -> Tasks:
+        if "always" in task:
+            raise UnknownTask(f"{file}: the model does not know always. Say in _block in {__name__} what it does.")
+        try:
+            yield from self._tasks(file, task["block"], variables)
+        except Failed as failure:
+            if "rescue" not in task:
+                raise
+            variables.update(ansible_failed_result=failure.result, ansible_failed_task={"name": failure.task})
+            yield from self._tasks(file, task["rescue"], variables)
+
+    def _task(self, file: str, task: Mapping[str, Any], variables: Variables) -> Tasks:
+        name, action = task["name"], next(key for key in task if key not in _KEYWORDS)
+        if action in _SILENT:
+            return
+        options = task[action]
+        if action in _INCLUDES:
+            included = str(_value(options["file"] if isinstance(options, dict) else options, variables))
+            if (self.path / "tasks" / included).exists():
+                yield from self.play(included, variables)
+                return
+            # A file of the user.
+            result = yield Call(
+                name, _user_tasks, {"step": included, "node": variables["__rolling_reboot_turn"]["node"]}
+            )
+        elif action == f"{_OURS}role_settings":
+            result = {"settings": dict(self.settings), "who": {"job": "", "host": "model", "person": "model"}}
+        else:
+            module = action.removeprefix(_OURS)
+            if not action.startswith(_OURS):
+                raise UnknownTask(
+                    f"{file}: the model does not know {action} of the task {name!r}. Add it to _SILENT in {__name__} "
+                    "if it touches neither a node nor the API, or else say in _task what it does."
+                )
+            options = {**options, **self.given.get(module, {})}
+            values = {key: _value(value, variables) for key, value in options.items()}
+            params = {key: value for key, value in values.items() if value is not _OMIT}
+            result = yield Call(name, *operation(module, params), registers="register" in task)
+        if "register" in task:
+            variables[task["register"]] = result
+        if result.get("failed"):
+            raise Failed(name, result)
+
+
+def operation(
+    module: str, params: Mapping[str, Any]
+) -> tuple[Callable[[Context, Mapping[str, Any]], Result], Variables]:
+    """The operation of a module, and its validated options."""
+    found = importlib.import_module(f"{_MODULES}.{module}")
+    checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(dict(params))
+    assert not checked.error_messages, f"{module}: {checked.error_messages}"
+    valid = {key: value for key, value in checked.validated_parameters.items() if value is not None}
+    return (reboot if module == "reboot" else found.OPERATION), {**dict.fromkeys(found.SPEC["argument_spec"]), **valid}
+
+
+def _user_tasks(context: Context, params: Mapping[str, Any]) -> Result:
+    """The user's own tasks succeed, or fail."""
+    said = context.cluster.ask("USER", params["node"], {"step": params["step"]})
+    return {} if said is api.OK else {"failed": True, "msg": f"{params['step']} failed"}
+
+
+def reboot(context: Context, params: Mapping[str, Any]) -> Result:
+    """What the action plugin of the module does: look, record, look again and act, wait.
+
+    The command says itself in which boot it is meant, and until when.
+    """
+    cluster, name, run = context.cluster, params["node"], params["run"]
+    sent = False
+
+    def look() -> str:
+        return gate.look(cluster, name, override_holds=params["override_holds"], run=run).boot_id
+
+    try:
+        with runs.heartbeat(cluster, run):
+            boot_id = look()
+            record_phase(cluster, name, phase_of(params, "reboot"))
+            for _time in range(1 + _LATE_AT_MOST):
+                if look() != boot_id:
+                    raise Refused(f"Node {name} was rebooted by someone else meanwhile.")
+                said = cluster.ask("REBOOT", name, {"run": run, "boot_id": boot_id})
+                if said.kind != "late":
+                    break
+            sent = said is api.OK
+            if not sent:
+                raise Refused(f"Node {name} did not reboot: {said.kind}.")
+            wait_until_back(cluster, name, boot_id, Deadline(params["ready_timeout"]))
+    except Held as error:
+        return {**error.fields, "changed": False, "step": "held", "why": error.message, "sent": sent}
+    except HoldfastError as error:
+        return {**error.as_result(), "sent": sent}
+    return {"changed": True, "step": "rebooted", "sent": sent, "overridden_holds": []}
+
+
+# -- the programs of a run
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run: its id, its nodes, and the variables of the role."""
 
     run: str
-    policy: dict[str, Any]
-    max_failed: int = 0
-    count_others: bool = True
-    operation: str = ""
-    restart: bool = False
+    nodes: tuple[str, ...]
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    path: Path = ROLE
+    number: int = 0
 
+    @property
+    def _key(self) -> str:
+        return json.dumps([self.run, self.nodes, dict(self.variables), str(self.path)], sort_keys=True)
 
-@dataclass
-class Host:
-    """A node as the run knows it: the facts that the role sets, and at the end a result."""
+    def _role(self, node: str = "", **given: Mapping[str, Any]) -> Role:
+        return Role(settings(self.path, {"run": self.run, "node_name": node, **self.variables}), self.path, given)
 
-    play: Play
-    operation: str
-    name: str
-    facts: Facts = field(init=False)
-    switched_off: bool = False
-    result: str = ""
+    def begin(self) -> Program:
+        def tasks() -> Tasks:
+            given = {"hosts": {node: node for node in self.nodes}, "forks": 0}
+            variables = _variables("begin", self.nodes[0])
+            try:
+                yield from self._role(reboot_begin=given).play("begin.yml", variables)
+            except Failed:
+                return None
+            return variables["__rolling_reboot_begun"]
 
-    def act(self, name: str, **options: Any) -> Act:
-        return Act(name, self.name, {"run": self.play.run, **options})
+        return Program(f"begin {self._key}", tasks, self.number)
 
-    def ours(self, name: str, **options: Any) -> Act:
-        return self.act(name, operation=self.operation, **options)
+    def host(self, node: str, begun: Result) -> Program:
+        """Both passes of the playbook. No node starts the last one before all nodes are through the first."""
 
+        def tasks() -> Tasks:
+            variables = {**_variables("first", node), "__rolling_reboot_begun": begun}
+            yield from self._pass(node, variables)
+            if _turn(variables).get("step") == "put_off":
+                yield Call("Wait for the other nodes", None)
+                variables["__rolling_reboot_pass"] = "last"
+                yield from self._pass(node, variables)
+            return _turn(variables)
 
-def do(act: Act) -> Program:
-    """A task that fails the host when it fails."""
-    outcome = yield act
-    if outcome.error:
-        raise Failed(act, outcome.error)
-    return outcome.facts
+        return Program(f"host {node} {self._key} {json.dumps(begun, sort_keys=True)}", tasks, self.number)
 
-
-def work(host: Host) -> Program:
-    """One node in both passes of the playbook."""
-    for last in (False, True):
+    def _pass(self, node: str, variables: Variables) -> Tasks:
         try:
-            yield from journey(host, last)
+            yield from self._role(node).play("node.yml", variables)
         except Failed as failure:
-            yield from failed(host, failure)
-        if host.result:
-            return
-        if not last:
-            yield NEXT_PASS
+            variables["__rolling_reboot_unrescued"] = str(failure)
+
+    def end(self, begun: Result, turns: Mapping[str, Result]) -> Program:
+        own = {name: begun.get(name) for name in ("operation", "run", "group")}
+        hosts = [
+            {"host": name, "turn": turn, "settings": self._role(name).settings, "misfit": ""}
+            for name, turn in turns.items()
+        ]
+
+        def tasks() -> Tasks:
+            given = {"names": list(turns), "pattern": "all", "limit": "", "management": _OMIT, "hosts": hosts, **own}
+            variables = _variables("end", "localhost")
+            try:
+                yield from self._role(reboot_end=given).play("report.yml", variables)
+            except Failed as failure:
+                return {"left": str(failure)}
+            return variables["__rolling_reboot_ended"]
+
+        return Program(f"end {self._key} {json.dumps(hosts, sort_keys=True)}", tasks, self.number)
 
 
-def journey(host: Host, last: bool) -> Program:
-    """The course of one node in one pass: what the rules say, one act after the other."""
-    host.switched_off = False
-    host.facts = Facts(
-        Settings(
-            node=host.name,
-            operation=host.operation,
-            run=host.play.run,
-            when="always",
-            method="metal3",
-            put_off=not last,
-            hold_attempts=HOLD_ATTEMPTS,
-            single_node=True,
-        ),
-        etcd=Etcd(),
-    )
-    while True:
-        step = journey_rules.next_step(host.facts)
-        if step.name == journey_rules.GO:
-            if (yield from go(host, step.steps)):
-                return
-            host.facts = host.facts.after_attempt("held at the last moment")
-        elif step.name == journey_rules.SKIPPED:
-            host.result = "skipped"
-            return
-        elif step.name == journey_rules.PUT_OFF:
-            return
-        elif step.name == journey_rules.STOP:
-            raise Failed(Act("stop", host.name), step.error)
-        else:
-            host.facts = yield from ADMISSION[step.name](host, step)
+def settings(path: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What role_settings answers. The model's nodes have no connection that could be asked."""
+    return _settled(path, json.dumps(given, sort_keys=True))
 
 
-def look(host: Host, _step: Step) -> Program:
-    found = yield from do(Act("look", host.name))
-    record, slot = found["record"] or {}, found["slot"]
-    seen = Seen(
-        name=host.name,
-        ready=found["ready"],
-        boot_id=found["boot_id"],
-        excluded=found["excluded"],
-        cordoned_by=(found["cordon"] or {}).get("owner") or "",
-        record=Record(**{key: record.get(key) or "" for key in ("id", "phase", "result", "boot_id_before")}),
-        claim_run=(found["claim"] or {}).get("run") or "",
-        slot=SlotSeen(slot["run"], slot["operation"], slot["state"]) if slot else None,
-        held="held" if found["held"] else "",
-    )
-    return host.facts.looked(seen)
+@lru_cache(None)
+def _settled(path: Path, given: str) -> Mapping[str, Any]:
+    options = _specs(path)
+    usual = {"when": "always", "graceful_shutdown": "ignore", "opt_outs": False, "controller_node": "elsewhere"}
+    named = {
+        f"rolling_reboot_{name}": value for name, value in {**usual, "hold_attempts": 2, **json.loads(given)}.items()
+    }
+    found = _settings.answer(options, named, "rolling_reboot_")
+    assert not found.problems, found.problems
+    return dict(found.settings)
 
 
-def await_holders(host: Host, _step: Step) -> Program:
-    if not host.facts.midway:
-        yield from do(host.ours("note", phase="hold"))
-    yield from do(Act("free", host.name))
-    return host.facts.after_holders()
+def _variables(play: str, host: str) -> Variables:
+    secrets = {"auth": {}, "management": {}, "block_alerts": {}}
+    return {
+        "__rolling_reboot_pass": play,
+        "__rolling_reboot_secrets": secrets,
+        "__rolling_reboot_artifacts": [],
+        "inventory_hostname": host,
+        "ansible_forks": 0,
+        "omit": _OMIT,
+    }
 
 
-def take_slot(host: Host, _step: Step) -> Program:
-    play = host.play
-    if not host.facts.midway:
-        yield from do(host.ours("note", phase="slot"))
-    # What a run reads before it takes a slot may be out of date by then: see Memory.do_peek.
-    yield host.ours("peek")
-    limits = {"max_failed": play.max_failed, "count_others": play.count_others}
-    yield from do(host.ours("slot", policy=play.policy, **limits))
-    return replace(host.facts, has_slot=True)
+def _turn(variables: Variables) -> Result:
+    return dict(variables.get("__rolling_reboot_turn") or {})
 
 
-def claim(host: Host, _step: Step) -> Program:
-    yield from do(host.ours("claim", restart=host.play.restart))
-    yield from do(host.ours("mark"))
-    return host.facts.after_claim()
+# -- what the files need of Ansible
 
 
-def await_back(host: Host, _step: Step) -> Program:
-    yield Act("back", host.name, {"boot_id_before": ""})
-    return host.facts.after_back()
+@lru_cache(None)
+def _read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text())
 
 
-def leave(host: Host, step: Step) -> Program:
-    if step.record == "hold":
-        yield from do(host.ours("note", phase="hold"))
-    elif step.record:
-        yield from do(host.ours("note", result=step.record))
-    yield from do(host.ours("release"))
-    yield from do(host.act("unclaim"))
-    return host.facts.after_attempt(step.why)
+@lru_cache(None)
+def _specs(path: Path) -> Any:
+    return _read(path / "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
 
 
-def put_back(host: Host, step: Step) -> Program:
-    yield from do(host.act("uncordon"))
-    return (yield from leave(host, step))
+_jinja = jinja2.Environment(undefined=jinja2.ChainableUndefined, autoescape=False)
+_jinja.filters["intersect"] = lambda these, those: [item for item in these if item in those]
 
 
-def unclaim(host: Host, step: Step) -> Program:
-    yield from do(host.act("unclaim"))
-    return host.facts.after_attempt(step.why)
+@lru_cache(None)
+def _expression(text: str) -> Callable[..., Any]:
+    return _jinja.compile_expression(text, undefined_to_none=False)
 
 
-# What the rules call them, and how the admission carries them out.
-ADMISSION = {
-    journey_rules.LOOK: look,
-    journey_rules.AWAIT_HOLDERS: await_holders,
-    journey_rules.TAKE_SLOT: take_slot,
-    journey_rules.CLAIM: claim,
-    journey_rules.AWAIT_BACK: await_back,
-    journey_rules.LEAVE: leave,
-    journey_rules.PUT_BACK: put_back,
-    journey_rules.UNCLAIM: unclaim,
-}
+def _value(value: Any, variables: Variables) -> Any:
+    """A value with its templates filled in. One that is a single expression keeps its type."""
+    if isinstance(value, dict):
+        return {key: _value(item, variables) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_value(item, variables) for item in value]
+    if not isinstance(value, str) or "{{" not in value:
+        return value
+    inner = value.strip()
+    if inner.startswith("{{") and inner.endswith("}}") and inner.count("{{") == 1:
+        found = _expression(inner[2:-2].strip())(**variables)
+        return None if isinstance(found, jinja2.Undefined) else found
+    return _jinja.from_string(value).render(**variables)
 
 
-def go(host: Host, steps: tuple[str, ...]) -> Program:
-    """The steps of the role; whether they came to their end, and were not refused by a hold."""
-    boot_id = host.facts.node.boot_id_before(host.operation)
-    for step in (step for step in ORDER if step in steps):
-        if step in ("cordon", "drain", "reboot", "ready"):
-            yield from do(host.ours("note", phase=step, claimed=True))
-        if step in ("cordon", "drain"):
-            yield from do(host.ours(step))
-        elif step == "reboot":
-            facts = yield from do(host.ours("reboot", boot_id_before=boot_id))
-            if facts["held"]:
-                yield from refused(host)
-                return False
-            host.switched_off = True
-            yield from do(Act("back", host.name, {"boot_id_before": boot_id}))
-            host.switched_off = False
-        elif step == "ready":
-            yield from do(Act("back", host.name, {"boot_id_before": boot_id}))
-            yield from do(Act("check", host.name))
-        elif step == "finish":
-            yield from finish(host)
-    return True
-
-
-def refused(host: Host) -> Program:
-    """A hold came between the last look and the reboot."""
-    seen = yield from do(Act("look", host.name))
-    step = end_rules.after_hold(host.name, "held", ready=seen["ready"])
-    if step.name == journey_rules.STOP:
-        raise Failed(Act("back", host.name), step.error)
-    yield from put_back(host, step)
-
-
-def finish(host: Host) -> Program:
-    yield from do(host.ours("note", phase="uncordon", claimed=True))
-    yield from do(host.act("uncordon"))
-    yield from do(host.ours("release"))
-    yield from do(host.ours("note", result="rebooted", claimed=True))
-    host.result = "rebooted"
-
-
-def failed(host: Host, failure: Failed) -> Program:
-    seen = (yield Act("look", host.name)).facts
-    known = failure_rules.Failure(
-        run=host.play.run,
-        operation=host.operation,
-        error=failure.error,
-        untouched=host.facts.stage == facts_rules.WAITING,
-        switched_off=host.switched_off,
-    )
-    aftermath = failure_rules.judge({**seen, "operation": seen["record"]}, known)
-    if aftermath["give_back"]:
-        yield Act("uncordon", host.name, {"run": ""})
-    if aftermath["release"]:
-        yield host.ours("release")
-        yield host.act("unclaim")
-    if aftermath["count"]:
-        yield host.ours("fail", healthy=aftermath["healthy"])
-        yield host.ours("note", result="failed")
-    host.result = aftermath["state"]
+def _listed(value: Any) -> Iterator[str]:
+    yield from value if isinstance(value, list) else [value]

@@ -55,6 +55,20 @@ MUTANTS = [
         "tests/unit/budget/test_policy_rules.py::TestAmount::test_examples",
     ),
     Mutant(
+        "budget-not-ready-counts-as-ready",
+        1,
+        "A node that the table calls NotReady counts as available.",
+        Code("member_of_row", '"Ready" in status', '"Ready" in str(row["Status"])'),
+        "tests/unit/budget/test_ledger_rules.py::TestRows::test_rows_and_nodes_decide_alike",
+    ),
+    Mutant(
+        "budget-domains-of-rows",
+        1,
+        "The domain of an unavailable node is not known, so its domain loses one node more.",
+        Code("seen_in_rows", "whole |= busy - slots.keys()", "pass"),
+        "tests/unit/budget/test_ledger_rules.py::TestRows::test_what_the_table_leaves_out_is_read",
+    ),
+    Mutant(
         "budget-policy-replaced",
         1,
         "A request with a larger budget gets it, although slots are taken under the smaller one.",
@@ -89,7 +103,7 @@ MUTANTS = [
             "_left_behind(slot, live) and not node.marked and (node.ready or not slot.claims)",
             "_left_behind(slot, live)",
         ),
-        "tests/unit/test_model.py::test_no_promise_is_broken",
+        "tests/unit/test_model_cases.py::test_a_slot_stays_on_a_node_that_a_killed_run_left_cordoned",
     ),
     Mutant(
         "budget-second-claim-unseen",
@@ -563,6 +577,13 @@ MUTANTS = [
         "The guard lets the volumes of a silent node go although it may still run.",
         Code("check_fenced", "state != UNREACHABLE", "True"),
         "tests/unit/guard/test_rules.py::TestRelease::test_a_silent_node_keeps_its_machine",
+    ),
+    Mutant(
+        "guard-leaves-its-key-on-the-host",
+        7,
+        "The failover's key keeps the host off in its next use.",
+        Code("_ended", "FREE_HOST not in work.past", "False"),
+        "tests/unit/guard/test_journey_rules.py::TestCourse::test_the_key_of_a_fenced_host_is_removed_at_the_end",
     ),
     # -- 8: what belongs to others
     Mutant(

@@ -1,21 +1,73 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Histories of fleets, tried on the rules: runs that start, die, revive and race, nodes that fail, people who cordon.
-
-`make model` tries thousands.
-"""
+"""The model: random histories, every history of a small scope, and the role's own YAML."""
 
 from __future__ import annotations
 
+import shutil
+
+import pytest
 from examples import share
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
+from model.explore import explore
+from model.fleet import Scope
 from model.machine import Machine
+from model.role import ROLE, Plan, UnknownTask
+
+
+def one_node(path=ROLE, **faults):
+    return Scope((Plan("run-1", ("alfa",), {}, path),), {"alfa": "a", "bravo": "b"}, faults).begin()
 
 
 def test_no_promise_is_broken():
     # What fails is made shorter by `make model`: it takes minutes.
     phases = [Phase.reuse, Phase.generate]
-    how = settings(max_examples=share(0.6), stateful_step_count=40, phases=phases, report_multiple_bugs=False)
+    how = settings(max_examples=share(0.1), stateful_step_count=25, phases=phases, report_multiple_bugs=False)
     run_state_machine_as_test(Machine, settings=how)
+
+
+@pytest.mark.parametrize("fault", ["death", "pause", "outage", "crash", "hold", "stuck"])
+def test_every_history_of_one_run_keeps_all_promises(fault):
+    found = explore(one_node(**{fault: 1}))
+
+    assert not found.broken, found
+    assert (found.whole, found.ends > 0) == (True, True)
+
+
+@pytest.fixture
+def role(tmp_path):
+    """A copy of the role, and a change of its file."""
+    path = tmp_path / "rolling_reboot"
+    shutil.copytree(ROLE, path)
+
+    def changed(change):
+        file = path / "tasks/node.yml"
+        file.write_text(change(file.read_text()))
+        return path
+
+    return changed
+
+
+def test_a_drain_after_the_reboot_breaks_a_promise(role):
+    def later(text):
+        begin, end = text.index("    - name: Drain\n"), text.index("    - name: Run your tasks before the reboot\n")
+        after = text.index("    - name: Put back a node that a hold refused\n")
+        return text[:begin] + text[end:after] + text[begin:end] + text[after:]
+
+    found = explore(one_node(role(later)))
+
+    assert "promise 4: alfa is rebooted, and was not drained" in found.broken
+    assert "Cordon: PATCH nodes/alfa" in found.history[-2]
+
+
+def test_a_task_that_the_model_does_not_know_is_named(role):
+    path = role(
+        lambda text: text.replace(
+            "    - name: Cordon\n", "    - name: Ring\n      acme.bell.ring:\n\n    - name: Cordon\n"
+        )
+    )
+
+    with pytest.raises(UnknownTask, match=r"node.yml: .* acme.bell.ring of the task 'Ring'. Add it to _SILENT"):
+        explore(one_node(path))

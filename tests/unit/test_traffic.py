@@ -34,8 +34,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        # The client may have the answer before this thread continues.
         self.server.sent.append(len(data))
+        self.wfile.write(data)
 
 
 @pytest.fixture

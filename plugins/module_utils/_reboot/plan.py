@@ -37,10 +37,10 @@ def reboot_plan(context: Context, params: Params) -> Result:
     silent = [host["host"] for host in params["hosts"] if host["host"] not in entries]
     nodes = list(entries.values())
     summary = summary_of(nodes, silent, operation=begun["operation"], check_mode=True)
-    summary["api"] = context.traffic()
+    api = context.traffic()
     for node in nodes:
         context.say(line_of(node))
-    context.say(plan_words(nodes, summary["api"]))
+    context.say(plan_words(nodes, api))
     failures = {
         host: f"Node {node['name']}: {node['detail']}" for host, node in entries.items() if node["result"] == "failed"
     }
@@ -48,6 +48,7 @@ def reboot_plan(context: Context, params: Params) -> Result:
         "changed": False,
         "nodes": nodes,
         "summary": summary,
+        "api": api,
         "stats": stats_of(summary),
         "failures": {**failures, **{host: left_over([host], {}) for host in silent}},
     }

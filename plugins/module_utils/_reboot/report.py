@@ -39,12 +39,12 @@ def reboot_report(context: Context, params: Params) -> Result:
     silent = [host["host"] for host in hosts if host["host"] not in entries]
     nodes = list(entries.values())
     summary = summary_of(nodes, silent, operation=operation, check_mode=context.check_mode)
-    summary["api"] = traffic_of(params["traffic"], *params["traffic"])
     lost = {} if context.check_mode else _count(context, uncounted, operation, run)
     return {
         "changed": False,
         "nodes": nodes,
         "summary": summary,
+        "api": traffic_of(params["traffic"], *params["traffic"]),
         "stats": stats_of(summary),
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost),

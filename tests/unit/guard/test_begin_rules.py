@@ -127,3 +127,23 @@ def test_what_an_error_means(error, answered, reported):
 )
 def test_what_follows(state, check_mode, steps):
     assert rules.steps({"state": state}, check_mode=check_mode) == steps.split()
+
+
+@pytest.mark.parametrize(
+    ("set_hooks", "state", "changes"),
+    [(True, "present", True), (False, "present", False), (False, "absent", True), (True, "absent", True)],
+)
+def test_which_runs_change_hooks(set_hooks, state, changes):
+    assert rules.changes_hooks({"set_hooks": set_hooks, "state": state}) is changes
+
+
+@pytest.mark.parametrize("name", ["machines", "selector", "cluster"])
+def test_each_of_them_selects_machines(name):
+    nothing = {"machines": [], "selector": "", "cluster": ""}
+    assert not rules.selects(nothing)
+    assert rules.selects({**nothing, name: "a"})
+
+
+def test_slashes_after_the_playbook_s_folder():
+    given = {"pre_drain_tasks": ["/srv//tasks/a.yml"], "pre_terminate_tasks": []}
+    assert [file.name for file in rules.files_of(given, "/srv/")["pre-drain"]] == ["tasks/a.yml"]

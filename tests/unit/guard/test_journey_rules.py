@@ -232,6 +232,66 @@ class TestFailure:
             assert course(facts) == ["pause", "continue"]
 
 
+class TestWhy:
+    """What the user reads."""
+
+    def test_why_a_worker_ends(self):
+        over = Facts(SETTINGS, swept=True, over=True, turn=1)
+        assert next_step(over).why == "deadline"
+        assert next_step(replace(over, failure=Failure("invalid_input"))).why == "failed"
+
+    def test_why_a_silent_node_stops_the_work(self):
+        work = Work(BEFORE, "n", state="unreachable")
+        kept = next_step(Facts(replace(SETTINGS, unreachable="keep"), work=work))
+        assert (kept.name, kept.why.startswith("Node n gives no sign of life")) == ("stop", True)
+        fenced = next_step(Facts(SETTINGS, work=replace(work, begun="fenced")))
+        assert (fenced.name, fenced.why) == ("stop", "Node n was failed over, but nothing proves that it is off.")
+
+    @pytest.mark.parametrize(
+        ("work", "settings", "detail"),
+        [
+            (Work(AFTER, result="removed"), SETTINGS, "someone else removed the hook"),
+            (Work(AFTER, result="released", skipped=True), SETTINGS, "whose tasks did not run"),
+            (Work(AFTER, result="released", skipped=True), replace(SETTINGS, make_up=True), "whose tasks ran later"),
+            (Work(AFTER, result="released", skipped=True), replace(SETTINGS, files={AFTER: (WIPE,)}), ""),
+            (Work(AFTER, result="released"), SETTINGS, ""),
+        ],
+    )
+    def test_what_the_report_says(self, work, settings, detail):
+        found = rules.detail_of(work, settings)
+        assert detail in found
+        assert bool(detail) == bool(found)
+
+    def test_a_failure_names_its_task_and_is_short(self):
+        assert rules.failure_text("Back up", 7) == "Back up: 7"
+        assert rules.failure_text("t" * 300, "m" * 900) == f"{'t' * 200}: {'m' * 500}"
+
+    def test_both_waits_for_holders_are_one_phase(self):
+        assert [rules.phase_of(act) for act in (rules.HOLD, rules.HOLD_AGAIN, rules.VOLUMES)] == [
+            "hold",
+            "hold",
+            "volumes",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("stop", "left", "seconds"), [("never", -5, 600), ("deadline", 900, 600), ("idle", 60, 60), ("deadline", -5, 0)]
+)
+def test_the_release_of_a_host_is_waited_for_no_longer_than_the_run_lasts(stop, left, seconds):
+    assert rules.host_patience(stop, 600, left) == seconds
+
+
+def test_what_was_asked_is_forgotten_when_it_is_done():
+    """The next look is for the next act."""
+    step = rules.Step("tasks", file=BACKUP, at=BEFORE)
+    done = Work(BEFORE, "n", begun="tasks").is_asked(step).file_is_done()
+    assert (done.asked, done.file, done.at, done.done) == ("", "", "", {BEFORE: ("backup.yml",)})
+    past = Work(BEFORE, "n", begun="hold", asked="tasks").is_past("hold")
+    assert (past.begun, past.asked, past.past) == ("", "", ("hold",))
+    assert Work(BEFORE, "n", begun="fenced").is_claimed(claimed=True).begun == ""
+    assert Work(BEFORE, "n", asked="fence").has_begun("fenced", "off").asked == ""
+
+
 SOME_SETTINGS = st.builds(
     Settings,
     stop=st.sampled_from(["deadline", "idle", "never"]),

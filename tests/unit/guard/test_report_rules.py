@@ -113,3 +113,22 @@ def test_a_failure_of_a_machine_is_told_once():
 def test_a_machine_that_another_run_works_on_is_not_left(waiting_for, point, later):
     machine = {**LEFT, "waiting_for": waiting_for, "hooks": [{"hook": "backup", "point": point}]}
     assert rules.comes_later(machine, "backup") is later
+
+
+def test_what_is_left_when_hooks_are_removed():
+    odd = {"machine": "metal/odd", "detail": "not here"}
+    settings = {"state": "absent", "hook": "backup"}
+    end = rules.ended({**BEGUN, "settings": settings, "refused": [odd]}, [worker(why="idle")], [])
+    assert rules.failures(end) == ["The hooks of Machine metal/odd could not be removed: not here"]
+
+
+def test_the_order_of_the_report():
+    entries = [entry("b", "failed", "r/1.2", "x"), entry("a", "released", "r/1.1")]
+    others = [{"machine": f"metal/{name}", "detail": "no"} for name in "cab"]
+    end = rules.ended(BEGUN, [worker(*entries, refused=others)], [])
+    assert rules.lines(end) == ["a, pre-drain: released", "b, pre-drain: failed (x)"]
+    assert list(end.refused) == others
+
+
+def test_it_is_not_known_what_is_left():
+    assert rules.failures(replace(rules.ended(BEGUN, [worker()], []), unseen="away")) == ["away"]

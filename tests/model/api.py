@@ -1,0 +1,223 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An API server in memory: objects with versions, requests, and their answers.
+
+Objects never change: each write makes a new one. Equal objects and requests are the same Python object, so that states
+of the model can be compared quickly.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON
+
+BORN = "2026-11-21T00:00:00Z"
+_numbers = count()
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """One version of one object. A path without a slash in front is not part of the API.
+
+    Attributes:
+        shown: The object as the API shows it.
+    """
+
+    path: str
+    content: dict[str, Any]
+    version: int
+    shown: dict[str, Any]
+    number: int = field(default_factory=lambda: next(_numbers))
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What a program asks for: of the API (``GET`` and so on), of a node, or of the other programs of its run."""
+
+    verb: str
+    path: str
+    body: dict[str, Any]
+
+    @property
+    def writes(self) -> bool:
+        return self.verb in ("POST", "PUT", "PATCH", "DELETE")
+
+    @property
+    def counts(self) -> bool:
+        """Whether only the number of the nodes matters, or their roles, which never change."""
+        return "limit" in self.body or self.body.get("label_selector", "").startswith("node-role")
+
+    def __str__(self) -> str:
+        place = self.path.removeprefix("/").split("/namespaces/")[-1].removeprefix("api/v1/").removeprefix("holdfast/")
+        marks = [key.rpartition("/")[2] for key in (self.body.get("metadata") or {}).get("annotations") or {}]
+        return f"{self.verb} {place}{f' {marks}' if marks and self.verb == 'PATCH' else ''}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to a request: its kind, and the objects or words in it."""
+
+    kind: str
+    value: tuple[Any, ...] = ()
+
+
+OK = Answer("ok")
+UNREACHABLE, CONFLICT, NOT_FOUND = Answer("unreachable"), Answer("conflict"), Answer("not found")
+# The deadline of a wait has passed; or so much time has that every deadline of the task has passed.
+TIME_IS_UP, LONG_AFTER = Answer("time is up"), Answer("long after")
+Objects = Mapping[str, Stored]
+_stored: dict[tuple[str, str, int], Stored] = {}
+_by_number: dict[int, Stored] = {}
+_requests: dict[tuple[str, str, str], Request] = {}
+
+
+def stored(path: str, content: Mapping[str, Any], version: int) -> Stored:
+    text = json.dumps(content, sort_keys=True)
+    key = (path, text, version)
+    if key not in _stored:
+        known = json.loads(text)
+        meta = {"creationTimestamp": BORN, **known.get("metadata", {}), "resourceVersion": str(version)}
+        _stored[key] = Stored(path, known, version, {**known, "metadata": meta})
+        _by_number[_stored[key].number] = _stored[key]
+    return _stored[key]
+
+
+def by_number(number: int) -> Stored:
+    return _by_number[number]
+
+
+def request(verb: str, path: str, body: Mapping[str, Any] | None = None) -> Request:
+    key = (verb, path, json.dumps(body or {}, sort_keys=True))
+    if key not in _requests:
+        _requests[key] = Request(verb, path, dict(body or {}))
+    return _requests[key]
+
+
+def write(objects: Objects, path: str, content: Mapping[str, Any] | None, taken: Collection[int] = ()) -> Objects:
+    """The objects after a write; ``None`` deletes.
+
+    Args:
+        taken: Versions of this object that programs remember. Only whether two versions are equal matters, so the new
+            one is the smallest number that no program can mistake for another version.
+    """
+    before = objects.get(path)
+    if content is None:
+        return {key: value for key, value in objects.items() if key != path}
+    if before is not None and (before.content is content or before.content == content):
+        return objects
+    known = {*taken, *([before.version] if before else [])}
+    return {**objects, path: stored(path, content, next(number for number in count() if number not in known))}
+
+
+def perform(objects: Objects, asked: Request, taken: Collection[int] = ()) -> tuple[Objects, Answer]:
+    """Carry out a request of the API; the objects after it, and the answer."""
+    if asked.verb == "LIST":
+        return objects, Answer("list", tuple(listed(objects, asked.path, asked.body)))
+    path, present = asked.path, objects.get(asked.path)
+    if asked.verb == "POST":
+        path = f"{asked.path}/{asked.body['metadata']['name']}"
+        if path in objects:
+            return objects, CONFLICT
+        after = write(objects, path, _kept(asked.body), taken)
+        return after, Answer("object", (after[path],))
+    if present is None:
+        return objects, NOT_FOUND
+    if asked.verb == "GET":
+        return objects, Answer("object", (present,))
+    if asked.verb == "DELETE":
+        return write(objects, path, None), OK
+    version = (asked.body.get("metadata") or {}).get("resourceVersion")
+    if version not in (None, str(present.version)):
+        return objects, CONFLICT
+    after = write(objects, path, _written(present, asked), taken)
+    return after, Answer("object", (after[path],))
+
+
+@lru_cache(None)
+def _written(present: Stored, asked: Request) -> dict[str, Any]:
+    body = _kept(asked.body)
+    found: dict[str, Any] = body if asked.verb == "PUT" else merged(present.content, body)
+    return present.content if found == present.content else found
+
+
+def merged(content: Any, patch: Any) -> Any:
+    """A JSON merge patch."""
+    if not isinstance(patch, dict):
+        return patch
+    known = content if isinstance(content, dict) else {}
+    both = {**known, **{key: merged(known.get(key), value) for key, value in patch.items()}}
+    return {key: value for key, value in both.items() if value is not None}
+
+
+def _kept(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what the server manages itself."""
+    own = ("resourceVersion", "creationTimestamp")
+    return {
+        key: {name: item for name, item in value.items() if name not in own} if key == "metadata" else value
+        for key, value in body.items()
+    }
+
+
+def listed(objects: Objects, path: str, selectors: Mapping[str, Any]) -> list[Stored]:
+    """The objects of a collection that match its selectors."""
+    fields, labels = selectors.get("field_selector", ""), selectors.get("label_selector", "")
+    found = [item for item in objects.values() if item.path[0] == "/" and _is_in(item.path, path)]
+    found = sorted((item for item in found if _matches(item, fields, labels)), key=lambda item: item.path)
+    # What a request does not look at makes no difference: who asks for a few Nodes only counts them, and who asks for
+    # those of a group reads what counts in a budget.
+    if "limit" in selectors:
+        return [_in_part(item, counted=True) for item in found[: selectors["limit"]]]
+    return [_in_part(item) for item in found] if labels and path == paths.NODES else found
+
+
+@lru_cache(None)
+def _in_part(item: Stored, *, counted: bool = False) -> Stored:
+    meta, content = item.content["metadata"], item.content
+    part = {"metadata": {key: meta[key] for key in ("name", "labels") if key in meta}}
+    if not counted:
+        part["metadata"]["annotations"] = {
+            mark: "" for mark in (CLAIM, CORDON) if mark in (meta.get("annotations") or {})
+        }
+        part |= {key: content[key] for key in ("spec", "status") if key in content}
+    return stored(item.path, part, -1)
+
+
+def _place(path: str) -> tuple[str, str, str]:
+    """Group and version, namespace (empty for none, or for all), and resource of a collection."""
+    rest, _slash, resource = path.rpartition("/")
+    group, _word, namespace = rest.partition("/namespaces/")
+    return group, namespace, resource
+
+
+@lru_cache(None)
+def _is_in(path: str, collection: str) -> bool:
+    own, wanted = _place(path.rpartition("/")[0]), _place(collection)
+    return (own[0], own[2]) == (wanted[0], wanted[2]) and wanted[1] in ("", own[1])
+
+
+@lru_cache(None)
+def _matches(item: Stored, fields: str, labels: str) -> bool:
+    meta = item.content.get("metadata", {})
+    known = {"metadata.name": meta.get("name"), "metadata.namespace": meta.get("namespace")}
+    for part in filter(None, fields.split(",")):
+        name, equal, value = part.partition("!=") if "!=" in part else part.partition("=")
+        if name not in known:
+            raise NotImplementedError(f"The model's API has no field selector {name}: add it to {__name__}.")
+        if (known[name] == value) != (equal == "="):
+            return False
+    present = meta.get("labels") or {}
+    for part in filter(None, labels.split(",")):
+        name, equal, value = part.partition("=")
+        if " in " in part:
+            raise NotImplementedError(f"The model's API has no label selector {part}: add it to {__name__}.")
+        if (present.get(name) != value) if equal else ((part.lstrip("!") in present) == part.startswith("!")):
+            return False
+    return True
