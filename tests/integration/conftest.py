@@ -156,6 +156,8 @@ def stage(cluster: Cluster, kubeconfig: str, lab: Lab, tmp_path_factory: pytest.
     """Make worlds, for tests that need more than one."""
     made = Made(cluster)
     worlds: list[World] = []
+    # Several threads make worlds. The first call makes a folder, and is not made for two at once.
+    tmp_path_factory.getbasetemp()
 
     def make() -> tuple[World, Ansible]:
         world = World(cluster, make_namespace(cluster, made), made, kubeconfig)

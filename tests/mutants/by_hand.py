@@ -66,7 +66,7 @@ MUTANTS = [
         1,
         "The domain of an unavailable node is not known, so its domain loses one node more.",
         Code("seen_in_rows", "whole |= busy - slots.keys()", "pass"),
-        "tests/unit/budget/test_ledger_rules.py::TestRows::test_rows_and_nodes_decide_alike",
+        "tests/unit/budget/test_ledger_rules.py::TestRows::test_what_the_table_leaves_out_is_read",
     ),
     Mutant(
         "budget-policy-replaced",
@@ -577,6 +577,13 @@ MUTANTS = [
         "The guard lets the volumes of a silent node go although it may still run.",
         Code("check_fenced", "state != UNREACHABLE", "True"),
         "tests/unit/guard/test_rules.py::TestRelease::test_a_silent_node_keeps_its_machine",
+    ),
+    Mutant(
+        "guard-leaves-its-key-on-the-host",
+        7,
+        "The failover's key keeps the host off in its next use.",
+        Code("_ended", "FREE_HOST not in work.past", "False"),
+        "tests/unit/guard/test_journey_rules.py::TestCourse::test_the_key_of_a_fenced_host_is_removed_at_the_end",
     ),
     # -- 8: what belongs to others
     Mutant(
