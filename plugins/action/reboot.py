@@ -42,7 +42,7 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death 
 
 _MINUTE = 60
 _LOOK_EVERY = 2.0
-# Seconds from the last look in which the node may begin its reboot: a silent run loses its claim after 90 s.
+# Seconds after the last look in which the node may begin its reboot: a silent run loses its claim after 90 s.
 _ACT_WITHIN = 30
 _LATE_AT_MOST = 3
 # Seconds. A node refuses by itself if a hold came after the last look. If the hold is gone by then, try again.
@@ -86,10 +86,10 @@ class ActionModule(BuiltinReboot):
         except HoldfastError as error:
             result = error.as_result()
             if isinstance(error, Held) and self._params.get("operation"):
-                # A part of a rolling reboot: the node is put back, and its turn comes again.
+                # Part of a rolling reboot: the role puts the node back, and the node gets another turn.
                 result = {**error.fields, "step": "held", "why": error.message}
         except AnsibleConnectionFailure as error:
-            # If it were reported as unreachable, rescue and always would not run for a node that does not come back.
+            # Do not report it as unreachable: rescue and always would not run for a node that does not come back.
             result = {"failed": True, "msg": f"The node can't be reached: {error}", "error": "unreachable"}
         except AnsibleError as error:
             result = {"failed": True, "msg": str(error), "error": "error"}
@@ -126,7 +126,7 @@ class ActionModule(BuiltinReboot):
     def _reboot(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         if self._connection.transport == "local":
             raise Refused(
-                "With a local connection this would reboot the controller. Run it over the node's own connection."
+                "With a local connection, this task would reboot the controller. Use the node's own connection."
             )
         self._look(first=True)
         self._wait_for_inhibitors()
@@ -149,7 +149,7 @@ class ActionModule(BuiltinReboot):
         return result
 
     def perform_reboot(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, Any]:
-        """Look a last time, and act directly after it, until the node accepts the command or refuses it for good."""
+        """Look a last time and then send the command, until the node accepts it or finally refuses it."""
         given = "reboot_command" in self._task.args
         programs = self._programs(task_vars, distribution)
         if self._params.get("node"):
@@ -159,7 +159,7 @@ class ActionModule(BuiltinReboot):
             state = self._look(first=False)
             result, again = self._act(state, self._command(state, programs, distribution))
             if again == LATE and late < _LATE_AT_MOST:
-                # Another run may have finished the node meanwhile: the look shows it.
+                # Another run may have finished the node since then. The look shows it.
                 late, wait = late + 1, Deadline(_TRY_FOR)
             elif not again or given or wait.passed:
                 return result
@@ -190,7 +190,7 @@ class ActionModule(BuiltinReboot):
         return result, "" if answer["rc"] in _NO_SUCH_COMMAND else "refused"
 
     def _stays_up(self, until: int, *, ended: bool) -> bool:
-        """Return whether the node stays up despite the command: same boot, and logind prepares no shutdown.
+        """Return whether the node stays up despite the command: same boot, and no shutdown that logind prepares.
 
         If the connection broke, the command may still arrive, until it is too late for it.
         """
@@ -232,15 +232,15 @@ class ActionModule(BuiltinReboot):
             # The node goes down, whatever requested it.
             self._sent = True
             raise Refused(
-                "A shutdown is in progress on the node already. Wait until it is over and see what started it.",
+                "A shutdown of the node is already in progress. Wait until it is over and find out what started it.",
                 boot_id=state.boot_id,
             )
         if first:
             self._boot_id = state.boot_id
         elif state.boot_id != self._boot_id:
             raise Refused(
-                f"The node was rebooted by someone else meanwhile (boot ID {state.boot_id}, it was {self._boot_id}). "
-                "Run it again if it still needs a reboot.",
+                f"Someone else has rebooted the node (its boot ID was {self._boot_id} and is now {state.boot_id}). Run "
+                "this again if the node still needs a reboot.",
                 boot_id=state.boot_id,
             )
         if not first:
@@ -271,8 +271,8 @@ class ActionModule(BuiltinReboot):
         foreign = self._foreign(state)
         if foreign:
             raise TimedOut(
-                f"The node may not be rebooted: block locks are held by {inhibitor_rules.sentence(foreign)}. Wait "
-                "until they are released, or raise inhibitor_timeout.",
+                f"The node can't be rebooted because of block locks of {inhibitor_rules.sentence(foreign)}. Wait until "
+                "they are released, or raise inhibitor_timeout.",
                 inhibitors=[asdict(item) for item in foreign],
             )
 
@@ -282,7 +282,7 @@ class ActionModule(BuiltinReboot):
         return [item for item in state.blocks() if not (judged and item.who == inhibitor_rules.AGENT)]
 
     def _programs(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, str]:
-        """Return paths of the commands. The search runs on the node, so not between the last look and the act."""
+        """Return paths of the commands. The search runs on the node, so it must come before the last look."""
         given = dict(self._task.args)
         programs = {}
         try:
@@ -301,12 +301,12 @@ class ActionModule(BuiltinReboot):
         if "given" in programs:
             return f"{programs['given']} {self.get_shutdown_command_args(distribution)}"
         if self._params["override_holds"] and any(item.who == inhibitor_rules.AGENT for item in state.blocks()):
-            # The agent's masks allow nothing else; a user who sets the option has decided for the applications.
+            # The agent's masks allow nothing else, and the user has chosen to override the holders.
             return f"{programs['systemctl']} reboot --force"
         if "shutdown" in programs:
             return f"{programs['shutdown']} {self.get_shutdown_command_args(distribution)}"
-        # shutdown, with the minutes that ansible.builtin.reboot passes, is scheduled for now: on systemd 252 that
-        # succeeds, and is silently refused a moment later if a hold came in between.
+        # ansible.builtin.reboot passes minutes to shutdown, which then schedules the shutdown for now. On systemd 252
+        # this succeeds even if a hold comes a moment later, and the shutdown is then silently refused.
         return f"{programs['systemctl']} reboot --message={shlex.quote(self._params['msg'])}"
 
     def _logind(self) -> inhibitor_rules.Logind:
@@ -314,7 +314,7 @@ class ActionModule(BuiltinReboot):
         if answer["rc"] != 0:
             said = answer["stderr"].strip() or answer["stdout"].strip()
             raise Refused(
-                f"The node's logind could not be asked: {said}. The node needs systemd 239 or later with "
+                f"The node's logind did not answer: {said}. The node needs systemd 239 or later with "
                 "busctl, and the user must be root or become root."
             )
         return inhibitor_rules.parse(answer["stdout"])

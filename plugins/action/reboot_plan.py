@@ -24,20 +24,18 @@ class ActionModule(ApiAction):
         if outcome.get("failed"):
             return outcome
         if params["report"]:
-            trouble = _write(
+            error = _write(
                 Path(params["report"]).expanduser(), {key: outcome[key] for key in ("summary", "nodes", "api")}
             )
-            if trouble:
-                return {**outcome, "failed": True, "msg": trouble}
+            if error:
+                return {**outcome, "failed": True, "msg": error}
         return {**outcome, "ansible_stats": {"data": outcome["stats"], "per_host": False, "aggregate": True}}
 
 
 def _write(path: Path, report: dict[str, Any]) -> str:
-    """Write the report; why it could not be written, or nothing."""
+    """Write the report; return the error message, or nothing."""
     try:
         path.write_text(json.dumps(report, indent=4, sort_keys=True) + "\n", encoding="utf-8")
     except OSError as error:
-        return (
-            f"The report could not be written to {path}: {error.strerror}. Set rolling_reboot_report to another file."
-        )
+        return f"Can't write the report to {path}: {error.strerror}. Set rolling_reboot_report to another file."
     return ""

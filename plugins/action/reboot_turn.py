@@ -20,7 +20,7 @@ _SIGN = "reboot_required.sh"
 
 
 class ActionModule(ApiAction):
-    """Answers what the admission asks: only the node knows whether it needs a reboot."""
+    """Answers the admission's questions: only the node knows whether it needs a reboot."""
 
     module = reboot_turn
 
@@ -40,7 +40,7 @@ class ActionModule(ApiAction):
             params["shutdown" if question == "shutdown" else "answer"] = answer
 
     def _ask(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Ask what a plan may need to know. Whether it does is decided later, from one look at the whole cluster."""
+        """Ask the questions that a plan may need. The plan itself comes later, for all nodes together."""
         settings = params["settings"]
         always = settings["when"] == ALWAYS
         answer = {} if always else self._needed(params)
@@ -51,33 +51,33 @@ class ActionModule(ApiAction):
         return {"answer": answer, "shutdown": self._shutdown(params) if asks and known.asks_shutdown else None}
 
     def _needed(self, params: dict[str, Any]) -> dict[str, str]:
-        """Why the node needs a reboot, or why it does not say."""
+        """Why the node needs a reboot, or why it did not answer."""
         name, by_command = params["name"], params["settings"]["when"] == "command"
         try:
             return self._by_command(params) if by_command else self._by_sign(name)
         except AnsibleConnectionFailure as error:
-            said = str(error).strip().rstrip(".")
+            why = str(error).strip().rstrip(".")
             return {
-                "trouble": f"Node {name} can't be reached over its connection: {said}. Mend the connection, or leave "
+                "trouble": f"Ansible can't reach node {name} over its connection: {why}. Fix the connection, or leave "
                 "the host out."
             }
 
     def _by_sign(self, name: str) -> dict[str, str]:
-        """Ask by the distribution's own sign."""
+        """Check the distribution's own sign."""
         script = Path(self._find_needle("files", _SIGN)).read_text(encoding="utf-8")
         command = f"{self._compute_environment_string()} sh -c {shlex.quote(script)}".strip()
         done = self._low_level_execute_command(command, sudoable=True)
-        said = str(done["stdout"]).strip()
-        if done["rc"] != 0 or not said.startswith(("yes: ", "no")):
-            said = said or str(done["stderr"]).strip() or f"{_SIGN} exited {done['rc']}"
+        output = str(done["stdout"]).strip()
+        if done["rc"] != 0 or not output.startswith(("yes: ", "no")):
+            output = output or str(done["stderr"]).strip() or f"{_SIGN} exited {done['rc']}"
             return {
-                "trouble": f"Whether node {name} needs a reboot can't be told ({said}). Set rolling_reboot_when to "
+                "trouble": f"It is unknown whether node {name} needs a reboot ({output}). Set rolling_reboot_when to "
                 "always, or to command with rolling_reboot_when_command."
             }
-        return {"needed": said.removeprefix("yes: ") if said.startswith("yes: ") else ""}
+        return {"needed": output.removeprefix("yes: ") if output.startswith("yes: ") else ""}
 
     def _by_command(self, params: dict[str, Any]) -> dict[str, str]:
-        """Ask by the user's command. A plan asks, too."""
+        """Run the user's command, also for a plan."""
         task = self._task.copy()
         task.args = {"_raw_params": params["settings"]["when_command"]}
         task.check_mode = False
@@ -92,13 +92,13 @@ class ActionModule(ApiAction):
         )
         done = action.run(task_vars=self._task_vars)
         if done.get("rc") not in (0, 1):
-            # Its output may have secrets, and this is written on the Node.
-            said = f"exited {done['rc']}" if "rc" in done else f"could not run: {done.get('msg')}"
-            return {"trouble": f"rolling_reboot_when_command of node {params['name']} {said}; 0 means yes, 1 means no."}
-        return {"needed": "rolling_reboot_when_command said so" if done["rc"] == 0 else ""}
+            # Leave out the output: it may have secrets, and this text is stored on the Node.
+            why = f"exited {done['rc']}" if "rc" in done else f"could not run: {done.get('msg')}"
+            return {"trouble": f"rolling_reboot_when_command of node {params['name']} {why}; 0 means yes, 1 means no."}
+        return {"needed": "rolling_reboot_when_command exited 0" if done["rc"] == 0 else ""}
 
     def _shutdown(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Ask whether the node's shutdown is graceful. That it can't say is one more thing to be told."""
+        """Ask whether the node's shutdown is graceful. If it can't answer, return the reason."""
         options = {name: value for name, value in params["shutdown_options"].items() if value}
         try:
             done: dict[str, Any] = self._execute_module(

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Answer the variables of a role, or of a playbook without one, with the types of its argument spec."""
+"""Return the variables of a role, or of a playbook without a role, with the types of the argument spec."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ActionModule(ActionBase):
         problems += found.problems
         if problems:
             result.update(failed=True, error="invalid_input", problems=problems)
-            result["msg"] = f"The variables do not fit, so nothing was done. {' '.join(problems)}"
+            result["msg"] = f"Some variables are invalid, so nothing was done. {' '.join(problems)}"
             return result
         result.update(changed=False, settings=found.settings, who=self._who(variables))
         return result
@@ -59,7 +59,7 @@ class ActionModule(ActionBase):
         if params["prefix"]:
             return dict(self._load(_PLAYBOOKS)), f"{params['prefix']}_"
         if role is None:
-            raise AnsibleActionFail("Outside of a role, role_settings needs prefix, the start of the variables' names.")
+            raise AnsibleActionFail("Outside a role, role_settings needs prefix, the start of the variables' names.")
         return dict(self._load(Path(role._role_path) / "meta/argument_specs.yml")), f"{role.get_name(False)}_"
 
     def _load(self, path: Path) -> Any:

@@ -80,8 +80,8 @@ options:
     default: present
   wait:
     description:
-      - Whether to wait until the host is proven off, until it was rebooted, or, with O(state=absent), until it is on
-        again, unless someone else keeps it off.
+      - Whether to wait until the host is proven off or has rebooted. With O(state=absent), whether to wait until it is on
+        again, unless another key keeps it off.
     type: bool
     default: true
   wait_timeout:
@@ -288,7 +288,7 @@ kept:
   elements: dict
   returned: O(state=expired)
 overridden_holds:
-  description: The holds, as V(namespace/holder), that stood when the annotation was written and were overridden.
+  description: The holds, as V(namespace/holder), that existed when the annotation was written and were overridden.
   type: list
   elements: str
   returned: success
@@ -308,7 +308,7 @@ why:
 error:
   description: What kind of failure it was, for example V(refused), V(held), V(claimed), V(claim_lost), V(came_back),
     V(not_off), V(not_datable), V(timed_out), V(not_found), V(invalid_input), V(api) or V(api_unreachable). With V(not_datable) the host is
-    off, but was before, and nothing says since when.
+    off, but it was already off before, and it is unknown since when.
   type: str
   returned: failure
   sample: timed_out

@@ -11,7 +11,7 @@ short_description: Begin a rolling reboot, or resume one
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Names the run, enters the operation of its group, and says which hosts go first and which one last.
+  - Names the run, enters the operation of its group, and chooses the hosts that go first and the host that goes last.
   - The Lease of the run is renewed from then on, until the controller ends.
 options:
   settings:

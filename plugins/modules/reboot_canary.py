@@ -12,7 +12,7 @@ version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
   - Canaries are nodes of an operation that go first. Waits, by a watch, until each of them was rebooted or skipped, and
-    until they have been well for O(soak) seconds since the last of them was done.
+    until they have stayed healthy for O(soak) seconds since the last of them was done.
   - The module reads the Nodes' annotation C(holdfast.dev/operation). So any run may reboot the canaries, and a later
     run, or a run after a crash, does not wait again for a soak that is over.
   - Fails at once, with RV(error=canary_failed), when a canary failed or its Node is gone, and when one that is done is
@@ -28,7 +28,7 @@ options:
     required: true
   operation:
     description:
-      - Id of the operation. What a canary went through in another one does not count.
+      - Id of the operation. The result of a canary in another operation does not count.
     type: str
     required: true
   soak:

@@ -11,9 +11,9 @@ short_description: End a rolling reboot
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Leaves the operation. It is the last task of a run, so a run that is killed while it reports is resumed, and reboots no
-    node twice.
-  - Fails if the operation can't be left, or if O(left) says that something is left to do.
+  - Leaves the operation. This is the last task of a run. So the next run can resume a run that is killed while it reports,
+    and no node is rebooted twice.
+  - Fails if the run can't leave the operation, or if O(left) says that something is left to do.
 options:
   operation:
     description:
@@ -32,7 +32,7 @@ options:
     required: true
   complete:
     description:
-      - Whether no node is left over. Otherwise the next run resumes the operation.
+      - Whether the operation is complete for all nodes. Otherwise the next run resumes the operation.
     type: bool
     required: true
   left:

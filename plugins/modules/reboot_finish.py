@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_finish
-short_description: End the reboot of a node, whatever became of it
+short_description: End the reboot of a node, after success or failure
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Gives a node back that has rebooted and is healthy. Its cordon and its opt-outs are undone, the pods that the shutdown left
-    are removed, and slot and claim are given back.
-  - Puts a node back whose reboot a hold refused, as O(rebooted) says.
-  - With O(failed), sees what the failure left. A healthy node is given back; one that is not stays cordoned and keeps its slot
-    as failed. A node that was not touched is reported as stopped, and does not count as a failure. One that another run works
-    on is left to that.
+  - Gives back a node that has rebooted and is healthy. The module undoes the cordon and the opt-outs, removes the pods that
+    the shutdown left, and gives back slot and claim.
+  - Puts back a node if O(rebooted) says that a hold refused the reboot.
+  - With O(failed), cleans up after a failure. A healthy node is given back. An unhealthy node stays cordoned and keeps its
+    slot as failed. A node on which the run had not started is reported as stopped, and does not count as a failure. A node
+    on which another run works stays as it is.
 options:
   settings:
     description:
@@ -79,22 +79,22 @@ EXAMPLES = r"""
 
 RETURN = r"""
 step:
-  description: What became of the node. V(done), V(failed), or V(put_back), after which its turn comes again.
+  description: The outcome for the node. V(done), V(failed), or V(put_back), after which the node gets another turn.
   type: str
   returned: success
   sample: done
 why:
-  description: Why, in words.
+  description: The reason, as text.
   type: str
   returned: success
 steps:
-  description: The steps of the role that are left.
+  description: The remaining steps of the role.
   type: list
   elements: str
   returned: success
   sample: [again]
 stage:
-  description: How far this run has come with the node. While it is V(waiting), nothing of the node is touched.
+  description: This run's progress with the node. While it is V(waiting), the run does not change the node.
   type: str
   returned: always
   sample: waiting
@@ -119,15 +119,15 @@ group:
   type: str
   returned: always
 attempts:
-  description: How often the node's turn had come, and nothing could be begun.
+  description: Number of turns of the node that ended before work on it started.
   type: int
   returned: always
 left:
   description: Why the last attempt ended.
   type: str
-  returned: where a hold refused the reboot
+  returned: if a hold refused the reboot
 result:
-  description: The node's entry in the report, where its journey ends here.
+  description: The node's entry in the report, if its journey ends here.
   type: dict
   returned: success
 uncounted:

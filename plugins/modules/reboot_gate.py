@@ -7,13 +7,13 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_gate
-short_description: Look a last time whether a node may go down
+short_description: Check a last time whether a node may go down
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Directly before the user's own tasks reboot a node. The claim must be this run's, nobody may hold the node, and it must
-    still be in the boot in which its reboot began.
-  - Records the phase C(reboot), and returns O(ignore:step) V(held) if a hold refuses it.
+  - Runs directly before the user's own tasks reboot a node. This run must have the claim, no hold may protect the node, and
+    the node must still be in the boot in which its reboot began.
+  - Records the phase C(reboot), or returns O(ignore:step) V(held) if a hold refuses the reboot.
 options:
   operation:
     description:
@@ -45,7 +45,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Look a last time
+- name: Check a last time
   holdfast.kubernetes.reboot_gate:
     name: node-1
     operation: kernel
@@ -61,7 +61,7 @@ step:
   returned: success
   sample: go
 why:
-  description: Why it is held.
+  description: Why the node is held.
   type: str
   returned: success
 overridden_holds:

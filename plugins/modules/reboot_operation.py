@@ -50,8 +50,8 @@ options:
     default: 93600
   forks:
     description:
-      - How many hosts the run works on at the same time. If more of its nodes are held, a warning says so, because each
-        node that the run waits for takes a fork.
+      - How many hosts the run works on at the same time. The module warns if more of its nodes are held, because each
+        node that waits for its holders takes a fork.
     type: int
   state:
     description:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_plan
-short_description: Say what a rolling reboot would do with each of its nodes
+short_description: Plan what a rolling reboot would do with each of its nodes
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Judges all nodes by the rules of a run, from one look at the cluster. It asks the cluster once, however many nodes there
-    are. It prints one line for each node, and a total.
-  - It changes nothing. Where a run would write, it sends a server-side dry run.
+  - Judges all nodes by the rules of a run. It reads most objects once for all nodes. It prints one line for each node, and a
+    total.
+  - It changes nothing. Instead of the writes of a run, it sends server-side dry runs.
 options:
   settings:
     description:
-      - The variables of the role on one of the hosts, as M(holdfast.kubernetes.role_settings) returns them. They say which
-        operation it is.
+      - The variables of the role on one of the hosts, as M(holdfast.kubernetes.role_settings) returns them. They name the
+        operation.
     type: dict
     required: true
   who:
@@ -39,7 +39,7 @@ options:
   hosts:
     description:
       - Of each host, C(host) is its name, C(turn) what M(holdfast.kubernetes.reboot_turn) returned for the question to the
-        node, C(settings) its variables, and C(misfit) why they do not fit.
+        node, C(settings) its variables, and C(misfit) why these are invalid.
     type: list
     elements: dict
     default: []
@@ -62,7 +62,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Say what would happen
+- name: Plan the rolling reboot
   holdfast.kubernetes.reboot_plan:
     names: "{{ ansible_play_hosts_all }}"
     settings: "{{ read.settings }}"
@@ -77,7 +77,7 @@ nodes:
   elements: dict
   returned: success
 summary:
-  description: The names of the nodes by their results.
+  description: The names of the nodes by result.
   type: dict
   returned: success
 api:
@@ -85,11 +85,11 @@ api:
   type: dict
   returned: success
 stats:
-  description: What the next job of a workflow gets.
+  description: The statistics for the next job of a workflow.
   type: dict
   returned: success
 failures:
-  description: By host, why there is no plan of its node.
+  description: For each host without a plan, the reason.
   type: dict
   returned: success
 error:

@@ -11,8 +11,8 @@ short_description: Gather the results of a rolling reboot
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Looks after the nodes of hosts that dropped out of the plays, and counts failures that could not be counted before.
-  - It does not fail because of that; RV(left) says what is left to do. M(holdfast.kubernetes.reboot_end) leaves the operation.
+  - Cleans up the nodes of hosts that dropped out of the plays, and counts failures that could not be counted before.
+  - It does not fail if something is left to do; RV(left) says what. M(holdfast.kubernetes.reboot_end) leaves the operation.
 options:
   operation:
     description:
@@ -34,23 +34,23 @@ options:
     default: []
   pattern:
     description:
-      - The pattern that gave them, for messages.
+      - The pattern that selected these hosts, for messages.
     type: str
   limit:
     description:
-      - The limit of the playbook; blank without one. With it, only hosts of the play take part.
+      - The playbook's limit; blank if there is none. With a limit, only hosts of the play take part.
     type: str
   hosts:
     description:
       - Of each host, C(host) is its name, C(turn) what M(holdfast.kubernetes.reboot_turn) or
-        M(holdfast.kubernetes.reboot_finish) returned last, C(settings) its variables, and C(misfit) why they do not fit.
+        M(holdfast.kubernetes.reboot_finish) returned last, C(settings) its variables, and C(misfit) why these are invalid.
     type: list
     elements: dict
     default: []
   traffic:
     description:
-      - Of each Node, C(requests) that were sent for it and C(bytes) that came back; those of the run under an empty name.
-        In the controller, the action plugin knows them.
+      - For each Node, the number of C(requests) sent and of C(bytes) received; those of the run have an empty name. In the
+        controller, the action plugin adds them.
     type: dict
     default: {}
 seealso:
@@ -81,7 +81,7 @@ nodes:
   elements: dict
   returned: success
 summary:
-  description: The names of the nodes by their results.
+  description: The names of the nodes by result.
   type: dict
   returned: success
 api:
@@ -89,20 +89,20 @@ api:
   type: dict
   returned: success
 stats:
-  description: What the next job of a workflow gets.
+  description: The statistics for the next job of a workflow.
   type: dict
   returned: success
 lines:
-  description: The results in words.
+  description: The results as text.
   type: list
   elements: str
   returned: success
 left:
-  description: What is left to do, in words; empty if nothing is.
+  description: What is left to do, as text; empty if there is nothing.
   type: str
   returned: success
 complete:
-  description: Whether no node is left over.
+  description: Whether the operation is complete for all nodes.
   type: bool
   returned: success
 operation:

@@ -11,10 +11,10 @@ short_description: Wait until a node may be rebooted, and take its slot and its 
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Looks at the node, its holds and what else blocks it, the maintenance windows, the canaries and etcd; waits for each as
-    the user asked; takes the slot and the claim; and looks again. It answers what is next for the node, why, and which
-    steps of the role are left.
-  - Nothing of the node is touched before its claim is taken.
+  - Checks the node, its holds, pods and alerts that block it, the maintenance windows, the canaries and etcd. Waits for each
+    as the user's settings say, takes the slot and the claim, and checks again. It returns the next step of the node, the
+    reason, and the remaining steps of the role.
+  - The module does not change the node before it has the claim.
 options:
   settings:
     description:
@@ -40,12 +40,12 @@ options:
     default: only
   last:
     description:
-      - What this module, or M(holdfast.kubernetes.reboot_finish), returned last for the node. It counts if its C(steps) has
-        C(again).
+      - The last result of this module, or of M(holdfast.kubernetes.reboot_finish), for the node. It counts if its C(steps)
+        has C(again).
     type: dict
   answer:
     description:
-      - What the node said to the question whether it needs a reboot. In the controller, the action plugin asks the node.
+      - The node's answer to the question whether it needs a reboot. In the controller, the action plugin asks the node.
       - C(needed) says why it needs a reboot, and is empty if it needs none. C(trouble) says why it did not answer. C(boot_id)
         is the boot in which it answered. A node that has booted since is asked again.
     type: dict
@@ -55,13 +55,13 @@ options:
     type: dict
   shutdown_options:
     description:
-      - Options of M(holdfast.kubernetes.graceful_shutdown_info). Blank ones are left out.
+      - Options of M(holdfast.kubernetes.graceful_shutdown_info). Blank options are omitted.
     type: dict
     default: {}
   hosts:
     description:
-      - What this module returned last for each host of the run that left the play. A host with a claim and without a result
-        has failed, and is counted first. In the controller, the action plugin knows them.
+      - The last result of this module for each host of the run that left the play. A host with a claim and without a result
+        has failed, and is counted first. In the controller, the action plugin adds them.
     type: list
     elements: dict
     default: []
@@ -79,7 +79,7 @@ options:
     default: []
   canary_hosts:
     description:
-      - The hosts of this run among them.
+      - The canaries that are hosts of this run.
     type: list
     elements: str
     default: []
@@ -127,29 +127,28 @@ EXAMPLES = r"""
 RETURN = r"""
 step:
   description:
-    - What is next. V(go), the node is claimed and O(ignore:steps) are left. V(ask), ask the node. V(before_slot), run the
-      user's tasks before the slot. V(wait), see what became of the other hosts of the run. After these three, ask for the
-      turn again.
+    - The next step. V(go), the node is claimed, and O(ignore:steps) remain. V(ask), ask the node. V(before_slot), run the
+      user's tasks before the slot. V(wait), check the other hosts of the run. After the last three, ask for the turn again.
     - V(put_off), the node waits for the last pass. V(skipped) and V(postponed) are results. V(planned), in check mode.
   type: str
   returned: success
   sample: go
 why:
-  description: Why, in words.
+  description: The reason, as text.
   type: str
   returned: success
 steps:
-  description: The steps of the role that are left, in their order.
+  description: The remaining steps of the role, in order.
   type: list
   elements: str
   returned: success
   sample: [cordon, drain, reboot, ready, finish]
 result:
-  description: The node's entry in the report, where its journey ends here.
+  description: The node's entry in the report, if its journey ends here.
   type: dict
   returned: success
 stage:
-  description: How far this run has come with the node. While it is V(waiting), nothing of the node is touched.
+  description: This run's progress with the node. While it is V(waiting), the run does not change the node.
   type: str
   returned: always
   sample: working
@@ -178,33 +177,33 @@ needed:
   type: str
   returned: always
 method:
-  description: How the role reboots the node; which of its files it includes.
+  description: How the role reboots the node. This selects the task file that the role includes.
   type: str
   returned: always
   sample: systemd
 answer:
-  description: What the node said, and in which boot.
+  description: The node's answer, and the boot in which it answered.
   type: dict
   returned: always
 shutdown:
-  description: What the node said of its graceful shutdown.
+  description: The node's answer about its graceful shutdown.
   type: dict
   returned: always
 slot_tasks_run:
-  description: Whether the user's tasks before the slot were run in this attempt.
+  description: Whether the user's tasks before the slot have run in this attempt.
   type: bool
   returned: always
 asked:
-  description: What the node was asked over its connection, V(needed) or V(shutdown).
+  description: The questions that the node was asked over its connection, V(needed) or V(shutdown).
   type: list
   elements: str
   returned: success
 boot_id:
-  description: The boot in which the node is to be rebooted.
+  description: ID of the boot that the reboot is to end.
   type: str
   returned: always
 attempts:
-  description: How often the node's turn had come, and nothing could be begun.
+  description: Number of turns of the node that ended before work on it started.
   type: int
   returned: always
 left:
@@ -216,7 +215,7 @@ waited:
   type: float
   returned: always
 idle:
-  description: Seconds of these in which nothing happened in the group.
+  description: Seconds since something last happened in the group.
   type: float
   returned: always
 error:

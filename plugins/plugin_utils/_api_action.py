@@ -79,7 +79,7 @@ class ActionModule(ActionBase):
         return cleaned
 
     def _keep_run(self, params: dict[str, Any], outcome: dict[str, Any]) -> None:
-        """Have the Lease of a run that outlives the task renewed until the controller ends, in each of its clusters."""
+        """Renew the Lease of a run that outlives the task until the controller ends, in each of its clusters."""
         run = self.module.kept_run(params, outcome) if hasattr(self.module, "kept_run") else ""
         if run:
             _lease_renewer.start({name: params.get(name) for name in NAMES}, run)

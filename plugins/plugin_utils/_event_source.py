@@ -47,7 +47,7 @@ async def serve(
     loop = asyncio.get_running_loop()
 
     def send(event: Event) -> None:
-        # Wait for room for this event before looking for the next one.
+        # Wait until the queue has room before looking for the next event.
         asyncio.run_coroutine_threadsafe(queue.put(event), loop).result()
 
     source = EventSource(subject, EventLog(after=params.get("after") or 0, repeat=params["repeat"]), send)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renews a run's sign of life while its ansible-playbook process lives, whatever tasks that runs.
+"""Renews a run's sign of life while its ansible-playbook process lives, during any task.
 
 Our own tasks renew the run's Lease while they work, but a user's task may take longer than a run may be silent. This
 process follows the controller's process: it ends with it, and is silent while that is stopped.
@@ -69,12 +69,12 @@ def main() -> None:
         except NotFound:
             return
         except HoldfastError:
-            # The API server is unreachable. Other runs judge the silence by themselves.
+            # The API server is unreachable. Other runs decide what the silence means.
             pause = runs.RENEW_AGAIN
 
 
 class Process:
-    """Exactly one process: its id may be reused after its end."""
+    """One process, even if another process gets its id after its end."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid

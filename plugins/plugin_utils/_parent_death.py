@@ -19,13 +19,13 @@ _PR_SET_PDEATHSIG = 1
 
 
 def controller() -> int:
-    """Return the process id of the controller that made this worker, even if that process is gone by now."""
+    """Return the process id of the controller that started this worker, even if that process has ended."""
     maker = multiprocessing.parent_process()
     return maker.pid if maker and maker.pid else os.getppid()
 
 
 def end_with_parent() -> None:
-    """Have the kernel end this process when its parent is gone; only on Linux, elsewhere nothing happens."""
+    """Ask the kernel to end this process together with its parent. Only on Linux; elsewhere nothing happens."""
     parent = controller()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the role rolling_reboot registered for the hosts of a run: hosts learn of each other between two tasks."""
+"""The results that the role rolling_reboot registered for each host of a run, so that hosts see each other's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Variables = Mapping[str, Any]
 
 
 def others(variables: Variables, canaries: Sequence[str]) -> dict[str, Any]:
-    """Options of ``reboot_turn``: hosts that left the play, failures that do not count yet, results of canaries."""
+    """Options of ``reboot_turn``: hosts that left the play, failures that are not counted yet, results of canaries."""
     every, present = variables.get("ansible_play_hosts_all") or [], set(variables.get("ansible_play_hosts") or [])
     turns = {host: _turn(variables, host) for host in every}
     return {
@@ -24,7 +24,7 @@ def others(variables: Variables, canaries: Sequence[str]) -> dict[str, Any]:
 
 
 def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
-    """Options of ``reboot_report``: the hosts, and the operation as the first of them has it that has one."""
+    """Options of ``reboot_report``: the hosts, and the operation from the first host that has one."""
     hosts: list[dict[str, Any]] = []
     begun: Mapping[str, Any] = {}
     for name in names:

@@ -23,7 +23,7 @@ _WORDS = {
     "float": "a number",
     "list": "a list",
     "dict": "a dictionary",
-    "str": "a text",
+    "str": "a string",
 }
 # These concern the variable as a whole. The rest of an option concerns the value.
 _NOT_OF_THE_VALUE = ("aliases", "default", "description", "no_log", "required", "version_added")
@@ -116,7 +116,7 @@ def typed(value: Any, option: Option) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return the value in plain types: Ansible's own carry tags, which must stay where they are used."""
+    """Return the value in plain types, without the tags of Ansible's own types."""
     if isinstance(value, Mapping):
         return {plain(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set)):
@@ -133,7 +133,7 @@ def plain(value: Any) -> Any:
 
 
 def _read(text: str, kind: str, option: Option) -> Any:
-    """Return the meaning of a text from the command line or a survey."""
+    """Return the value of a text from the command line or a survey."""
     if kind in ("bool", "int", "float"):
         return text.strip()
     if kind == "dict" or (kind == "list" and _is_structured(text, option)):
@@ -161,7 +161,7 @@ def _parsed(text: str, kind: str) -> Any:
 
 
 def _is_other(value: Any, kind: str) -> bool:
-    """Return whether the validator would take a value for another type."""
+    """Return whether a value has another type, although the validator would accept it."""
     if kind in ("int", "float"):
         return isinstance(value, bool) or (isinstance(value, str) and "_" in value)
     if kind == "str":
@@ -173,7 +173,7 @@ def _why(messages: list[str], kind: str, option: Option) -> str:
     if "choices" in option:
         return f"has to be {'some' if kind == 'list' else 'one'} of {', '.join(map(str, option['choices']))}"
     if "options" in option or "elements" in option:
-        return f"does not fit: {'; '.join(messages)}"
+        return f"is invalid: {'; '.join(messages)}"
     return f"has to be {_WORDS[kind]}"
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How many requests a run sent for each node, and how many bytes came back.
+"""The number of requests that a run sent for each node, and the number of bytes that it received.
 
 A worker process ends with its task, and most results are not registered. So each task adds a line to a file in the
 folder that Ansible makes for one ansible-playbook process and removes at its end.
@@ -22,16 +22,16 @@ _FILE = "holdfast-traffic"
 
 
 def add(node: str, traffic: Mapping[str, int]) -> None:
-    """Add what a task took.
+    """Add the traffic of a task.
 
     Args:
-        node: Name of the Node that it was about; empty for the run itself.
-        traffic: ``requests`` and ``bytes``; empty if it is not known.
+        node: Name of the task's Node; empty for the run itself.
+        traffic: ``requests`` and ``bytes``; empty if unknown.
     """
     if not traffic.get("requests"):
         return
     line = json.dumps([node, traffic["requests"], traffic["bytes"]])
-    # It is only told, so it stops nothing. A short line that is appended is whole, whoever else appends one.
+    # These figures are only for the report, so an error here stops no task. Appending a short line is atomic.
     with suppress(OSError):
         file = os.open(_path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:

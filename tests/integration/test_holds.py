@@ -371,7 +371,7 @@ class TestGate:
         assert (overridden["namespace"], overridden["holder"]) == ("ns", "gone")
         # No agent is there to clear it.
         holds.world.set_condition(holds.node, "Ready", "Unknown", "NodeStatusUnknown")
-        with pytest.raises(Held, match="No Lease says so any more"):
+        with pytest.raises(Held, match="No Lease holds the node any longer"):
             self.look(holds)
 
     @pytest.mark.parametrize(("entry", "status"), [("ns/gone", "False"), ("ns/gone", "Unknown")])

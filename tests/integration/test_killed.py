@@ -155,7 +155,7 @@ def play(stage: Any, point: Point | None = None) -> dict[str, Any]:
         assert all(rolling.record(name)["boot_id_after"] == after[name] for name in names)
         assert set(done.results) == set(names)
         for name, result in done.results.items():
-            again = result == "skipped" and "it was rebooted in operation" in done.detail(name)
+            again = result == "skipped" and "has already rebooted it" in done.detail(name)
             assert result == "rebooted" or again, done.entry(name)
         assert len(history.worst.busy) <= 2, history.worst
         assert leases.left() == []

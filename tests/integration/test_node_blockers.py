@@ -306,7 +306,7 @@ class TestAlerts:
 
         assert not result.get("failed")
         assert alert_names(result) == [prometheus.url]
-        assert "does not tell its alerts" in result["blockers"][0]["reason"]
+        assert "does not report its alerts" in result["blockers"][0]["reason"]
         assert "Connection refused" in result["blockers"][0]["reason"]
 
     def test_of_something_that_is_no_prometheus(self, world, node, prometheus):

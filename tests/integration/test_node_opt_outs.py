@@ -167,7 +167,7 @@ def test_no_machine(installed, world):
     (name,) = world.nodes()
     result = world.run(node_opt_outs, name=name)
     assert result["opt_outs"] == {"autoscaler": True, "machine": None, "node_health_check": True}
-    assert "Cluster API did not make it" in result["why_not"]
+    assert "Cluster API did not create it" in result["why_not"]
 
     world.run(node_opt_outs, name=name, state="absent")
     assert RECORD not in world.node(name)["metadata"]["annotations"]

@@ -109,7 +109,7 @@ def test_a_node_that_is_taken_away_meanwhile(world, nodes):
 
     result = waiting.result(PATIENCE)
     assert result["error"] in ("timed_out", "not_found")
-    assert "does not exist any more" in result["msg"] or "There is no Node" in result["msg"]
+    assert "no longer exists" in result["msg"] or "There is no Node" in result["msg"]
 
 
 class TestSignOfLife:

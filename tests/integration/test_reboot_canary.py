@@ -166,7 +166,7 @@ class TestFailure:
         result = waiting.result(PATIENCE)
 
         assert result["error"] == "canary_failed"
-        assert "has booted once more since it was done" in result["msg"]
+        assert "has booted again since it was done" in result["msg"]
 
     @pytest.mark.parametrize("of", [1, 2])
     def test_one_whose_node_goes_away(self, canaries, watching, world, of):
@@ -178,7 +178,7 @@ class TestFailure:
         result = waiting.result(PATIENCE)
 
         assert (result["error"], result["node"]) == ("canary_failed", canaries.names[0])
-        assert "does not exist any more" in result["msg"]
+        assert "no longer exists" in result["msg"]
 
     def test_one_that_is_not_there(self, canaries):
         result = canaries.wait(nodes=[*canaries.names, "no-such-node"])

@@ -61,7 +61,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig,
     assert all(moment.unavailable <= moment.slots for moment in history.moments)
     rolling.assert_nothing_left(names)
     assert done.results == {**dict.fromkeys(wanted, "rebooted"), excluded: "skipped"}
-    assert done.detail(excluded) == "it is labelled holdfast.dev/exclude"
+    assert done.detail(excluded) == "it has the label holdfast.dev/exclude"
     assert rolling.record(excluded) == {}
     for name in wanted:
         record, entry = rolling.record(name), done.entry(name)

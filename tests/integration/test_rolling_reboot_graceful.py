@@ -208,7 +208,7 @@ def test_the_report_names_what_the_shutdown_left(lab, world, rolling, tmp_path, 
             "bare": ("Succeeded", False),
         }
         assert "it has no owner" in found["bare"]["kept"]
-        assert f"its shutdown left {world.namespace}/" in done.output
+        assert f"pods left over from its shutdown: {world.namespace}/" in done.output
         left = {item["metadata"]["uid"] for item in world.pods(name).values()}
         assert {item["name"] for item in found.values() if item["uid"] in left} == {
             item["name"] for item in found.values() if not item["removed"]

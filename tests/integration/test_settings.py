@@ -126,7 +126,7 @@ def test_a_limit_that_leaves_no_node_fails(rolling, nodes):
     done = rolling.run(names, "--limit", one, "-e", f"rolling_reboot_hosts={other}")
 
     assert done.code != 0
-    assert "No host is left" in done.output
+    assert "There is no host to reboot" in done.output
     assert f"--limit is {one}" in done.output
 
 

@@ -68,12 +68,10 @@ def test_an_unreachable_node_and_one_that_never_comes_back_stop_the_rest(rolling
         assert done.results == {deaf: "failed", gone: "failed", **dict.fromkeys(rest, "stopped")}
         assert set(rolling.failures("mended")) == {deaf, gone}
         # Which node, what happened, and what to do.
-        assert f"Node {deaf} can't be reached over its connection" in done.detail(deaf)
-        assert "Mend the connection, or leave the host out." in done.detail(deaf)
+        assert f"Ansible can't reach node {deaf} over its connection" in done.detail(deaf)
+        assert "Fix the connection, or leave the host out." in done.detail(deaf)
         assert f"Node {gone}" in done.detail(gone)
-        assert "The node stays cordoned: see what is wrong with it, then run this again to continue." in done.detail(
-            gone
-        )
+        assert "The node stays cordoned: fix its problem, then run this again to continue." in done.detail(gone)
         for name in rest:
             assert "max_failed is 1" in done.detail(name)
             assert deaf in done.detail(name)

@@ -124,7 +124,7 @@ def test_a_plan_of_nobody_is_no_success(plan):
     code, lines = plan("-e", "rolling_reboot_hosts=nobody")
 
     assert code != 0
-    assert any("No host is left: look at rolling_reboot_hosts" in line for line in lines), lines
+    assert any("There is no host to plan. Check rolling_reboot_hosts" in line for line in lines), lines
 
 
 def test_a_node_that_does_not_say_fails_alone(plan):

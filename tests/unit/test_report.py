@@ -76,7 +76,7 @@ def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
     assert written["summary"]["rebooted"] == ["node-1"]
     assert "rolling_reboot_rebooted" in output
     assert "OPERATION kernel COULD NOT BE ENDED: The API server https://127.0.0.1:9 did not answer" in output
-    assert "Run holdfast.kubernetes.doctor, or this again" in output
+    assert "run holdfast.kubernetes.doctor, or run this again" in output
     assert "No result of node-2" in output
     assert "The failure of node-3 could not be counted" in output
 
@@ -94,7 +94,7 @@ def test_a_report_that_fails_does_not_hide_which_nodes_failed(report, tmp_path):
     assert written is None
     assert "Node node-2 failed: failed" in output
     assert "Node node-1" not in output
-    assert "no-such-directory" in output.rpartition("Fail where the report failed]")[2]
+    assert "no-such-directory" in output.rpartition("Fail if the report failed]")[2]
 
 
 def test_a_report_that_fails_makes_the_playbook_fail_where_no_node_failed(report, tmp_path):

@@ -77,17 +77,17 @@ def check(node: Object, run: str) -> None:
     """
     present, name = claim_of(node), node_rules.name(node)
     if run and (present is None or present.run != run):
-        whose = f"it belongs to {present.words()} now" if present else "it was taken away"
+        owner = f"it now belongs to {present.words()}" if present else "the claim was removed"
         raise ClaimLost(
-            f"Run {run} has lost its claim on node {name}: {whose}. Nothing more is done to the node; the run that has "
-            "it goes on.",
+            f"Run {run} has lost its claim on node {name}: {owner}. This run does not touch the node again; the run "
+            "that has the claim continues.",
             node=name,
             claim=vars(present) if present else None,
         )
     if not run and present is not None:
         raise Claimed(
-            f"Node {name} is worked on by {present.words()}. Wait until it is done; holdfast.kubernetes.doctor clears "
-            "claims of runs that are dead.",
+            f"{present.words()} works on node {name}. Wait until it is done; holdfast.kubernetes.doctor removes claims "
+            "of dead runs.",
             node=name,
             claim=vars(present),
         )
@@ -105,10 +105,11 @@ def ours(node: Object, run: str) -> Object:
 
 
 def taken_by_another(name: str, present: Claim | None, live: Collection[str]) -> Claimed:
-    words = present.words() if present else "nobody"
+    words = present.words() if present else "another run"
     dead = present is not None and present.run not in live
     way_out = (
-        "That run is dead and its operation another one: run holdfast.kubernetes.doctor, or set rolling_reboot_restart."
+        "That run is dead and belongs to another operation: run holdfast.kubernetes.doctor, or set "
+        "rolling_reboot_restart: true."
         if dead
         else "Wait until it is done."
     )

@@ -1,10 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which of a run's waiting nodes tries for the next slot of a group: one at a time, whatever their number.
+"""The queue of a run's waiting nodes for a group's slots: only the node at the front asks for the next slot.
 
-The hosts of a run wait in processes of one machine. The kernel gives a lock on a file to one of them, and to the next
-one as soon as that one is done, or dies.
+The hosts of a run wait in processes on one machine. The kernel gives a lock on a file to one process at a time. When
+that process ends or dies, the next one gets the lock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Front:
         folder: A folder that the tasks of the run share. Without it every waiting node is at the front.
         run: The run. Without it every waiting node is at the front.
         group: The group.
-        arrived: Called from another thread when a node that waits for the front gets there.
+        arrived: Called from another thread when a waiting node gets to the front.
     """
 
     def __init__(self, folder: str, run: str, group: str, arrived: Callable[[], None]) -> None:
@@ -41,7 +41,7 @@ class Front:
         self.here = self._path is None
 
     def ask(self) -> bool:
-        """Whether this node is at the front. If not, it gets into the queue."""
+        """Whether this node is at the front. If not, it joins the queue."""
         if self.here or self._queued or self._path is None:
             return self.here
         try:
@@ -52,7 +52,7 @@ class Front:
             self._queued = True
             threading.Thread(target=self._queue, args=(self._file,), daemon=True, name="queue for a slot").start()
         except OSError:
-            # Without locks, every node tries: that costs requests, and nothing else.
+            # Without locks, every node asks for a slot. This only costs more requests.
             self.here = True
         return self.here
 
@@ -75,7 +75,7 @@ class Front:
                 self._file = None
 
     def read(self) -> Any:
-        """What the last node at the front left for the next one; ``None`` if it left nothing."""
+        """The data from the last node at the front; ``None`` if there is none."""
         if self._file is None or not self.here:
             return None
         with suppress(OSError, ValueError):
@@ -83,7 +83,7 @@ class Front:
         return None
 
     def write(self, data: Any) -> None:
-        """Leave something for the next node at the front."""
+        """Store data for the next node at the front."""
         if self._file is not None and self.here:
             with suppress(OSError):
                 text = json.dumps(data).encode()

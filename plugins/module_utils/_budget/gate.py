@@ -27,7 +27,7 @@ class Pass:
     Attributes:
         boot_id: The Node's boot ID at that moment.
         overridden: Holds that were overridden; they are recorded together with the power-off.
-        node: The Node at that moment; ``None`` if it is not known which Node it is.
+        node: The Node at that moment; ``None`` if the Node is unknown.
     """
 
     boot_id: str
@@ -68,7 +68,7 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
 def look_at_leases(cluster: Cluster, node_name: str, *, override_holds: bool) -> list[dict[str, Any]]:
     """Refuse to interrupt a holder on a machine whose Node object is gone. Return the holds that are overridden.
 
-    The machine may still run, and so may what the holder protects. No run can claim it: a claim is on the Node.
+    The machine may still run, and with it the holder's work. No run can claim it, because a claim is on the Node.
 
     Raises:
         Held: The machine is held and ``override_holds`` is not set.
@@ -77,7 +77,7 @@ def look_at_leases(cluster: Cluster, node_name: str, *, override_holds: bool) ->
     if held and not override_holds:
         raise Held(
             f"Node {node_name} is gone, but its machine may still run, and it is held: {sentence(held)}. Wait until "
-            "the holder releases it, or set override_holds to interrupt it knowingly.",
+            "the holder releases it, or set override_holds to interrupt the holder.",
             node=node_name,
             holds=held,
         )
@@ -86,10 +86,10 @@ def look_at_leases(cluster: Cluster, node_name: str, *, override_holds: bool) ->
 
 def _way_out(node: Object, held: list[dict[str, Any]]) -> str:
     if held or node_rules.ready(node):
-        return "Wait until the holder releases it, or set override_holds to interrupt it knowingly."
+        return "Wait until the holder releases it, or set override_holds to interrupt the holder."
     return (
-        "No Lease says so any more: it was released, but the node is not Ready and can't take that back. See that the "
-        "holder does not need the node, then set override_holds."
+        "No Lease holds the node any longer, but the node is not Ready, so it can't update its condition. Check that "
+        "the holder does not need the node, then set override_holds."
     )
 
 

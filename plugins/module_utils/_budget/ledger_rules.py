@@ -60,14 +60,14 @@ class Ledger:
     nodes: int = 0
 
     def to_data(self) -> dict[str, str]:
-        """Data of the ConfigMap, in a form that people can read, too."""
+        """Data of the ConfigMap, in a readable format."""
         slots = {name: vars(slot) for name, slot in sorted(self.slots.items())}
         return {
             "policy": _text(self.policy.to_data() if self.policy else {}),
             "slots": _text(slots),
             "operations": _text(list(self.operations)),
             "version": _text(VERSION),
-            # Earlier versions leave it out when they write. Then the Nodes are read.
+            # Earlier versions do not write this field. Then this version reads the Nodes.
             **({"nodes": _text(self.nodes)} if self.nodes else {}),
         }
 
@@ -181,10 +181,10 @@ def member_of_row(row: Mapping[str, Any]) -> Member:
 def seen_in_rows(
     ledger: Ledger, policy: Policy, rows: Iterable[Mapping[str, Any]], request: Request
 ) -> tuple[dict[str, Member], set[str]]:
-    """The Nodes of the group as their table has them, and the names of those that have to be read whole.
+    """The Nodes of the group from the table, and the names of those whose objects have to be read.
 
-    These are the node itself (boot ID, domain) and those whose slot may be healed (boot ID, annotations). If domains
-    decide, and there may be room, they are also the unavailable nodes whose domain no slot has.
+    These are the node itself (boot ID, domain) and nodes whose slot may be healed (boot ID, annotations). If the policy
+    limits domains and there may be room, these are also unavailable nodes whose domain is in no slot.
     """
     group = {item.name: item for item in map(member_of_row, rows)}
     slots = ledger.slots
@@ -202,8 +202,8 @@ def seen_in_rows(
 def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | None:
     """``wait`` if active slots alone fill the budget, so that no Node has to be read.
 
-    Only for a request that already waits, because this does not check whether the node belongs to the group. A share is
-    one of the group as it was at the last grant.
+    Only for a request that already waits, because this does not check whether the node belongs to the group. A share
+    refers to the size of the group at the last grant.
     """
     if ledger.policy != policy or request.node in ledger.slots:
         return None
@@ -223,14 +223,14 @@ def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | 
 
 def in_queue(ledger: Ledger, policy: Policy) -> Decision:
     """``wait`` for a node that is not at the front of its run's queue."""
-    why = "other nodes of this run ask before it"
+    why = "other nodes of this run are ahead in the queue"
     if ledger.slots:
         why = f"{why}; {_all_words(ledger)}"
     return Decision(WAIT, ledger, why=why, unavailable=tuple(sorted(ledger.slots)), budget=size_of(policy, ledger))
 
 
 def size_of(policy: Policy, ledger: Ledger) -> int:
-    """The number of nodes that may be unavailable; 0 for a share of a group of which the size is not known."""
+    """The number of nodes that may be unavailable; 0 for a share of a group of unknown size."""
     known = policy.max_unavailable.isdigit() or ledger.nodes
     return amount(policy.max_unavailable, ledger.nodes) if known else 0
 
@@ -375,8 +375,8 @@ def _check_fields(policy: Mapping[str, Any], slots: Mapping[str, Any], version: 
     if unknown:
         wanted = f"version {cut(version)} or later" if version not in ("", VERSION) else "the version that wrote it"
         raise UnknownFields(
-            f"says {some(sorted(unknown))}, which version {VERSION} of holdfast.kubernetes does not know. Nothing was "
-            f"changed. Use {wanted} on every controller of this group."
+            f"has the fields {some(sorted(unknown))}, which version {VERSION} of holdfast.kubernetes does not know. "
+            f"Nothing was changed. Use {wanted} on every controller of this group."
         )
 
 
@@ -444,7 +444,7 @@ def operation_entry(ledger: Ledger, operation: str) -> dict[str, Any]:
 
 def with_entry(ledger: Ledger, entry: dict[str, Any]) -> Ledger:
     """The ledger with this record of an operation as the latest one."""
-    # An operation with a slot or a run is still open, and its failures count, however many others came after it.
+    # An operation with a slot or a run is still open, so its failures count, no matter how many operations are newer.
     taken = {slot.operation for slot in ledger.slots.values()}
     rest = [
         item if item["id"] in taken or item.get("runs") or item.get("unfinished") else _over(item)

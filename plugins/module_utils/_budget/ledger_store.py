@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where ledgers live: one ConfigMap ``group.GROUP`` in the namespace ``holdfast`` for each group."""
+"""Storage of ledgers: one ConfigMap ``group.GROUP`` in the namespace ``holdfast`` for each group."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def check_group(group: str) -> None:
     """
     if not _GROUP.fullmatch(group):
         raise InvalidInput(
-            f'group "{group}" is not a valid name: use small letters, digits, "-" and ".", a letter or digit at both '
-            "ends.",
+            f'group "{group}" is not a valid name: use lowercase letters, digits, "-" and ".", with a letter or digit '
+            "at both ends.",
             group=group,
         )
 
@@ -69,8 +69,8 @@ def ledger_of(config_map: Object | None) -> Ledger:
         raise Refused(f"The ledger in ConfigMap {name}, namespace {NAMESPACE}, {error}", config_map=name) from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise Refused(
-            f"The ConfigMap {name} in namespace {NAMESPACE} is no ledger any more: {error}. Mend it, or delete it when "
-            "no node of the group is being worked on.",
+            f"The ConfigMap {name} in namespace {NAMESPACE} is not a valid ledger: {error}. Fix it, or delete it while "
+            "no run works on a node of the group.",
             config_map=name,
         ) from error
 

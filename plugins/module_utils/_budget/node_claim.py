@@ -51,7 +51,7 @@ def _take(context: Context, params: Params, deadline: Deadline) -> tuple[Object,
                 raise
             if deadline.passed:
                 raise TimedOut(
-                    f"{error.message} It was waited for {params['wait_timeout']} s.", **error.fields
+                    f"{error.message} The wait ended after {params['wait_timeout']} s.", **error.fields
                 ) from error
         _await_change(cluster, params["name"], deadline)
 

@@ -24,17 +24,17 @@ from .node_operation_rules import Phase, advance
 def node_operation(context: Context, params: Params) -> Result:
     """Record which phase of which operation a node is in."""
     if not params.get("phase") and not params.get("result"):
-        raise InvalidInput("node_operation needs phase, result or both: what is to be written down.")
+        raise InvalidInput("node_operation needs phase, result or both: there is nothing to record.")
     before, after = retry_conflicts(lambda: _attempt(context.cluster, params))
     old, new = node_rules.record(before, OPERATION), node_rules.record(after, OPERATION)
     return {"changed": before is not after, "operation": new, "diff": {"before": old or {}, "after": new or {}}}
 
 
 def record_phase(cluster: Cluster, name: str, phase: Phase | None) -> None:
-    """Record the phase of an act before it begins; nothing for an act that is part of no operation.
+    """Record the phase of an action before it begins. Record nothing if the action is not part of an operation.
 
     Raises:
-        ClaimLost: The run of the phase has no claim on the node any more.
+        ClaimLost: The run of the phase no longer has the claim on the node.
     """
     if phase is not None:
         params = {"name": name, "operation": phase.operation, "run": phase.run, "phase": phase.name, "claimed": True}
@@ -42,7 +42,7 @@ def record_phase(cluster: Cluster, name: str, phase: Phase | None) -> None:
 
 
 def marks_of(cluster: Cluster, node: Object, phase: Phase | None) -> dict[str, Any]:
-    """The annotation that records a phase, for an act that writes the Node anyway; none where it has it already."""
+    """The annotation that records a phase, for an action that writes the Node; empty if it is already recorded."""
     if phase is None:
         return {}
     record = node_rules.record(node, OPERATION)
@@ -60,7 +60,7 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
     marks: dict[str, Any] = {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
     present = claim_rules.claim_of(node)
     if params.get("result") and present and present.run == params.get("run"):
-        # In one write: if the run died in between, its claim would stay on a node that is done.
+        # One write for both: if the run died between two writes, its claim would stay on a node that is done.
         marks[CLAIM] = None
     if not marks:
         return node, node

@@ -19,7 +19,7 @@ from .._shared.bounds import cut, seconds_since
 
 @dataclass(frozen=True)
 class Phase:
-    """The phase of an operation that an act begins, in the name of a run that has the claim."""
+    """The phase of an operation that an action begins for the run that has the claim."""
 
     operation: str
     run: str
@@ -27,7 +27,7 @@ class Phase:
 
 
 def phase_of(params: Mapping[str, Any], name: str) -> Phase | None:
-    """The phase that an act records by its options ``operation`` and ``run``; ``None`` without an operation.
+    """The phase that an action records, from its options ``operation`` and ``run``; ``None`` without an operation.
 
     Raises:
         InvalidInput: There is an operation, and no run.
@@ -69,7 +69,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
     phase, result = params.get("phase") or record["phase"], params.get("result") or ""
     run = params.get("run") or record.get("run", "")
     if (phase, result) == (record["phase"], record["result"]):
-        # The next run resumes where the last one stopped: the phase keeps its start, and only the run changes.
+        # The next run resumes the phase: it keeps its start, and only the run changes.
         return record if run == record.get("run", "") else {**record, "run": run}
     changed = {**record, "run": run, "result": result, "detail": cut(params.get("detail") or "", 1000)}
     if record["phase"] and not record["result"]:

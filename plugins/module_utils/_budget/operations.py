@@ -47,14 +47,14 @@ def _begin(cluster: Cluster, params: Params) -> Result:
 
 
 def _warn_of_few_forks(context: Context, params: Params) -> None:
-    """A node that waits for its holders takes a fork, and Ansible does not start on the nodes behind it meanwhile."""
+    """Warn if more nodes wait for holders than there are forks: each takes a fork, so Ansible starts no other node."""
     nodes, forks = set(params.get("nodes") or []), params["forks"]
     leases = context.cluster.items(paths.LEASES, field_selector=FIELD_SELECTOR)
     held = {lease["metadata"]["name"] for lease in leases if lease["metadata"]["name"] in nodes and holds(lease)}
     if len(held) > forks:
         context.warn(
-            f"{len(held)} of the nodes are held, and each that is waited for takes one of {forks} forks: the others "
-            f"are not looked at meanwhile. Start it with --forks {len(held)} or more."
+            f"{len(held)} of the nodes are held, and each node that waits for its holders takes one of {forks} forks. "
+            f"Until then the other nodes do not start. Use --forks {len(held)} or more."
         )
 
 
@@ -103,7 +103,7 @@ def _end(cluster: Cluster, params: Params) -> Result:
         return before, after
 
     if not params.get("operation"):
-        raise InvalidInput("reboot_operation needs operation, the id of the one that ends.")
+        raise InvalidInput("reboot_operation needs operation, the id of the operation to end.")
     if params["complete"] and not cluster.dry_run:
         _await_silent(cluster, params)
     before, after = retry_conflicts(attempt)

@@ -20,7 +20,7 @@ from .._shared.bounds import moment
 DEAD_AFTER = 90.0
 # Seconds after a run's death for which other runs of its operation wait for its slots: one of them takes them over.
 PASSING_FOR = 60.0
-# What no part of a Lease's name may have, or may begin or end with.
+# Characters and sequences that a Lease's name can't have.
 _UNSAFE = re.compile(r"[^a-z0-9]{2,}|[^a-z0-9.-]")
 
 

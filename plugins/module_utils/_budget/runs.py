@@ -61,7 +61,7 @@ class Look:
     until: float
 
     def tells_of(self, runs: Iterable[str]) -> bool:
-        """Whether it still says that all these runs are alive. A run that began or died since needs a new look."""
+        """Whether this look still shows that all these runs are alive. If not, look again."""
         return time.monotonic() < self.until and set(runs) <= self.live
 
 

@@ -28,7 +28,7 @@ from .ledger_rules import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Me
 from .policy_rules import Policy, check_amount
 from .standing_rules import Standing, pause
 
-# More Nodes than that are listed, and not read one by one.
+# Above this number, list the Nodes instead of reading them one by one.
 _MANY = 50
 
 
@@ -91,7 +91,7 @@ class _SlotRequest:
         )
         self._follower: Follower | None = None
         self._runs: runs.Look | None = None
-        # What fills the budget although no run works on it.
+        # How long the same nodes have filled the budget without a run that works on them.
         self._standing = Standing()
         # Seconds from the start of the request until a slot of the group was last taken or given back.
         self._went_on = 0.0
@@ -118,7 +118,7 @@ class _SlotRequest:
         }
 
     def _arrived(self) -> None:
-        """This node is at the front of the queue now: have the wait end, and ask."""
+        """This node is now at the front of the queue: end the wait, so that it asks for a slot."""
         if self._follower is not None:
             self._follower.stop()
 
@@ -135,7 +135,7 @@ class _SlotRequest:
         params = self._params
         raise TimedOut(
             f"Node {params['name']} got no slot of group {params['group']} within {params['wait_timeout']} s: "
-            f"{last.why}. Raise wait_timeout or max_unavailable, or look at what keeps the other nodes.",
+            f"{last.why}. Raise wait_timeout or max_unavailable, or check why the other nodes take so long.",
             **self._found(last),
         )
 
@@ -149,7 +149,7 @@ class _SlotRequest:
     def _watch(self, last: Decision) -> Decision:
         """Follow the ledger until a slot is granted, a run that has one may be dead, or the Nodes need a new look.
 
-        A node that is not at the front follows it until it gets there.
+        A node that is not at the front follows the ledger until it gets there.
         """
         at_front = self._front.here
         until = self._until_one_may_be_dead() if at_front and self._params.get("run") else float("inf")
@@ -164,7 +164,7 @@ class _SlotRequest:
         )
         self._follower = follower
         if self._front.here != at_front:
-            # It got there a moment ago.
+            # It has just got to the front.
             self._standing.resume(self._front.read())
             return last
         for news in follower:
@@ -185,7 +185,7 @@ class _SlotRequest:
         return last
 
     def _until_one_may_be_dead(self) -> float:
-        """Seconds; by the last look at the runs as long as it holds."""
+        """Seconds, from the last look at the runs while that is current."""
         if self._runs is None or not self._runs.tells_of(()):
             self._runs = runs.look(self._cluster)
         return max(0.0, self._runs.until - time.monotonic())
@@ -216,9 +216,9 @@ class _SlotRequest:
         return decision
 
     def _passes(self, decision: Decision) -> bool:
-        """Whether what fills the budget may end by itself: after an outage of the API many Nodes look down."""
+        """Whether the budget may become free by itself: after an outage of the API, many Nodes look down."""
         stood = self._standing.seconds(decision.fills, time.monotonic())
-        # Whoever is at the front next does not begin from the start.
+        # The next node at the front continues from this data.
         self._front.write(self._standing.to_data())
         return bool(stood < self._params["unhealthy_grace"])
 
@@ -238,7 +238,7 @@ class _SlotRequest:
         if ledger.failed(operation) > params["max_failed"]:
             raise Refused(
                 f"Node {params['name']} gets no slot of group {params['group']}: "
-                f"{ledger_rules.failed_words(ledger, operation, params['max_failed'])}. Mend them, and run it again.",
+                f"{ledger_rules.failed_words(ledger, operation, params['max_failed'])}. Fix them, then run this again.",
                 failures=ledger.failures(operation),
             )
 
@@ -252,10 +252,10 @@ class _SlotRequest:
         """
         group = self._params["group"]
         if _version(store.load(self._cluster, group)) != _version(config_map):
-            raise ApiFailure(f"The ledger of group {group} changed meanwhile. Run it again.", status=409)
+            raise ApiFailure(f"The ledger of group {group} has changed. Run this again.", status=409)
 
     def _keep_out_of_two_groups(self) -> None:
-        """Look again once the slot is granted: if two groups grant one at the same time, the later sees the other's."""
+        """Check again after the grant: if two groups grant a slot at the same time, the later one sees the other's."""
         try:
             _refuse_in_two_groups(self._cluster, self._params["group"], self._params["name"])
         except Refused:
@@ -265,7 +265,7 @@ class _SlotRequest:
     def _decide(self, ledger: Ledger, *, waiting: bool) -> Decision:
         params = self._params
         seen = self._seen_runs(ledger) if params.get("run") else None
-        # After an outage the run's own sign of life may still look old.
+        # After an outage, the run's own sign of life may still be old.
         live = seen.live | {params["run"]} if seen else None
         request = Request(
             node=params["name"],
@@ -281,13 +281,13 @@ class _SlotRequest:
         return known or ledger_rules.decide(ledger, self._policy, self._members(ledger, request), request)
 
     def _seen_runs(self, ledger: Ledger) -> runs.Look:
-        """The runs. A look that tells that all runs with a slot are alive is as good as a new one."""
+        """The runs. Use the last look while it shows that all runs with a slot are alive."""
         if self._runs is None or not self._runs.tells_of(slot.run for slot in ledger.slots.values() if slot.run):
             self._runs = runs.look(self._cluster)
         return self._runs
 
     def _members(self, ledger: Ledger, request: Request) -> list[Member]:
-        """The Nodes of the group, after the ledger: whole only where their table does not say enough."""
+        """The Nodes of the group, read after the ledger: from the table, and as objects if the table is not enough."""
         selector, key = self._policy.selector, self._policy.topology_key
         rows = self._cluster.rows(paths.NODES, label_selector=selector)
         members, whole = ledger_rules.seen_in_rows(ledger, self._policy, rows, request)
@@ -300,7 +300,7 @@ class _SlotRequest:
     def _refusal(self, decision: Decision, what: str) -> Refused:
         return Refused(
             f"Node {self._params['name']} {what} of group {self._params['group']}: {decision.why}. "
-            "Mend or release what fills the budget, or change the group's policy, and run it again.",
+            "Fix or release the nodes that fill the budget, or change the group's policy, then run this again.",
             **self._found(decision),
         )
 

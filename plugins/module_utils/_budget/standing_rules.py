@@ -1,21 +1,21 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How long something has not changed, as repeated looks show it."""
+"""How long a state has not changed, according to repeated looks."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any
 
-# Seconds. After a longer break between two looks it may have changed in between: the API server was away, or this
-# process was paused.
+# Seconds. If the time between two looks is longer, the state may have changed in between: the API server was down, or
+# this process was paused.
 _BLIND = 90.0
 _SHORTEST, _LONGEST = 2.0, 30.0
 
 
 class Standing:
-    """Follows what each look shows, by a monotonic clock."""
+    """Follows the state that each look shows, on a monotonic clock."""
 
     def __init__(self) -> None:
         self._what: Hashable = None
@@ -29,16 +29,16 @@ class Standing:
         return now - self.since
 
     def to_data(self) -> list[Any]:
-        """What another process needs to follow the same: processes of a machine share the monotonic clock."""
+        """Data with which another process continues: all processes of a machine share the monotonic clock."""
         return [self._what, self.since, self._seen]
 
     def resume(self, data: Any) -> None:
-        """Go on from what another process followed; from nothing if it followed nothing."""
+        """Continue from the data of another process; start from the beginning if there is none."""
         if isinstance(data, list) and len(data) == 3:
             what, self.since, self._seen = data
             self._what = tuple(what) if isinstance(what, list) else what
 
 
 def pause(stood: float, grace: float) -> float:
-    """Seconds until the next look at what has not changed for ``stood`` seconds: short at first, most changes soon."""
+    """Seconds until the next look at a state that is ``stood`` seconds old: short at first, then longer."""
     return min(max(_SHORTEST, stood / 3), _LONGEST, max(0.0, grace - stood) + 0.1)

@@ -25,7 +25,7 @@ from .cordon_rules import OWNER, owner_of, shown, why_it_stays
 
 
 def cordon(context: Context, params: Params) -> Result:
-    """Cordon a node in the name of an owner, or undo the cordon of that owner."""
+    """Cordon a node for an owner, or undo the cordon of that owner."""
     owner, run = params.get("owner") or OWNER, params.get("run") or ""
     phase = phase_of(params, "cordon" if params["state"] == "cordoned" else "uncordon")
     if params["state"] == "cordoned":

@@ -25,7 +25,7 @@ def why_it_stays(node: Object, owner: str) -> str:
     record = node_rules.record(node, CORDON)
     if record is None:
         return (
-            "it was cordoned without this collection's record, so the one who cordoned it must uncordon it "
+            "it was cordoned without this collection's record, so the user or tool that cordoned it must uncordon it "
             "(force overrides)"
         )
     if record.get("owner") != owner:

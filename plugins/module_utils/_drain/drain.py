@@ -56,7 +56,7 @@ def drain(context: Context, params: Params) -> Result:
     _check(params)
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["timeout"])
-    # A drain that is refused below was begun, too.
+    # Record the phase first: a drain that is refused below has started, too.
     record_phase(cluster, name, phase_of(params, "drain"))
     node = read_node(cluster, name)
     options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
@@ -113,7 +113,7 @@ def _check(params: Params) -> None:
         raise InvalidInput(f"timeout must be positive, it is {params['timeout']}. Without a deadline a drain may hang.")
     grace = params.get("grace_period")
     if grace is not None and grace < 0:
-        raise InvalidInput(f"grace_period must not be negative, it is {grace}. Leave it out for the pods' own.")
+        raise InvalidInput(f"grace_period must not be negative, it is {grace}. Omit it to use the pods' own.")
 
 
 def _refuse(name: str, first: Plan, budgets: list[Budget], *, disable_eviction: bool) -> None:
@@ -346,7 +346,7 @@ class _DrainRun:
         blocked = self.state.blocked()
         return TimedOut(
             f"Node {self._name} was not drained within {self._params['timeout']} s: {_sentence(blocked)}. "
-            "Fix what blocks these pods or raise timeout, then run it again: it continues where it stopped.",
+            "Fix what blocks these pods or raise timeout, then run this again: it continues where it stopped.",
             **self._outcome(),
             blocked=blocked,
         )
@@ -364,7 +364,7 @@ class _DrainRun:
         ]
         return TimedOut(
             f"The pods of node {self._name} are gone, but after {self._params['timeout']} s "
-            f"{len(left)} VolumeAttachments are not: {', '.join(sorted(left))}. Look at the CSI driver's attacher, "
+            f"{len(left)} VolumeAttachments are not: {', '.join(sorted(left))}. Check the CSI driver's attacher, "
             "raise timeout, or use wait_for_volumes: false.",
             **self._outcome(),
             blocked=blocked,

@@ -210,7 +210,7 @@ def verdict(pod: Pod, budgets: Iterable[Budget]) -> Verdict:
     if len(covering) > 1:
         names = ", ".join(sorted(budget.name for budget in covering))
         return Verdict(
-            NEVER, names, f"{len(covering)} PodDisruptionBudgets cover it ({names}), and the API evicts no such pod"
+            NEVER, names, f"{len(covering)} PodDisruptionBudgets cover it ({names}), so the API never evicts it"
         )
     return _verdict_of(covering[0], pod)
 

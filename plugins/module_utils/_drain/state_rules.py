@@ -54,14 +54,14 @@ class Drain:
     gone: list[Gone] = field(default_factory=list)
     skipped: dict[str, tuple[Pod, str]] = field(default_factory=dict)
     last_gone: float | None = None
-    # The same budgets by their namespaces: a cluster has thousands, and a pod is covered by those of its own.
+    # The same budgets by namespace: a cluster has thousands, and only those of the pod's namespace cover it.
     _of_namespace: dict[str, dict[str, Budget]] = field(default_factory=dict)
     _listed: bool = False
     _credit: dict[tuple[str, str], int] = field(default_factory=dict)
     # Pods that left before the answer to their eviction arrived.
     _unanswered: dict[str, Pod] = field(default_factory=dict)
 
-    # -- what happened ----------------------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------------------------------
 
     def saw(self, pod: Pod, now: float) -> None:
         """A pod is on the node."""
@@ -243,7 +243,7 @@ class Drain:
         return not self.entries and not self._unanswered
 
     def hopeless(self, now: float) -> bool:
-        """Whether no pod that is left can be evicted, and the time to settle after other pods left is over."""
+        """Whether no remaining pod can be evicted, and the time to settle after other pods left is over."""
         if not self._only_never():
             return False
         return self.last_gone is None or now >= self.last_gone + SETTLE

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operation that grants node agents their rights, and removes these after the last agent is gone."""
+"""The operation that grants node agents their rights, and removes the rights after the last agent is gone."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def agent_rbac(context: Context, params: Params) -> Result:
         if error.status != _FORBIDDEN:
             raise
         raise HoldfastError(
-            f"The rights of node agents can't be written with these credentials: {error.message} Have an administrator "
-            "apply docs/node_agent_rbac.yml of this collection, and set node_agent_rbac: false.",
+            f"These credentials can't write the rights of node agents: {error.message} Ask an administrator to apply "
+            "docs/node_agent_rbac.yml of this collection, and set node_agent_rbac: false.",
             status=error.status,
         ) from error
     return {

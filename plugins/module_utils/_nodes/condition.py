@@ -34,10 +34,10 @@ def node_condition_info(context: Context, params: Params) -> Result:
         node = context.cluster.find(paths.node(name))
     found = node_rules.condition(node, kind) if node else None
     if waits and not enough(node):
-        state = f"is still {found['status']} ({found.get('reason')})" if found else "is not there"
+        state = f"is still {found['status']} ({found.get('reason')})" if found else "is missing"
         raise TimedOut(
-            f"Condition {kind} of Node {name} {state} after {params['wait_timeout']} s. See what writes it, or raise "
-            "wait_timeout.",
+            f"Condition {kind} of Node {name} {state} after {params['wait_timeout']} s. Check the program that writes "
+            "it, or raise wait_timeout.",
             condition=found,
         )
     return {"changed": False, "condition": found, "waited": round(deadline.elapsed, 3)}
@@ -48,7 +48,7 @@ def node_condition(context: Context, params: Params) -> Result:
     name, kind = params["name"], params["condition"]
     if kind in _OF_THE_KUBELET:
         raise InvalidInput(
-            f"{kind} of Node {name} is kept by its kubelet or its network, which live. It is not removed."
+            f"Condition {kind} of Node {name} belongs to its kubelet or network plugin, so it is not removed."
         )
     found = retry_conflicts(lambda: _remove(context.cluster, name, kind))
     return {

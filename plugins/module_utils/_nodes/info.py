@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Everything that matters about nodes before and while they are rebooted."""
+"""Everything about nodes that matters before and during their reboot."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def _nodes(cluster: Cluster, name: str | None, selector: str | None) -> list[Obj
 
 
 def _slim(node: Object) -> Object:
-    """A Node without its images and addresses, which are most of it and not needed here."""
+    """A Node without its images and addresses, which are large and not needed here."""
     status = node.get("status") or {}
     kept = {"conditions": status.get("conditions"), "nodeInfo": status.get("nodeInfo")}
     return {"metadata": node["metadata"], "spec": node.get("spec") or {}, "status": kept}
 
 
 def _own(node: Object) -> dict[str, Any]:
-    """The facts that the Node object has."""
+    """The facts from the Node object."""
     cordoned = node_rules.record(node, CORDON)
     taints = (node.get("spec") or {}).get("taints") or []
     return {

@@ -39,9 +39,9 @@ def why_kept(pod: Object) -> str | None:
     owners = pod["metadata"].get("ownerReferences") or []
     owner = next((item for item in owners if item.get("controller")), None)
     if owner is None:
-        return "it has no owner: nothing makes it again, and its logs would go with it"
+        return "it has no owner: no controller would create it again, and its logs would be lost"
     if owner["apiVersion"].rpartition("/")[0] not in _FORGETFUL_GROUPS:
-        return f"{owner['kind']} {owner['name']} counts its pods, or may"
+        return f"{owner['kind']} {owner['name']} may count its pods"
     return None
 
 

@@ -16,7 +16,7 @@ from .leftover_rules import describe, is_leftover
 
 
 def leftover_pods(context: Context, params: Params) -> Result:
-    """Report the pods that a shutdown left on a node and, with ``state: absent``, remove those that nothing needs."""
+    """Report the pods that a shutdown left on a node. With ``state: absent``, remove those that nothing needs."""
     cluster, name = context.cluster, params["name"]
     read_node(cluster, name)
     found = leftovers(cluster, name)

@@ -154,13 +154,13 @@ def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | Non
         return _recorded(context, node_rules.name(node), known)
     found = machine_rules.name_of(node)
     if found is None:
-        return None, f"the Node has no annotations {MACHINE} and {MACHINE_NAMESPACE}: Cluster API did not make it"
+        return None, f"the Node has no annotations {MACHINE} and {MACHINE_NAMESPACE}: Cluster API did not create it"
     versions = machines.served_versions(context.management)
     if not versions:
         return None, f"the API {machine_rules.GROUP} is not installed in the management cluster"
     machine = machines.find(context.management, versions, *found)
     if machine and machine_rules.relation(node, machine.object) == machine_rules.FOREIGN:
-        return None, f"Machine {'/'.join(found)} is that of another Node"
+        return None, f"Machine {'/'.join(found)} belongs to another Node"
     return machine, "" if machine else f"there is no Machine {'/'.join(found)}"
 
 
@@ -175,9 +175,9 @@ def _recorded(context: Context, name: str, record: OptOuts) -> tuple[Machine | N
     versions = machines.served_versions(context.management)
     if not versions:
         raise NotFound(
-            f"Machine {record.machine.full_name} of node {name} was told that MachineHealthChecks leave it, but the "
-            f"cluster that was asked does not have the API {machine_rules.GROUP}. Give the management cluster's "
-            "options in management; the record stays until then.",
+            f"Machine {record.machine.full_name} of node {name} is opted out of MachineHealthChecks, but this cluster "
+            f"does not serve the API {machine_rules.GROUP}. Set the options of the management cluster in management; "
+            "the record stays until then.",
             node=name,
             machine=record.machine.full_name,
         )
@@ -221,16 +221,16 @@ def _warn_of_others(context: Context, after: _State) -> None:
     record = optout_rules.record_of(after.node)
     if record and record.node_health_check and not optout_rules.is_told(optout_rules.label_on_node(after.node)):
         context.warn(
-            f"Someone changed the label {EXCLUDE_FROM_REMEDIATION} of node {node_rules.name(after.node)} to "
-            f"{optout_rules.label_on_node(after.node)!r} meanwhile. It stays so: a NodeHealthCheck may fence the node."
+            f"Someone else has changed the label {EXCLUDE_FROM_REMEDIATION} of node {node_rules.name(after.node)} to "
+            f"{optout_rules.label_on_node(after.node)!r}. The value stays, so a NodeHealthCheck may fence the node."
         )
     if record and record.autoscaler and not optout_rules.is_told(optout_rules.on_node(after.node)):
         context.warn(
             f"Someone else has changed {SCALE_DOWN_DISABLED} of node {node_rules.name(after.node)} to "
-            f"{optout_rules.on_node(after.node)!r} meanwhile. It stays so: the cluster autoscaler may remove the node."
+            f"{optout_rules.on_node(after.node)!r}. The value stays, so the cluster autoscaler may remove the node."
         )
     if record and record.machine and after.machine and optout_rules.on_machine(after.machine) is None:
         context.warn(
             f"Someone else has removed {SKIP_REMEDIATION} from Machine {record.machine.full_name}, which had it before "
-            "us. It stays so: a MachineHealthCheck may replace the Machine."
+            "this run. It stays removed, so a MachineHealthCheck may replace the Machine."
         )

@@ -65,12 +65,12 @@ class OptOuts:
         return json.dumps(asdict(self), sort_keys=True)
 
     def words(self) -> str:
-        told = [
-            "the cluster autoscaler leaves it" if self.autoscaler else "",
-            f"MachineHealthChecks leave Machine {self.machine.full_name}" if self.machine else "",
-            "NodeHealthChecks leave it" if self.node_health_check else "",
+        parts = [
+            "the cluster autoscaler leaves it alone" if self.autoscaler else "",
+            f"MachineHealthChecks leave Machine {self.machine.full_name} alone" if self.machine else "",
+            "NodeHealthChecks leave it alone" if self.node_health_check else "",
         ]
-        return ", ".join(text for text in told if text) or "nobody was told anything"
+        return ", ".join(text for text in parts if text) or "no opt-out is set"
 
 
 def record_of(node: Object) -> OptOuts | None:

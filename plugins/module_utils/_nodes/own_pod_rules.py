@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about the pod that a process runs in: what the system tells about it, and which pod of the API it is.
+"""Rules about the pod that a process runs in: what the system shows about it, and how to find it in the API.
 
 A name proves nothing, because another cluster may have a pod of the same name. A UID is proof, because it is unique.
 """
@@ -53,11 +53,12 @@ def uid_of_mounts(mountinfo: str) -> str:
 
 
 def claims_of_token(token: str) -> dict[str, str]:
-    """``namespace``, ``pod`` and ``uid`` from the token of the pod's service account; without claims that it lacks."""
+    """``namespace``, ``pod`` and ``uid`` from the token of the pod's service account, if the token has them."""
     try:
         payload = token.strip().split(".")[1]
-        said = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["kubernetes.io"]
-        found = {"namespace": said.get("namespace"), "pod": said["pod"].get("name"), "uid": said["pod"].get("uid")}
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["kubernetes.io"]
+        pod, uid = claims["pod"].get("name"), claims["pod"].get("uid")
+        found = {"namespace": claims.get("namespace"), "pod": pod, "uid": uid}
     except (IndexError, KeyError, TypeError, ValueError, AttributeError):
         return {}
     return {key: value for key, value in found.items() if isinstance(value, str) and value}

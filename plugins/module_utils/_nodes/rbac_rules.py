@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about the rights of node agents: the objects that grant them, and which Nodes still need these."""
+"""Rules about the rights of node agents: the objects that grant them, and the Nodes that still need them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def must_be_recreated(before: Object, wanted: Object) -> bool:
 
 
 def changed_into(before: Object, wanted: Object) -> Object:
-    """An object with our content; labels and annotations of others stay."""
+    """The object with our content; other labels and annotations stay."""
     labels = {**node_rules.labels_of(before), **node_rules.labels_of(wanted)}
     return {**wanted, "metadata": {**before["metadata"], "labels": labels}}
 

@@ -70,13 +70,13 @@ def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Dea
     if node is not None and is_back(node, old_boot_id):
         return node
     if node is None:
-        what = "the Node does not exist any more"
+        what = "the Node no longer exists"
     elif not node_rules.ready(node):
         what = node_rules.not_ready_why(node)
     else:
         what = f"its boot ID is still {old_boot_id}, so it was not rebooted"
     raise TimedOut(
-        f"Node {name} is not back after {deadline.seconds} s: {what}. Look at its console and at the kubelet's "
+        f"Node {name} is not back after {deadline.seconds} s: {what}. Check its console and the kubelet's "
         "journal; the node stays cordoned until it is Ready with a new boot ID.",
         node=name,
         boot_id=node_rules.boot_id(node) if node else None,
@@ -101,8 +101,8 @@ def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> No
 
     if not renewed(wait_for(cluster, paths.leases(_NODE_LEASES), name, renewed, deadline)):
         raise TimedOut(
-            f"The kubelet of node {name} gave no sign of life within {deadline.seconds} s; its last is of "
-            f"{_renew_time(lease) or 'never'}. Look at the node's console.",
+            f"The kubelet of node {name} gave no sign of life within {deadline.seconds} s; the last one is from "
+            f"{_renew_time(lease) or 'never'}. Check the node's console.",
             node=name,
             ready=False,
         )
@@ -130,7 +130,7 @@ def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> Non
     left = daemon_pods_not_ready(pods)
     raise TimedOut(
         f"Node {name} is Ready, but {len(left)} of its DaemonSet pods are not after {deadline.seconds} s: "
-        f"{', '.join(left)}. Look at them with kubectl describe; the node stays cordoned.",
+        f"{', '.join(left)}. Check them with kubectl describe; the node stays cordoned.",
         node=name,
         pods=left,
     )

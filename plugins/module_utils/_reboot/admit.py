@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Wait for a node's turn: carry out what the rules of the journey say, until they have an answer for the role."""
+"""Wait for a node's turn: carry out the steps that the journey's rules return, until they return an answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from .turn_rules import DROPPED_OUT, Budget, budget_of, dropped_out, hold_patien
 from .window import maintenance_window
 from .work import Work
 
-# Steps that change nothing: a plan takes them too.
+# Steps that only read. A plan takes them too.
 _LOOKS = (rules.LOOK, rules.LOOK_AT_ETCD, rules.LOOK_AT_WINDOW)
 _ERRORS: dict[str, type[HoldfastError]] = {"not_found": NotFound, "held": Held, "timed_out": TimedOut}
 _AGAIN = "again"
@@ -48,7 +48,7 @@ def reboot_turn(context: Context, params: Params, *, drain: DrainLook | None = N
     """Wait until a node may be rebooted, and take its slot and its claim; see the module of the same name.
 
     Args:
-        drain: Says what the drain of a node would meet, for a plan.
+        drain: For a plan: returns the verdict and the blockers of the node's drain.
     """
     admission = _Admission(context, params, drain)
     with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
@@ -58,7 +58,7 @@ def reboot_turn(context: Context, params: Params, *, drain: DrainLook | None = N
         except HoldfastError as error:
             if context.check_mode:
                 return admission.no_plan(error)
-            # How far it came says what the failure means, and who has to put something back.
+            # The cleanup after the failure depends on how far the request came.
             error.fields.update(admission.progress())
             raise
 
@@ -72,14 +72,14 @@ class _Admission:
         settings: Params = params["settings"]
         self._params = {**settings, **params}
         self._work = Work(context, params["name"], params["operation"], params["run"], opt_outs=settings["opt_outs"])
-        # The last answer counts where it asked for this request: not that of an earlier pass.
+        # Use the last answer only if it asked for this request. An answer from an earlier pass does not count.
         given = params.get("last") or {}
         last = given if _AGAIN in (given.get("steps") or []) else {}
-        # A question comes before the warning, every other answer after it.
+        # Every answer except a question is given after the warning.
         warned = bool(last) and last.get("step") != rules.ASK
         self._settings = _settings(self._params, plan=context.check_mode, again=warned)
         self._given = {name: params.get(name) or last.get(name) for name in ("answer", "shutdown")}
-        # What was seen last. Facts that are to be looked at again are forgotten; the group and the boot ID are not.
+        # The last look at the node. Facts that must be read again are dropped; the group and the boot ID are kept.
         self._last = Seen(params["name"], exists=False)
         self._counted, self._warned = False, False
         shutdown = self._given["shutdown"]
@@ -108,7 +108,7 @@ class _Admission:
         }
 
     def check(self) -> None:
-        """Refuse settings that can't work together, before anything is looked at."""
+        """Refuse settings that can't work together, before the first request."""
         params = self._params
         by_command = params["when"] == "command" and not params.get("when_command")
         by_tasks = params["method"] == "command" and not params.get("command_tasks")
@@ -128,7 +128,7 @@ class _Admission:
             self._facts = self._carry_out[step.name](step)
 
     def progress(self) -> dict[str, Any]:
-        """How far the node and the wait have come; the next request goes on from there."""
+        """The progress of the node and of the wait. The next request continues from it."""
         wait, facts = self._facts.slot_wait, replace(self._facts, seen=self._facts.seen or self._last)
         return {
             "node": self._settings.node,
@@ -154,11 +154,11 @@ class _Admission:
             raise _ERRORS.get(step.error, Refused)(step.why, node=self._settings.node)
         changed = self._work.changed
         if step.name == rules.SKIPPED and step.record:
-            # A run that finds nothing to do has changed nothing.
+            # This record does not count as a change: the run found nothing to do.
             self._work.record(result=step.record, detail=step.why)
         self._warn()
         if step.name == rules.PUT_OFF:
-            self._context.say(f"Node {self._settings.node} is put off: {step.why}")
+            self._context.say(f"Node {self._settings.node} is put off to a later pass: {step.why}")
         again = (_AGAIN,) if step.name in AGAIN else ()
         ended = step.name in (rules.SKIPPED, rules.POSTPONED)
         return {
@@ -176,7 +176,7 @@ class _Admission:
         return result_of(seen.name, step.name, step.why, record=record, before=seen.boot_id, after=seen.boot_id)
 
     def _plan(self, step: Step) -> Result:
-        """What a run would do; of a node that could go at once, the drain has a say."""
+        """What a run would do. If the node could start now, its drain counts too."""
         self._warn()
         if step.error == "unknown":
             raise Refused(step.why, node=self._settings.node)
@@ -192,7 +192,7 @@ class _Admission:
         return drain
 
     def no_plan(self, error: HoldfastError) -> Result:
-        """What a plan says of a node that it can't judge."""
+        """The plan's entry for a node that it can't judge."""
         return self._planned("failed", error.message)
 
     def _planned(self, result: str, why: str, **more: str) -> Result:
@@ -218,9 +218,9 @@ class _Admission:
         return budget_of(self._params, control_plane=self._last.control_plane)
 
     def _count_failures(self) -> bool:
-        """Count failures of other hosts of this run, which nobody else would; whether one was counted.
+        """Count failures of other hosts of this run that no other host counts; return whether one was counted.
 
-        What does not count does not stop anyone, so where it can't be counted no slot is asked for.
+        An uncounted failure stops no other node. So if the count fails, this request fails and asks for no slot.
         """
         counted = False
         lost = [
@@ -233,7 +233,7 @@ class _Admission:
             counted |= found["changed"]
         return counted
 
-    # The acts, one each.
+    # One method for each step that the admission carries out.
 
     def _look(self, _step: Step) -> Facts:
         params, name = self._params, self._settings.node
@@ -254,7 +254,7 @@ class _Admission:
         self._last = seen
         answer = self._facts.answer
         if answer is not None and not answer.boot_id:
-            # It was asked just now, so it is about this boot.
+            # The node answered just now, so the answer is about this boot.
             answer = replace(answer, boot_id=seen.boot_id)
         return replace(self._facts.looked(seen), answer=answer)
 
@@ -262,7 +262,7 @@ class _Admission:
         return replace(self._facts, etcd=_etcd(self._quorum(wait_timeout=0)))
 
     def _await_canaries(self, _step: Step) -> Facts:
-        """Wait for the canaries of other slices of the job too, wherever they are worked on."""
+        """Wait for the canaries, also for those of other slices of the job."""
         params = self._params
         known = canaries_of_run(params["canary_results"])
         if not known.trouble and not known.postponed:
@@ -279,7 +279,7 @@ class _Admission:
         return replace(self._facts, canaries=known)
 
     def _look_at_window(self, _step: Step) -> Facts:
-        """Wait for a window, but not with a slot that others could use."""
+        """Wait for a window. With a slot, do not wait: others could use the slot."""
         params = self._params
         options = {
             "windows": params["windows"],
@@ -298,7 +298,7 @@ class _Admission:
             self._work.record(phase="hold")
         seconds, window_closes = hold_patience(facts, params["hold_timeout"])
         patience = int(seconds)
-        # Where the window closes first, that is the end of the wait, and no failure.
+        # If the window closes first, the wait ends without a failure.
         with suppress(*([TimedOut] if window_closes else [])):
             if not params["override_holds"]:
                 options = {"node": self._settings.node, "wait_for": "free", "wait_timeout": patience}
@@ -349,7 +349,7 @@ class _Admission:
     def _await_back(self, _step: Step) -> Facts:
         """Wait for a node that is down.
 
-        Where the user's tasks were cut off between "off" and "on", only they can bring it back: they run again.
+        If the user's tasks were interrupted between "off" and "on", only they can start the node: they run again.
         """
         by_tasks = self._settings.method == "command"
         timeout = self._params["resume_timeout" if by_tasks else "ready_timeout"]
@@ -400,7 +400,7 @@ def _answer(given: Params | None) -> Answer | None:
 
 
 def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
-    """What the user asked for. A plan waits for nobody, and puts nothing off."""
+    """The user's settings. A plan neither waits nor puts nodes off."""
     same = (
         "operation",
         "run",

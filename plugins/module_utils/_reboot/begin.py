@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Begin a rolling reboot: name the run, enter the operation, and say which hosts go first and which one last."""
+"""Begin a rolling reboot: name the run, enter the operation, and choose the hosts that go first and last."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def reboot_begin(context: Context, params: Params) -> Result:
     settings, hosts = params["settings"], dict(params["hosts"])
     alone = params["play"] == "only"
     if alone:
-        # Without the playbook, each host is a run of its own.
+        # Without the playbook, each host has a run of its own.
         hosts = {params["inventory_host"]: settings["node_name"]}
     begun = enter(context, params, hosts, alone=params["inventory_host"] if alone else "")
     own = "" if alone else _own_host(context, settings, hosts)
@@ -28,7 +28,7 @@ def reboot_begin(context: Context, params: Params) -> Result:
         **begun,
         "own_host": own,
         "canaries": canaries,
-        # A canary that is in another slice of the job is known by its name alone.
+        # For a canary in another slice of the job, only the name is known.
         "canary_nodes": [hosts.get(host, host) for host in canaries],
     }
 
@@ -38,7 +38,7 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
 
     Args:
         hosts: The nodes' names by their hosts.
-        alone: The host whose run it is, if each host is a run of its own.
+        alone: Name of the host, if each host has a run of its own.
     """
     settings, who = params["settings"], params["who"]
     started = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
@@ -63,8 +63,8 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
     )
     if found["adopted"]:
         context.say(
-            f"Operation {found['operation']} was begun by another run and continues: nodes that it has rebooted are "
-            "not rebooted again. rolling_reboot_restart begins a new one."
+            f"This run continues operation {found['operation']}, which another run began: nodes that the operation has "
+            "rebooted are not rebooted again. Set rolling_reboot_restart: true to begin a new operation."
         )
     return {
         "changed": False,
@@ -77,7 +77,7 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
 
 
 def canaries_of(asked: Sequence[str], hosts: Sequence[str]) -> list[str]:
-    """Hosts that go first: those named, or as many as the number says."""
+    """Hosts that go first: the named hosts or, for a number, as many of the first hosts."""
     if len(asked) == 1 and asked[0].isdecimal():
         return list(hosts[: int(asked[0])])
     return list(asked)

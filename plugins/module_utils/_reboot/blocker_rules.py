@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Rules about what blocks the reboot of a node, besides holds: pods of the node, and alerts.
+"""Rules about pods and alerts that block the reboot of a node.
 
 Source for the format of Prometheus' answers: web/api/v1/api.go in Prometheus 2.42.
 """
@@ -24,7 +24,7 @@ _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 
 
 class Nonsense(ValueError):
-    """An answer from which alerts can't be read."""
+    """An answer that can't be parsed as alerts."""
 
 
 @dataclass(frozen=True, order=True)
@@ -80,7 +80,7 @@ class Filter:
         return wanted and (self.ignore is None or self.ignore.search(name) is None)
 
     def blocks(self, alert: Alert) -> bool:
-        # A state that is not known here counts as firing.
+        # An unknown state counts as firing.
         if alert.state == "inactive" or (alert.state == "pending" and self.firing_only):
             return False
         if any(alert.labels.get(key) != value for key, value in self.labels.items()):
@@ -112,13 +112,13 @@ def _pattern(option: str, text: str | None) -> re.Pattern[str] | None:
         return None
     if _POSIX_CLASS.search(text):
         raise InvalidInput(
-            f'alerts.{option} "{text}" has a POSIX class such as [:alpha:], which Python takes for single letters. '
+            f'alerts.{option} "{text}" has a POSIX class such as [:alpha:], which Python reads as single letters. '
             "Write it out, for example [A-Za-z]."
         )
     try:
         return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise InvalidInput(f'alerts.{option} "{text}" is no regular expression: {error}. Correct it.') from error
+        raise InvalidInput(f'alerts.{option} "{text}" is not a regular expression: {error}. Correct it.') from error
 
 
 def _label(key: Any, value: Any) -> str:
@@ -126,14 +126,14 @@ def _label(key: Any, value: Any) -> str:
         return str(value).lower()
     if isinstance(value, (str, int, float)):
         return str(value)
-    raise InvalidInput(f"alerts.labels: {key} has no text as its value, but {type(value).__name__}. Give a text.")
+    raise InvalidInput(f"alerts.labels: the value of {key} is of type {type(value).__name__}. Give a string.")
 
 
 def read_alerts(answer: Any) -> list[Alert]:
     """Read the alerts from an answer of ``/api/v1/alerts``.
 
     Raises:
-        Nonsense: It is not such an answer. An alert that can't be read never counts as absent.
+        Nonsense: The answer has another format. An alert that can't be read never counts as absent.
     """
     return [_alert(item) for item in _list(_data(answer), "alerts")]
 
@@ -153,7 +153,7 @@ def read_unevaluated(answer: Any) -> list[str]:
     A Prometheus that has just started knows no alerts until it has evaluated its rules.
 
     Raises:
-        Nonsense: It is not such an answer.
+        Nonsense: The answer has another format.
     """
     found = []
     for group in _list(_data(answer), "groups"):
@@ -168,17 +168,17 @@ def read_unevaluated(answer: Any) -> list[str]:
 def _data(answer: Any) -> Any:
     if not isinstance(answer, dict) or answer.get("status") != "success":
         said = answer.get("error") if isinstance(answer, dict) else None
-        raise Nonsense(f"it says: {_short(said)}" if said else "its answer is not that of a Prometheus")
+        raise Nonsense(f"it reports: {_short(said)}" if said else "its answer does not have Prometheus' format")
     if answer.get("warnings"):
-        # A server that asks other servers warns here if it did not get everything.
-        raise Nonsense(f"it answers in part only: {_short(answer['warnings'])}")
+        # A server that queries other servers warns here if an answer is missing.
+        raise Nonsense(f"its answer is incomplete: {_short(answer['warnings'])}")
     return answer.get("data")
 
 
 def _list(data: Any, name: str) -> list[Any]:
     found = data.get(name) if isinstance(data, dict) else None
     if not isinstance(found, list):
-        raise Nonsense(f"there is no list of {name} in its answer")
+        raise Nonsense(f"its answer has no list of {name}")
     return found
 
 
@@ -204,7 +204,7 @@ def of_pod(pod: Object, selector: str) -> Blocker:
 
 
 def sentence(blockers: list[Blocker]) -> str:
-    """The blockers in words, for messages."""
+    """The blockers as text for messages."""
     shown = [str(blocker) for blocker in blockers[:10]]
     more = len(blockers) - len(shown)
     return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")

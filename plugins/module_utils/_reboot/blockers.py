@@ -44,7 +44,7 @@ def node_blockers(context: Context, params: Params) -> Result:
 
 def _check(params: Params) -> None:
     if params["wait_timeout"] < 0:
-        raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}. Use 0 to look once.")
+        raise InvalidInput(f"wait_timeout must not be negative, it is {params['wait_timeout']}. Use 0 to check once.")
     if params["interval"] < 1:
         raise InvalidInput(f"interval must be at least 1 s, it is {params['interval']}.")
 
@@ -117,7 +117,7 @@ class _Look:
     def until_pods_are_gone(self, deadline: Deadline) -> None:
         """Watch one selection after the other until it is empty.
 
-        A selection may fill again meanwhile. That does no harm: the caller checks everything again at the end.
+        An earlier selection may fill again. This is safe: the caller checks everything again at the end.
         """
         for where in self._selections:
             pods: set[str] = set()
@@ -158,8 +158,8 @@ def _wait(look: _Look, blockers: list[Blocker], deadline: Deadline, params: Para
 
 def _timed_out(params: Params, blockers: list[Blocker], deadline: Deadline) -> TimedOut:
     return TimedOut(
-        f"After {params['wait_timeout']} s {len(blockers)} pods or alerts still speak against a reboot of node "
-        f"{params['name']}: {sentence(blockers)}. See to them, raise wait_timeout, or narrow pods and alerts.",
+        f"After {params['wait_timeout']} s {len(blockers)} pods or alerts still block the reboot of node "
+        f"{params['name']}: {sentence(blockers)}. Resolve them, raise wait_timeout, or narrow pods and alerts.",
         node=params["name"],
         blockers=[blocker.shown() for blocker in blockers],
         waited=round(deadline.elapsed, 3),

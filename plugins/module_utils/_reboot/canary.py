@@ -23,7 +23,7 @@ from .canary_rules import Canary, CanaryFailed, check, read_canary, soaked_until
 _HOSTNAME = "kubernetes.io/hostname"
 # Seconds to wait for the API server, which may itself run on a canary.
 _PATIENCE = 300.0
-# With more names the URL is longer than some proxies accept.
+# With more names, the URL gets longer than some proxies accept.
 _MOST_NAMES = 50
 
 
@@ -81,8 +81,8 @@ class _Watch:
         node = wait_for(self.cluster, paths.NODES, name, lambda item: True, Deadline(_PATIENCE))
         if node is None:
             raise CanaryFailed(
-                f"Canary {name} of operation {self.operation} does not exist any more. No other node is rebooted. Find "
-                "out who removed the Node, and name another canary.",
+                f"Canary {name} of operation {self.operation} no longer exists. No other node is rebooted. Find out "
+                "who removed the Node, and name another canary.",
                 node=name,
             )
         return node
@@ -117,7 +117,7 @@ def _wait(watch: _Watch, soak: int, deadline: Deadline) -> None:
         else:
             now = watch.cluster.now()
             if latest is None or until != known:
-                # A record may have a time in the future: the soak lasts no longer than it would if it began now.
+                # A record may have a time in the future. Even then, the soak ends at most `soak` seconds from now.
                 known, latest = until, now + timedelta(seconds=soak)
             left = seconds_between(now, min(until, latest))
             if left <= 0:
@@ -130,15 +130,15 @@ def _timed_out(watch: _Watch, deadline: Deadline) -> TimedOut:
     left = [canary for canary in watch.canaries.values() if not canary.done]
     return TimedOut(
         f"The canaries of operation {watch.operation} are not done after {deadline.seconds} s: "
-        f"{'; '.join(canary.words() for canary in left)}. Look whether a run works on them "
-        "(holdfast.kubernetes.doctor), and allow for more time with wait_timeout.",
+        f"{'; '.join(canary.words() for canary in left)}. Check whether a run works on them "
+        "(holdfast.kubernetes.doctor), or raise wait_timeout.",
         waiting_for=[canary.name for canary in left],
         canaries=[canary.to_data() for canary in watch.canaries.values()],
     )
 
 
 def _selectors(nodes: list[Object]) -> dict[str, str]:
-    """Selectors that limit the watch to these nodes, or nearly; none if a label can't select them."""
+    """Selectors that limit the watch to these nodes and few others; empty if no label selects them."""
     if len(nodes) == 1:
         return {"field_selector": f"metadata.name={nodes[0]['metadata']['name']}"}
     values = [labels_of(node).get(_HOSTNAME) for node in nodes]

@@ -46,7 +46,7 @@ class Canary:
     since: str = ""
     detail: str = ""
     booted_since: bool = False
-    # Not compared: the text about a node that is down keeps changing although the node's progress does not.
+    # Not compared: the text about a node that is down changes without any progress of the node.
     not_ready: str = field(default="", compare=False)
     ready: bool = True
 
@@ -59,10 +59,10 @@ class Canary:
         return {"name": self.name, "result": self.result, "done": self.done or None, "ready": self.ready}
 
     def words(self) -> str:
-        """What others wait for, in words."""
+        """The canary's progress as text: the other nodes wait for it."""
         if not self.phase and not self.result:
-            return f"{self.name} has not begun with it"
-        return f"{self.name} is in the phase {self.phase} since {self.since}"
+            return f"{self.name} has not started"
+        return f"{self.name} has been in phase {self.phase} since {self.since}"
 
 
 def read_canary(node: Object, operation: str) -> Canary:
@@ -85,7 +85,7 @@ def read_canary(node: Object, operation: str) -> Canary:
 
 
 def check(canary: Canary, operation: str) -> None:
-    """Refuse a canary that can't be waited for.
+    """Refuse a canary for which a wait makes no sense.
 
     Raises:
         Refused: The canary is excluded, so it will never be done.
@@ -93,16 +93,15 @@ def check(canary: Canary, operation: str) -> None:
     """
     if canary.excluded:
         raise Refused(
-            f"Canary {canary.name} is labelled {EXCLUDE}, so it is left alone and would be waited for in vain. Name "
-            "another canary, or take the label off.",
+            f"Canary {canary.name} has the label {EXCLUDE}, so no run reboots it and the wait would never end. Name "
+            "another canary, or remove the label.",
             node=canary.name,
         )
     why = _trouble(canary)
     if why:
         raise CanaryFailed(
-            f"Canary {canary.name} of operation {operation} {why}. No other node is rebooted. Look at what the reboot "
-            f"did to it (kubectl describe node {canary.name}); when it is mended, begin a new operation "
-            "(rolling_reboot_restart).",
+            f"Canary {canary.name} of operation {operation} {why}. No other node is rebooted. Find the cause "
+            f"(kubectl describe node {canary.name}) and fix it, then begin a new operation (rolling_reboot_restart).",
             node=canary.name,
             canary=canary.to_data(),
         )
@@ -117,13 +116,13 @@ def soaked_until(canaries: Collection[Canary], soak: int) -> datetime | None:
 
 def _trouble(canary: Canary) -> str:
     if canary.result == "failed":
-        return f"failed in the phase {canary.phase}: {canary.detail or 'without a reason'}"
+        return f"failed in phase {canary.phase}: {canary.detail or 'no reason recorded'}"
     if canary.result in _DONE and not canary.done:
-        return f'has a broken record: "{cut(canary.since)}" is no time at which it can have been done'
+        return f'has a broken record: "{cut(canary.since)}" is not a valid time'
     if not canary.done:
         return ""
     if not canary.ready:
-        return f"is not well since it was done at {canary.done} ({canary.result}): {canary.not_ready}"
+        return f"is not Ready, although it was done at {canary.done} ({canary.result}): {canary.not_ready}"
     if canary.booted_since:
-        return f"has booted once more since it was done at {canary.done}"
+        return f"has booted again since it was done at {canary.done}"
     return ""

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""End a rolling reboot: leave the operation, and fail where something is left to do."""
+"""End a rolling reboot: leave the operation, and fail if something is left to do."""
 
 from __future__ import annotations
 

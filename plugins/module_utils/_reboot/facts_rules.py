@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is known of a node and of its turn in a rolling reboot, and how each step of the admission changes that."""
+"""The facts about a node and its turn in a rolling reboot, and how each step of the admission changes them."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from dataclasses import dataclass, replace
 from .refusal_rules import IGNORE, REQUIRE, WARN, Canaries, Etcd, Shutdown
 from .seen_rules import Seen
 
-# Who says that a reboot is needed.
+# How the need for a reboot is decided.
 REQUIRED, ALWAYS = "required", "always"
-# How far a run has come with a node. While it waits, nothing of the node is touched.
+# A run's progress with a node. While it waits, it does not change the node.
 LOOKING, WAITING, WORKING = "looking", "waiting", "working"
-# Its turn came as often as the user allows, and it was held each time: that counts as a failure.
+# The node used all the attempts that the user allows, and was held each time. This counts as a failure.
 GIVEN_UP = "given_up"
-BEGUN_ELSEWHERE = "another run had begun with it"
+BEGUN_ELSEWHERE = "another run had started on it"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked for one node.
+    """The user's settings for one node.
 
     Attributes:
-        when: Who says that a reboot is needed: the distribution (``required``), ``always``, or the user's command.
-        put_off: A node that is held is left for a later pass, and not waited for.
-        again: The node had its turn in an earlier pass of this run, and was warned of then.
+        when: How the need for a reboot is decided: by the distribution (``required``), by the user's command
+            (``command``), or ``always``.
+        put_off: Leave a node that is held for a later pass; do not wait for its holders.
+        again: The node had its turn in an earlier pass of this run, which gave the warning.
         waits_for_canaries: Other nodes go first.
-        canary: This node is one of those, and other slices of the job read its record.
+        canary: This node is a canary, and other slices of the job read its record.
         windows: There are maintenance windows.
-        user_steps: Those of the user's steps for which there are files.
-        in_turns: The wait for a slot is cut into turns, so that hosts that dropped out are noticed.
-        opt_outs: The autoscaler and health checks are told to leave the node alone.
+        user_steps: The user's steps that have task files.
+        in_turns: Split the wait for a slot into turns, so that hosts that dropped out are noticed.
+        opt_outs: Opt the node out of the autoscaler and of health checks.
         slot_timeout: Seconds to wait for a slot while nothing happens in the group.
     """
 
@@ -60,7 +61,7 @@ class Settings:
 
     @property
     def asks_shutdown(self) -> bool:
-        """Whether the node is asked for its graceful shutdown. A warning is given once."""
+        """Whether to ask the node about its graceful shutdown. The warning appears once."""
         if self.method != "systemd" or self.graceful_shutdown == IGNORE:
             return False
         return self.graceful_shutdown == REQUIRE or not self.again
@@ -68,12 +69,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the node said to the question whether it needs a reboot.
+    """The node's answer to the question whether it needs a reboot.
 
     Attributes:
-        needed: Why it does; empty where it does not.
-        trouble: Why it did not say.
-        boot_id: The boot in which it said so. In another one it has to be asked again.
+        needed: Why the node needs a reboot; empty if it needs none.
+        trouble: Why there is no answer.
+        boot_id: The boot in which the node answered. In another boot it has to be asked again.
     """
 
     needed: str = ""
@@ -83,7 +84,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Window:
-    """What the maintenance windows say. ``seconds_left`` is ``None`` where none closes."""
+    """The state of the maintenance windows. ``seconds_left`` is ``None`` if the open window never closes."""
 
     open: bool = True
     opens: str = ""
@@ -95,10 +96,10 @@ class SlotWait:
     """The wait for a slot, over all its turns.
 
     Attributes:
-        waited: Seconds.
-        idle: Seconds in which nothing happened in the group.
-        timed_out: What the last turn said when it was over; empty where none is over.
-        counted: Failures of other hosts were counted since, so that the group is not idle.
+        waited: Seconds waited.
+        idle: Seconds since something last happened in the group.
+        timed_out: The message with which the last turn ended; empty before the first turn has ended.
+        counted: Failures of other hosts were counted since then, so the group is not idle.
     """
 
     waited: float = 0.0
@@ -107,25 +108,25 @@ class SlotWait:
     counted: bool = False
 
     def after(self, waited: float, idle: float, message: str) -> SlotWait:
-        """After a turn that took so long, and in the last part of which nothing happened."""
+        """The wait after one more turn: its length and its idle time at the end, in seconds."""
         still = idle if idle < waited else self.idle + waited
-        # A turn of no time at all is none, and would be repeated for ever.
+        # Add a second, so that turns of no length can't repeat forever.
         return replace(self, waited=self.waited + waited + 1, idle=still + 1, timed_out=message)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a node and its turn. What is ``None`` was not looked at, or is too old.
+    """The facts about a node and its turn. A fact that is ``None`` was not read yet, or is too old.
 
     Attributes:
         has_slot: The group gave this run a slot for the node.
-        claimed: This run has the claim. Nothing of the node is touched before.
-        holders_waited: The holders were waited for in this attempt.
-        slot_tasks_run: The user's tasks before the slot were run in this attempt.
-        back_waited: A node that an earlier run sent into its reboot was waited for.
-        quorum_kept: The other members of etcd were waited for.
-        attempts: How often the node's turn had come and nothing could be begun.
-        left: Why the last of them ended.
+        claimed: This run has the claim. Before that, the run does not change the node.
+        holders_waited: The wait for the holders is over in this attempt.
+        slot_tasks_run: The user's tasks before the slot have run in this attempt.
+        back_waited: The wait for a node whose reboot an earlier run started is over.
+        quorum_kept: The wait for the other members of etcd is over.
+        attempts: Number of turns of the node that ended before work on it started.
+        left: Why the last attempt ended.
     """
 
     settings: Settings
@@ -157,17 +158,17 @@ class Facts:
 
     @property
     def rebooted(self) -> bool:
-        """The node is midway and has its new boot: nothing goes down any more."""
+        """The node is midway and has its new boot: this run does not take it down again."""
         return self.node.rebooted(self.settings.operation)
 
     @property
     def why_later(self) -> str:
-        """Why holders, pods or alerts forbid the reboot; empty where it is over already."""
+        """Why holders, pods or alerts forbid the reboot; empty if the reboot is already over."""
         return "" if self.rebooted else self.node.why_later
 
     @property
     def needed(self) -> str:
-        """Why the reboot is needed; empty where it is not."""
+        """Why the reboot is needed; empty if it is not."""
         if self.settings.when == ALWAYS:
             return "rolling_reboot_when is always"
         if self.midway:
@@ -182,7 +183,7 @@ class Facts:
 
     @property
     def needs_no_answer(self) -> bool:
-        """The node is not asked: in the middle of its reboot it can't be, and its sign may be gone already."""
+        """Do not ask the node: in the middle of its reboot it may be down, or no longer show that it needs one."""
         return self.settings.when == ALWAYS or self.midway
 
     @property
@@ -220,7 +221,7 @@ class Facts:
         return replace(self.stale(), holders_waited=True)
 
     def after_turn(self, waited: float, idle: float, message: str) -> Facts:
-        """A turn of the wait for a slot is over, without a slot."""
+        """A turn of the wait for a slot ended without a slot."""
         return replace(self, slot_wait=self.slot_wait.after(waited, idle, message), window=None)
 
     def after_back(self) -> Facts:

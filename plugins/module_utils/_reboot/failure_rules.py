@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What to do with a node whose reboot failed: uncordon it, leave it as it is, or leave it to the run that has it."""
+"""What to do with a node whose reboot failed: uncordon it, leave it as it is, or leave it to the other run."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ FAILED, STOPPED, LOST = "failed", "stopped", "lost"
 
 @dataclass(frozen=True)
 class Failure:
-    """What is known of a failure.
+    """The facts about a failure.
 
     Attributes:
         run: Id of the run.
         operation: Id of its operation; empty if the run failed before it had one.
         error: Kind of the error; empty if it is not an error of this collection.
-        done: The node was done already; a task of the user failed after that.
+        done: The node was already done; one of the user's tasks failed after that.
         untouched: The run had not started work on the node.
-        switched_off: The node may be off, no matter what the API still reports.
+        switched_off: The node may be off, whatever the API reports.
         unseen: The API did not answer, so the state of the node is unknown: the node counts as unhealthy.
     """
 
@@ -41,7 +41,7 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
     """Decide what to do after a failure.
 
     Args:
-        node: An entry of ``node_info`` after the failure; ``None`` if nothing is known of the node.
+        node: An entry of ``node_info`` after the failure; ``None`` if the node could not be read.
         failure: What failed.
 
     Returns:
@@ -72,7 +72,7 @@ def _state(node: Mapping[str, Any] | None, failure: Failure) -> str:
 def _others_work(node: Mapping[str, Any] | None, run: str) -> bool:
     """Whether another run has the claim on the node or, without a claim, its slot.
 
-    The run that has the claim works on the node, even if the slot has passed to another run and is about to return.
+    The run with the claim works on the node, even if its slot has passed to another run for a moment.
     """
     claim, slot = ((node or {}).get(kind) or {} for kind in ("claim", "slot"))
     return bool((claim or slot).get("run", run) != run)

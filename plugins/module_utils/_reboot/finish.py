@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""End the reboot of a node: give it back, put it back where a hold refused the reboot, or see what a failure left."""
+"""End the reboot of a node: give it back, put it back after a hold refused the reboot, or clean up after a failure."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from .journey_rules import STOP
 from .work import Work
 
 UNREACHABLE = "unreachable"
-# Errors of a reboot that was refused before anything was done.
+# Errors of a reboot that was refused before it started.
 _NOT_SENT = ("held", "refused", "claimed", "claim_lost", "not_found", "invalid_input")
 # A kubelet renews its Lease every 10 s, by default.
 _SIGN_OF_LIFE_WITHIN = 45
 
 
 def reboot_finish(context: Context, params: Params) -> Result:
-    """End the work on a node, whatever became of it; see the module of the same name."""
+    """End the work on a node, after success or failure; see the module of the same name."""
     turn, settings = params["turn"], params["settings"]
     operation, run = str(turn.get("operation") or params["operation"]), str(turn.get("run") or params["run"])
     work = Work(context, params["name"], operation, run, opt_outs=settings["opt_outs"])
-    # The result of an earlier attempt is not about this reboot.
+    # Ignore the result of an earlier attempt.
     rebooted = (params["rebooted"] or {}) if "reboot" in (turn.get("steps") or []) else {}
     held = rebooted.get("step") == "held"
     end = _failed if params.get("failed") is not None else _held if held else _rebooted
@@ -49,7 +49,7 @@ def reboot_finish(context: Context, params: Params) -> Result:
                 **end(work, {**params, **known, "rebooted": rebooted}),
             }
         except HoldfastError as error:
-            # What fails here fails while the run works on the node.
+            # An error here happens while the run works on the node.
             error.fields.update(known, stage=WORKING, claimed=True)
             raise
 
@@ -62,7 +62,7 @@ def _rebooted(work: Work, params: Params) -> Result:
     left = leftover_pods(work.context, {"name": work.node, "state": state})
     work.slot(params["group"], "absent")
     detail = detail_of(turn.get("needed") or "", params["rebooted"].get("overridden_holds") or [])
-    # The claim goes with it, in one write.
+    # One write records the result and removes the claim.
     record = work.record(result="rebooted", detail=detail, claimed=True)
     result = result_of(
         work.node,
@@ -113,7 +113,7 @@ def _failed(work: Work, params: Params) -> Result:
 
 
 class _Failed:
-    """What a failure left, and what becomes of the node. Each write is tried, whatever became of the others."""
+    """The cleanup of a node after a failure. Each write is tried, even if others fail."""
 
     def __init__(self, work: Work, params: Params) -> None:
         self._work, self._params = work, params
@@ -146,7 +146,7 @@ class _Failed:
         uncounted = self._count(healthy=found["healthy"]) if found["count"] else []
         record = self._record() if found["count"] else {}
         if params["dropped"] and found["give_back"]:
-            # Its failure was counted before it was known to be healthy, and kept the slot.
+            # The failure was counted before the node was known to be healthy, so it kept the slot.
             self._try(lambda: work.slot(params["group"], "absent"))
         known = seen or {}
         detail = detail_of_failure(
@@ -170,7 +170,7 @@ class _Failed:
         }
 
     def _went_down(self, seen: Mapping[str, Any]) -> bool:
-        """Whether the node may be off. Until it is back, the API may call a node Ready that is."""
+        """Whether the node may be off. The API may still report a node as Ready after it went down."""
         if self._sent is not None or self._error in _NOT_SENT:
             return bool(self._sent)
         record = seen.get("operation") or {}
@@ -178,7 +178,7 @@ class _Failed:
         return ours and record.get("phase") == "reboot" and seen.get("boot_id") == record.get("boot_id_before")
 
     def _gives_sign_of_life(self) -> bool:
-        """Whether the kubelet is alive. The API calls a node Ready for a while that has just died."""
+        """Whether the kubelet is alive. For a while, the API reports a dead node as Ready."""
         options = {"sign_of_life": True, "daemonset_pods": False, "timeout": _SIGN_OF_LIFE_WITHIN}
         try:
             node_ready(self._work.context, {"name": self._work.node, **options})
@@ -187,7 +187,7 @@ class _Failed:
         return True
 
     def _look(self) -> tuple[dict[str, Any] | None, bool]:
-        """The node as the failure left it, and whether the API did not say."""
+        """The node after the failure, and whether the API did not answer."""
         cluster, name = self._work.context.cluster, self._work.node
         try:
             node = cluster.find(paths.node(name))
@@ -207,23 +207,23 @@ class _Failed:
         }, False
 
     def _put_back(self) -> bool:
-        """Uncordon a healthy node; whether there was a cordon to undo."""
+        """Uncordon a healthy node; return whether it was cordoned."""
         work, undone = self._work, []
-        # Without the run: a claim that is gone must not keep a healthy node cordoned.
+        # Do not require the claim: without it, a healthy node must still be uncordoned.
         self._try(lambda: undone.append(work.uncordon(run="")))
         try:
             work.opt_in()
         except HoldfastError as error:
             work.context.warn(
-                f"The opt-outs of node {work.node} could not be put back: {error.message} The next run over it, or the "
-                "playbook holdfast.kubernetes.doctor, does it."
+                f"The opt-outs of node {work.node} could not be put back: {error.message} The next run on the node "
+                "puts them back, or the playbook holdfast.kubernetes.doctor."
             )
         return any(undone)
 
     def _count(self, *, healthy: bool) -> list[dict[str, Any]]:
-        """Count the failure; what could not be counted, for those who try it again."""
+        """Count the failure; return what could not be counted, so that others can try again."""
         work, uncounted = self._work, []
-        # A control-plane node has its slot in a group of its own, and its failure stops all others of the operation.
+        # A control-plane node has its slot in a separate group, and its failure stops the whole operation.
         for group in dict.fromkeys((self._params["group"], self._params["settings"]["group"])):
             if not self._try(partial(work.slot, group, "failed", reason=self._why, healthy=healthy)):
                 known = {"reason": self._why, "healthy": healthy, "run": work.run}
@@ -236,7 +236,7 @@ class _Failed:
         return found
 
     def _try(self, act: Callable[[], Any]) -> bool:
-        """Whether it could be written."""
+        """Carry out a write; return whether it succeeded."""
         try:
             act()
         except HoldfastError as error:

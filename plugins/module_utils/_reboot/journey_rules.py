@@ -1,11 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journey of a node through a rolling reboot: which step is next, from the facts of the moment.
+"""The journey of a node through a rolling reboot: the next step, from the current facts.
 
-:func:`next_step` asks the rules of :data:`_RULES` in their order. The first that has a step decides. Some steps are
-carried out by the admission (:mod:`.admit`), which adds what it found to the facts and asks again; the others are its
-answer. ``docs/decisions/0017-one-journey.md`` has the same as a table.
+:func:`next_step` tries the rules of :data:`_RULES` in order. The first rule that returns a step decides. The admission
+(:mod:`.admit`) carries out some steps, adds what it found to the facts and asks again. The other steps are its answers.
+``docs/decisions/0017-one-journey.md`` shows the rules as a table.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .refusal_rules import (
 )
 from .turn_rules import time_left
 
-# Steps that the admission carries out. After each it has other facts, and asks again.
+# Steps that the admission carries out. Each changes the facts, so the admission asks again.
 LOOK = "look"
 LOOK_AT_ETCD = "look_at_etcd"
 AWAIT_CANARIES = "await_canaries"
@@ -61,7 +61,7 @@ ASK, BEFORE_SLOT, WAIT, PUT_OFF = "ask", "before_slot", "wait", "put_off"
 POSTPONED, SKIPPED, STOP, GO = "postponed", "skipped", "stop", "go"
 ANSWERS = (ASK, BEFORE_SLOT, WAIT, PUT_OFF, POSTPONED, SKIPPED, STOP, GO)
 
-# What the role does in the course of one node, in this order. Those of the user are named as their files are.
+# The role's steps for one node, in order. The user's steps have the names of their task files.
 ROLE_STEPS = (
     "before_cordon",
     "cordon",
@@ -78,20 +78,20 @@ ROLE_STEPS = (
     "after",
 )
 USER_STEPS = ("before_slot", *(step for step in ROLE_STEPS if step.startswith("before_")), "check", "after")
-# The answers after which the role asks for the node's turn again.
+# After these answers, the role asks for the node's turn again.
 AGAIN = (ASK, BEFORE_SLOT, WAIT)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is next.
+    """The next step.
 
     Attributes:
         name: One of :data:`ACTS` or :data:`ANSWERS`.
-        why: In words; empty where it goes without saying.
-        steps: The steps of the role that are left, in their order.
+        why: The reason as text; empty if it is obvious.
+        steps: The remaining steps of the role, in order.
         record: What ``leave`` records: the phase ``hold``, the result ``skipped``, or nothing.
-        error: Kind of the error that ``stop`` is.
+        error: Kind of the error, for ``stop``.
     """
 
     name: str
@@ -114,7 +114,7 @@ def next_step(facts: Facts) -> Step:
 
 
 def steps_left(facts: Facts) -> tuple[str, ...]:
-    """The steps of the role that are left for a node that this run has claimed."""
+    """The remaining steps of the role for a node that this run has claimed."""
     left: tuple[str, ...] = ROLE_STEPS
     if facts.rebooted:
         left = left[left.index("before_ready") :]
@@ -125,14 +125,14 @@ def steps_left(facts: Facts) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a plan says of a node: ``verdict`` is now, later, never or not needed."""
+    """A plan's verdict on a node: now, later, never or not needed."""
 
     verdict: str
     why: str
 
 
 def plan_of(step: Step, facts: Facts) -> Verdict:
-    """What a run would do, from the first step that would change something, or its answer.
+    """What a run would do, from its first step that changes something, or from its answer.
 
     The steps are those of :func:`next_step`, so a plan and a run judge alike.
     """
@@ -148,7 +148,7 @@ def plan_of(step: Step, facts: Facts) -> Verdict:
 
 
 def plan_with_drain(plan: Verdict, verdict: str, blockers: Sequence[Mapping[str, Any]]) -> Verdict:
-    """The plan of a node that could go at once, after what its drain would meet."""
+    """The plan of a node that could start now, with the verdict of its drain."""
     if verdict == NOW:
         return plan
     worst = [item for item in blockers if item["verdict"] == verdict][:5]
@@ -156,14 +156,14 @@ def plan_with_drain(plan: Verdict, verdict: str, blockers: Sequence[Mapping[str,
 
 
 def warning(facts: Facts) -> str:
-    """What the user is told of before the reboot; empty where all is well."""
+    """The warning before the reboot; empty if there is none."""
     if facts.midway or facts.shutdown is None or not facts.settings.asks_shutdown:
         return ""
     trouble = shutdown_trouble(facts.settings.node, facts.shutdown)
     return shutdown_warning(trouble) if trouble and facts.settings.graceful_shutdown != REQUIRE else ""
 
 
-# The rules, each about one thing.
+# The rules. Each covers one topic.
 
 
 def _look(facts: Facts) -> Step | None:
@@ -206,13 +206,13 @@ def _not_wanted(facts: Facts) -> Step | None:
 
 
 def _question(facts: Facts) -> Step | None:
-    """The node is asked before anything is waited for, and again where it has booted since."""
+    """Ask the node before the first wait, and again if it has booted since."""
     if not facts.asks:
         if facts.answer is not None and facts.answer.trouble and not facts.needs_no_answer:
             return Step(STOP, facts.answer.trouble, error="unknown")
         return None
     if facts.claimed:
-        return Step(LEAVE, "it has booted meanwhile", record="hold")
+        return Step(LEAVE, "it has booted since it was asked", record="hold")
     return Step(ASK, "whether a reboot is needed", ("needed",))
 
 
@@ -229,7 +229,7 @@ def _canaries(facts: Facts) -> Step | None:
 
 
 def _refusals(facts: Facts) -> Step | None:
-    """What can't go well is refused before anything of the node is touched."""
+    """Refuse a reboot that can't succeed, before anything on the node changes."""
     if facts.rebooted or (facts.claimed and facts.etcd is not None):
         return None
     settings = facts.settings
@@ -248,11 +248,11 @@ def _refusals(facts: Facts) -> Step | None:
 
 
 def _window(facts: Facts) -> Step | None:
-    """Outside of the maintenance windows nothing is begun; what is begun is finished."""
+    """Outside the maintenance windows, start no reboot, but finish the reboots that have started."""
     if facts.midway or not facts.settings.windows:
         return None
     if facts.claimed and facts.why_later:
-        # It is left in any case.
+        # The rule about holds leaves the node anyway.
         return None
     if facts.window is None:
         return Step(LOOK_AT_WINDOW)
@@ -263,7 +263,7 @@ def _window(facts: Facts) -> Step | None:
 
 
 def _attempts(facts: Facts) -> Step | None:
-    """A node whose turn came, and that could not be begun with, waits for another pass or has another attempt."""
+    """A node whose turn ended before work on it started waits for a later pass or gets another attempt."""
     settings = facts.settings
     if facts.claimed or not facts.attempts:
         return None
@@ -273,14 +273,14 @@ def _attempts(facts: Facts) -> Step | None:
         return None
     return Step(
         STOP,
-        f"Node {settings.node} was held again at each of {facts.attempts} attempts: {facts.left}. Ask the holders to "
+        f"Node {settings.node} was held again in each of {facts.attempts} attempts: {facts.left}. Ask the holders to "
         "pause, or raise rolling_reboot_hold_attempts.",
         error="held",
     )
 
 
 def _held(facts: Facts) -> Step | None:
-    """Nobody's work is interrupted: the node is left as it is until its holders released it and nothing blocks it."""
+    """Do not interrupt the holders: leave the node as it is until they release it and nothing blocks it."""
     why = facts.why_later
     if not why:
         return None
@@ -289,7 +289,7 @@ def _held(facts: Facts) -> Step | None:
     if facts.claimed and not facts.node.past_holds(facts.settings.operation):
         return Step(PUT_BACK, why, record="hold")
     if facts.midway and not facts.claimed:
-        # What the other run had is taken over first.
+        # First take over the slot and the claim of the other run.
         return None
     if facts.holders_waited:
         return None
@@ -311,20 +311,20 @@ def _slot(facts: Facts) -> Step:
     if not wait.timed_out:
         return Step(TAKE_SLOT)
     if time_left(facts) or wait.counted:
-        # The role sees what became of the other hosts of this run, and asks again.
+        # The role checks the other hosts of this run, and asks again.
         return Step(WAIT, wait.timed_out) if facts.settings.in_turns else Step(TAKE_SLOT)
     return Step(STOP, wait.timed_out, error="timed_out")
 
 
 def _back(facts: Facts) -> Step | None:
-    """A node that another run of the operation sent into its reboot is waited for: its boot ID says what happened."""
+    """Wait for a node whose reboot another run of the operation started: its boot ID shows whether it rebooted."""
     if facts.midway and not facts.node.ready and not facts.back_waited:
         return Step(AWAIT_BACK)
     return None
 
 
 def _quorum(facts: Facts) -> Step | None:
-    """The other members of etcd must keep its quorum; one that was rebooted a moment ago may be on its way back."""
+    """The other members of etcd must keep the quorum. A member that was just rebooted may still be starting."""
     if facts.rebooted or facts.quorum_kept or facts.settings.quorum_command:
         return None
     return Step(AWAIT_QUORUM) if facts.etcd is not None and facts.etcd.needs_quorum else None
@@ -348,7 +348,7 @@ _RULES: tuple[Rule, ...] = (
 
 
 def _why_skipped(facts: Facts) -> str | None:
-    """Why the node is left alone; ``None`` where it is not, or where the node has to be asked first."""
+    """Why the node is skipped; ``None`` if it is not, or if the node has to be asked first."""
     if facts.midway:
         return None
     if facts.node.excluded:
@@ -361,7 +361,7 @@ def _why_skipped(facts: Facts) -> str | None:
 
 
 def _record_of_canary(facts: Facts) -> str:
-    """Other slices of the job wait for a canary wherever it is worked on, so it is recorded that it needs nothing."""
+    """Other slices of the job wait for the record of a canary, so record it even if the canary needs no reboot."""
     return "skipped" if facts.settings.canary and facts.node.record.id != facts.settings.operation else ""
 
 
@@ -375,7 +375,7 @@ def _applies(step: str, facts: Facts) -> bool:
 
 
 def method_of(facts: Facts) -> str:
-    """How the role reboots the node. The quorum of etcd is looked at directly before, by its pods or by a command."""
+    """How the role reboots the node. It checks etcd's quorum directly before, by the pods or by the user's command."""
     if not (facts.etcd or Etcd()).needs_quorum:
         return facts.settings.method
     return "after_quorum_command" if facts.settings.quorum_command else "after_etcd"

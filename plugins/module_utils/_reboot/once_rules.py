@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A command for a node that acts at most once: only in the boot it is meant for, and only soon after the last check.
+"""A command for a node that acts at most once: only in the expected boot, and only soon after the last check.
 
-A command can arrive late, if the controller was paused after the check, and twice, if a connection sends it again.
+A command can arrive late, if the controller was paused after the check, or twice, if a connection sends it again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def guarded(command: str, boot_id: str, until: int) -> str:
     Args:
         command: The command to run.
         boot_id: ID of the boot in which to run it.
-        until: Uptime of the node, in seconds, from which on it is too late. This clock runs while the controller is
-            paused.
+        until: Uptime of the node in seconds at which the command expires. This clock also runs while the controller
+            is paused.
     """
     return (
         f'[ "$(cat /proc/sys/kernel/random/boot_id)" = {shlex.quote(boot_id)} ] '

@@ -14,7 +14,7 @@ from .plan_rules import why_held
 
 
 def reboot_gate(context: Context, params: Params) -> Result:
-    """Look a last time whether a node may go down, and record that it does; see the module of the same name."""
+    """Check a last time whether a node may go down, and record its reboot; see the module of the same name."""
     name, boot_id = params["name"], params["boot_id"]
     try:
         passed = gate.look(context.cluster, name, override_holds=params["override_holds"], run=params["run"])
@@ -24,8 +24,8 @@ def reboot_gate(context: Context, params: Params) -> Result:
         return {"changed": False, "step": "held", "why": why, "overridden_holds": []}
     if passed.boot_id != boot_id:
         raise Refused(
-            f"Node {name} was rebooted by someone else meanwhile (boot ID {passed.boot_id}, it was {boot_id}). Run "
-            "this again if it still needs a reboot.",
+            f"Someone else has rebooted node {name} (its boot ID was {boot_id} and is now {passed.boot_id}). Run this "
+            "again if the node still needs a reboot.",
             node=name,
             boot_id=passed.boot_id,
         )

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster for the plans of many nodes: what the plan of each node asks is asked once, for all of them."""
+"""A cluster for the plans of many nodes: it sends each query once for all of them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .._api.objects import Object
 from .._drain.drain import budgets_of
 from .._drain.rules import LATER, NEVER, NOW, Budget, Options, node_verdict, plan, read_pod
 
-# Part of a field selector, for one node -> where an object has the node's name.
+# Field of a selector for one node -> path of the node's name in an object.
 _OF_A_NODE = {"spec.nodeName": ("spec", "nodeName"), "metadata.name": ("metadata", "name")}
-# Blockers that are kept of each kind: a plan names no more.
+# Number of blockers to keep of each kind. A plan names no more.
 _NAMED = 5
-# Read all Nodes' objects if at least this part of the cluster's Nodes is planned.
+# Read the objects of all Nodes if the plan has at least one in this many of the cluster's Nodes.
 _PART = 4
 
 Blockers = list[dict[str, Any]]
 
 
 class Picture:
-    """Reads of :class:`Cluster`, each query sent once; all else is the cluster itself.
+    """A :class:`Cluster` that sends each read query once. Everything else goes to the cluster itself.
 
-    It keeps only what belongs to the nodes of the plan, and nothing of pods that can go.
+    It keeps only objects that belong to the nodes of the plan, and no pods that a drain can evict.
 
     Args:
         cluster: The cluster.
@@ -73,7 +73,7 @@ class Picture:
         )
 
     def drain(self, name: str, options: Options) -> dict[str, Any]:
-        """What a drain of a node would meet: ``verdict`` and ``blockers``, the worst of them."""
+        """The drain of a node: its ``verdict`` and the worst of its ``blockers``."""
         if options not in self._drains:
             self._drains[options] = self._all_drains(options)
         return self._drains[options].get(name) or {"verdict": NOW, "blockers": []}
@@ -106,7 +106,7 @@ class Picture:
         budgets: dict[str, list[Budget]] = defaultdict(list)
         for budget in budgets_of(self._cluster):
             budgets[budget.namespace].append(budget)
-        # Pods that the user has to allow are named first, as a drain names them.
+        # Name pods that the user has to allow first, as a drain does.
         found: dict[str, tuple[Blockers, Blockers, Blockers]] = defaultdict(lambda: ([], [], []))
         for item in self._pods():
             pod = read_pod(item)
@@ -131,12 +131,12 @@ class Picture:
 
 
 def _first(rows: Iterator[Any], limit: int) -> list[Any]:
-    """The rows; with a limit, no more than that."""
+    """The rows, up to the limit if there is one."""
     return [row for _number, row in zip(range(limit), rows)] if limit else list(rows)
 
 
 def _slim(item: Object) -> Object:
-    """An object without what is most of it and no rule needs: who set its fields, a Node's images and addresses."""
+    """An object without large parts that no rule needs: managed fields, and a Node's images and addresses."""
     metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
     status = item.get("status") or {}
     if "nodeInfo" in status:

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Plan a rolling reboot: what a run would do with each of its nodes, from one look at the cluster."""
+"""Plan a rolling reboot: find out what a run would do with each node, with one query for all nodes where possible."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def reboot_plan(context: Context, params: Params) -> Result:
     hosts = [host for host in params["hosts"] if host["settings"]]
     names = {host["host"]: str(host["settings"]["node_name"]) for host in hosts}
     if not params["hosts"]:
-        raise InvalidInput("No host is left to plan. Look at rolling_reboot_hosts and --limit.")
+        raise InvalidInput("There is no host to plan. Check rolling_reboot_hosts and --limit.")
     picture = Picture(context.cluster, set(names.values()))
-    seeing = Context(params, True, context.warn, context.say)
-    vars(seeing)["cluster"] = picture
-    begun = enter(seeing, params, names) if hosts else {"operation": "", "run": ""}
+    planning = Context(params, True, context.warn, context.say)
+    vars(planning)["cluster"] = picture
+    begun = enter(planning, params, names) if hosts else {"operation": "", "run": ""}
     entries: dict[str, Mapping[str, Any]] = {}
     for host in params["hosts"]:
         turn = host["turn"]
         entry = entry_of(host, check_mode=True)
         if entry is None and host["settings"] and "answer" in turn:
-            entry = _plan(seeing, params, host, begun, picture)
+            entry = _plan(planning, params, host, begun, picture)
         if entry is not None:
             entries[host["host"]] = entry
     silent = [host["host"] for host in params["hosts"] if host["host"] not in entries]

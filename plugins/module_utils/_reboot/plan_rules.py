@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a node is not rebooted now, in words."""
+"""Why a node is not rebooted now, as text."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .._holds.rules import sentence
 from .._shared.bounds import some
 
 NOT_NEEDED = "not needed"
-EXCLUDED = "it is labelled holdfast.dev/exclude"
+EXCLUDED = "it has the label holdfast.dev/exclude"
 NOT_REQUIRED = "no reboot is required"
 
 
 def why_held(holds: Sequence[Mapping[str, Any]], inhibited_by: Sequence[str], *, inhibited: bool) -> list[str]:
-    """Why the holds on a node forbid its reboot: the Leases, or the node's own condition where it names others."""
+    """Why holds forbid the reboot of a node: the Leases or, if there are none, the node's own condition."""
     if holds:
         return [f"held by {sentence([dict(hold) for hold in holds])}"]
     return [f"the node refuses a shutdown for {some(inhibited_by)}"] if inhibited else []
@@ -30,7 +30,7 @@ def why_blocked(blockers: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def done_words(operation: str) -> str:
     """Why a node is not rebooted again."""
-    return f"it was rebooted in operation {operation} already"
+    return f"operation {operation} has already rebooted it"
 
 
 def _full_name(blocker: Mapping[str, Any]) -> str:

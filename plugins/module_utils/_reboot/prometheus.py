@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Ask a Prometheus for its alerts. If it does not answer, it blocks, because its alerts are unknown."""
+"""Ask a Prometheus for its alerts. If it does not answer, it blocks the reboot, because its alerts are unknown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if not IMPORT_ERROR:
     from kubernetes.client.rest import RESTClientObject
     from urllib3.exceptions import HTTPError
 
-# Bytes of an answer. The rules of a big cluster are some hundred kilobytes.
+# Size limit of an answer in bytes. The rules of a big cluster take some hundred kilobytes.
 _LARGEST = 32 * 1024 * 1024
 _CHUNK = 64 * 1024
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -59,19 +59,19 @@ class Prometheus:
             _check_certificates(self._ca_cert)
 
     def blockers(self) -> list[Blocker]:
-        """What blocks now. A Prometheus that does not tell its alerts is itself a blocker."""
+        """The current blockers. A Prometheus that does not report its alerts is itself a blocker."""
         try:
             # The rules first: the second answer has the alerts of every rule that was evaluated by then.
             unevaluated = read_unevaluated(self._ask("/api/v1/rules?type=alert"))
             alerts = read_alerts(self._ask("/api/v1/alerts"))
         except (Unanswered, Nonsense) as error:
-            return [Blocker(ALERT, None, self.url, f"this Prometheus does not tell its alerts: {error}")]
+            return [Blocker(ALERT, None, self.url, f"this Prometheus does not report its alerts: {error}")]
         return of_alerts(alerts, unevaluated, self._filter)
 
     def _ask(self, path: str) -> Any:
         deadline = Deadline(self._timeout)
         try:
-            # A pool for each request: the server may close a kept connection just as the next request starts.
+            # Use a pool for each request: the server may close a kept connection just as the next request starts.
             with self._pool() as pool:
                 answer = pool.request(
                     "GET",
@@ -89,11 +89,11 @@ class Prometheus:
         if answer.status != 200:
             raise Unanswered(f"{path}: {_refusal(answer, content)}")
         if content is None:
-            raise Unanswered(f"{path}: its answer is no JSON")
+            raise Unanswered(f"{path}: its answer is not JSON")
         return content
 
     def _pool(self) -> Any:
-        """A connection pool that uses the proxies of the environment, as for the API server."""
+        """A connection pool with the proxies of the environment, as for the API server."""
         configuration = Configuration(host=self.url)
         configuration.verify_ssl = self._verify
         configuration.ssl_ca_cert = self._ca_cert
@@ -106,11 +106,11 @@ def _base_url(text: str) -> str:
         parts = urlsplit(text)
         host, _port = parts.hostname, parts.port
     except ValueError as error:
-        raise InvalidInput(f"alerts.url is no URL: {error}. {advice}") from error
+        raise InvalidInput(f"alerts.url is not a URL: {error}. {advice}") from error
     if "@" in parts.netloc:
-        raise InvalidInput("alerts.url has a user name in it. Use alerts.username and alerts.password.")
+        raise InvalidInput("alerts.url contains a user name. Use alerts.username and alerts.password.")
     if parts.scheme not in ("http", "https") or not host or re.search(r"[\s\x00-\x1f\x7f]", text):
-        raise InvalidInput(f'alerts.url "{text}" is no URL with http or https. {advice}')
+        raise InvalidInput(f'alerts.url "{text}" is not an http or https URL. {advice}')
     if "?" in text or "#" in text:
         raise InvalidInput(f'alerts.url "{text}" has a query or a fragment. {advice}')
     return text.rstrip("/")
@@ -121,7 +121,7 @@ def _authorization(options: Mapping[str, Any]) -> dict[str, str]:
     if token:
         if not _TOKEN.fullmatch(token):
             # Do not show the token: it is a secret.
-            raise InvalidInput("alerts.token has blanks or other characters in it that no token has.")
+            raise InvalidInput("alerts.token contains blanks or other characters that a token can't have.")
         return {"Authorization": f"Bearer {token}"}
     if options.get("username"):
         both = f"{options['username']}:{options.get('password') or ''}"
@@ -133,7 +133,7 @@ def _check_certificates(path: str) -> None:
     try:
         ssl.create_default_context(cafile=path)
     except OSError as error:
-        raise InvalidInput(f"alerts.ca_cert {path} has no certificates that can be read: {error}.") from error
+        raise InvalidInput(f"alerts.ca_cert {path} has no readable certificates: {error}.") from error
 
 
 def _read(answer: Any, deadline: Deadline) -> bytes:
@@ -163,6 +163,6 @@ def _decoded(body: bytes) -> Any:
 def _refusal(answer: Any, content: Any) -> str:
     what = f"it answered {answer.status} {answer.reason or ''}".rstrip()
     if answer.headers.get("Location"):
-        return f"{what}, to {answer.headers['Location']}, where no alerts.token or alerts.password is sent"
+        return f"{what} with a redirect to {answer.headers['Location']}; redirects are not followed"
     said = content.get("error") if isinstance(content, dict) else None
     return f"{what}: {said}" if said else what

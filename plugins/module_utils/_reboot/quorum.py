@@ -20,7 +20,7 @@ from .._api.watch import Deadline, Follower, Listed
 from .._budget import runs
 from .quorum_rules import CONTROL_PLANE, MASTER, EtcdPod, Quorum, is_control_plane, judge, read_pod
 
-# Seconds. There is one watch at a time, so changes of the other kind of object are seen only after this time.
+# Seconds. Only one kind of object is watched at a time; changes of the other kind are seen after this time.
 _LOOK_AGAIN = 20.0
 
 
@@ -86,7 +86,7 @@ def _look(cluster: Cluster, params: Params) -> _Seen:
 
 
 def _wait(cluster: Cluster, params: Params, seen: _Seen, deadline: Deadline) -> _Seen:
-    """Check again after each change until the quorum is kept. Return what was seen last."""
+    """Check again after each change until the quorum is kept. Return the last state."""
     while not seen.quorum.kept and not deadline.passed:
         try:
             _await_change(cluster, params, seen, Deadline(min(deadline.left, _LOOK_AGAIN)))
@@ -99,7 +99,7 @@ def _wait(cluster: Cluster, params: Params, seen: _Seen, deadline: Deadline) -> 
 
 
 def _await_change(cluster: Cluster, params: Params, seen: _Seen, pause: Deadline) -> None:
-    """Watch the pods or, if only Nodes are still not Ready, the control-plane nodes."""
+    """Watch the pods, or the control-plane nodes if only they are still not Ready."""
     if seen.quorum.pods_suffice:
         label = CONTROL_PLANE if seen.labelled[CONTROL_PLANE] else MASTER
         known = frozenset(seen.labelled[label].items())
@@ -130,17 +130,17 @@ def _pods_path(params: Params) -> str:
 
 def _timed_out(params: Params, quorum: Quorum, deadline: Deadline) -> TimedOut:
     name, many = params["name"], len(quorum.members)
-    missing = "; ".join(f"{node}: {why}" for node, why in quorum.missing.items()) or "nobody"
+    missing = "; ".join(f"{node}: {why}" for node, why in quorum.missing.items()) or "none"
     where = f"kubectl -n {params['namespace']} get pods -l {params.get('selector')} -o wide"
     way_out = (
-        f"Bring the missing members back ({where}) and run it again, or raise wait_timeout."
+        f"Bring the missing members back ({where}) and run this again, or raise wait_timeout."
         if quorum.can_spare_one
-        else f"An etcd of {many} can spare none: add members first."
+        else f"An etcd with {many} members can't spare one: add members first."
     )
     return TimedOut(
         f"Node {name} has to stay up: without it {len(quorum.ready_others)} of etcd's {many} members would be Ready "
         f"({', '.join(quorum.ready_others) or 'none'}), and {quorum.needed} are needed. Missing: {missing}. "
-        f"It was waited for {params['wait_timeout']} s. {way_out}",
+        f"The wait ended after {params['wait_timeout']} s. {way_out}",
         node=name,
         **_facts(quorum, deadline),
     )

@@ -15,7 +15,7 @@ from .._api import node_rules
 from .._api.objects import Object
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-# The label before Kubernetes 1.24; clusters that were upgraded may still have it.
+# The label before Kubernetes 1.24. Upgraded clusters may still have it.
 MASTER = "node-role.kubernetes.io/master"
 _NODE_NOT_READY = "its Node is not Ready"
 
@@ -42,7 +42,7 @@ class Quorum:
     """etcd's members without one node.
 
     Attributes:
-        members: Nodes that have a member.
+        members: Nodes with a member.
         ready_others: Other control-plane nodes whose member and Node are Ready.
         missing: The other members that don't count, and why.
         behind: Those of ``missing`` whose pod is Ready, but whose Node is not.
@@ -91,7 +91,7 @@ def is_control_plane(node: Object) -> bool:
 
 
 def judge(name: str, pods: Collection[EtcdPod], control_plane: Mapping[str, bool]) -> Quorum:
-    """The members that stay if a node goes down.
+    """The members that remain if a node goes down.
 
     Args:
         name: The node that is to go down.
@@ -113,7 +113,7 @@ def judge(name: str, pods: Collection[EtcdPod], control_plane: Mapping[str, bool
 def _why_missing(pods: Collection[EtcdPod], node_ready: bool | None) -> str:
     """Why the member of a node does not count; empty if it counts. Two pods on a node are one member."""
     if node_ready is None:
-        return "it is no control-plane node"
+        return "it is not a control-plane node"
     if not any(pod.ready for pod in pods):
         return f"its pod {', '.join(sorted(pod.name for pod in pods))} is not Ready"
     return "" if node_ready else _NODE_NOT_READY

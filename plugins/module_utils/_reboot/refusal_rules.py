@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Why a node is refused before its reboot begins, in words. Each function says nothing where all is well."""
+"""Why a node is refused before its reboot begins, as text. The text is empty if there is no reason."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ REQUIRE, WARN, IGNORE = "require", "warn", "ignore"
 
 @dataclass(frozen=True)
 class Etcd:
-    """What ``etcd_quorum`` says of a node.
+    """The result of ``etcd_quorum`` for a node.
 
     Attributes:
-        kept: Whether etcd keeps its quorum without the node; ``None`` where no member is known.
+        kept: Whether etcd keeps its quorum without the node; ``None`` if no member is known.
     """
 
     control_plane: bool = False
@@ -33,11 +33,11 @@ class Etcd:
 
 @dataclass(frozen=True)
 class Canaries:
-    """What became of the canaries, for a node that waits for them.
+    """The outcome of the canaries, for a node that waits for them.
 
     Attributes:
-        trouble: Why no other node is begun; empty where they are well.
-        postponed: Those that wait for the next maintenance window, and so do all others.
+        trouble: Why no other node may start; empty if the canaries are healthy.
+        postponed: Canaries that wait for the next maintenance window. All other nodes wait with them.
     """
 
     trouble: str = ""
@@ -46,13 +46,13 @@ class Canaries:
 
 @dataclass(frozen=True)
 class Shutdown:
-    """What a node says of its graceful shutdown.
+    """A node's answer about its graceful shutdown.
 
     Attributes:
-        in_effect: ``None`` where it could not be asked.
+        in_effect: Whether it is in effect; ``None`` if the node could not be asked.
         enabled: The kubelet has grace periods.
-        problems: What is wrong, in sentences.
-        error: Why it could not be asked.
+        problems: What is wrong, as sentences.
+        error: Why the node could not be asked.
     """
 
     in_effect: bool | None = None
@@ -62,7 +62,7 @@ class Shutdown:
 
 
 def read_shutdown(answer: Mapping[str, Any]) -> Shutdown:
-    """From the result of ``graceful_shutdown_info``, also of one that failed."""
+    """Read the result of ``graceful_shutdown_info``, also a failed one."""
     known = answer.get("in_effect")
     return Shutdown(
         in_effect=bool(known) if known is not None else None,
@@ -73,7 +73,7 @@ def read_shutdown(answer: Mapping[str, Any]) -> Shutdown:
 
 
 def canaries_of_run(results: Sequence[Mapping[str, Any] | None]) -> Canaries:
-    """What became of the canaries of this run.
+    """The outcome of this run's canaries.
 
     Args:
         results: The result of each, as reports show it; ``None`` for a host that dropped out.
@@ -83,30 +83,30 @@ def canaries_of_run(results: Sequence[Mapping[str, Any] | None]) -> Canaries:
     if bad:
         first = bad[0]
         return Canaries(
-            trouble=f"Canary {first['name']} {first['result']} ({first['detail']}), so no other node is begun. Look at "
-            "it, then run this again."
+            trouble=f"Canary {first['name']} {first['result']} ({first['detail']}), so no other node is rebooted. Fix "
+            "the canary, then run this again."
         )
     return Canaries(postponed=tuple(str(item["name"]) for item in known if item["result"] == "postponed"))
 
 
 def why_not_alone(node: str, etcd: Etcd) -> str:
-    """Why a node can't be spared: no other runs the control plane."""
+    """Why the cluster can't spare a node: no other node runs the control plane."""
     if not (etcd.single_node or etcd.only_control_plane):
         return ""
     kind = "node" if etcd.single_node else "control-plane node"
     return (
-        f"Node {node} is the cluster's only {kind}: while it reboots, the API is away. Set rolling_reboot_single_node: "
-        "true if that is meant, or leave the host out."
+        f"Node {node} is the cluster's only {kind}: while it reboots, the API is down. Set rolling_reboot_single_node: "
+        "true if you accept that, or leave the host out."
     )
 
 
 def why_no_quorum_known(node: str, etcd: Etcd, selector: str) -> str:
-    """Why nobody can say whether etcd keeps its quorum."""
+    """Why it is unknown whether etcd keeps its quorum."""
     if not etcd.needs_quorum or etcd.kept is not None:
         return ""
     return (
-        f"Control-plane node {node} has its etcd elsewhere: no pod matches {selector} in kube-system. Set "
-        "rolling_reboot_quorum_command, which exits 0 while one member may go."
+        f"etcd of control-plane node {node} does not run in pods: no pod in kube-system matches {selector}. Set "
+        "rolling_reboot_quorum_command to a command that exits 0 while etcd can spare one member."
     )
 
 
@@ -116,18 +116,18 @@ def shutdown_trouble(node: str, shutdown: Shutdown) -> str:
         return ""
     if shutdown.in_effect is None:
         return (
-            f"Whether graceful shutdown of node {node} is in effect can't be told: "
+            f"It is unknown whether graceful shutdown of node {node} is in effect: "
             f"{(shutdown.error or 'no answer').strip()} The role holdfast.kubernetes.graceful_shutdown installs what "
-            "is needed and sets it."
+            "is needed and configures it."
         )
     problems = " ".join(shutdown.problems)
     if not shutdown.enabled and not shutdown.problems:
         problems = "its kubelet has no grace periods for a shutdown (shutdownGracePeriod)."
     return (
         f"Graceful shutdown of node {node} is not in effect, so its reboot may kill pods: {problems} The role "
-        "holdfast.kubernetes.graceful_shutdown sets it."
+        "holdfast.kubernetes.graceful_shutdown configures it."
     )
 
 
 def shutdown_warning(trouble: str) -> str:
-    return f"{trouble} The node is rebooted all the same, because rolling_reboot_graceful_shutdown is {WARN}."
+    return f"{trouble} The node is rebooted anyway, because rolling_reboot_graceful_shutdown is {WARN}."

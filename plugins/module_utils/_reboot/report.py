@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gather the results of a rolling reboot, and look after nodes of hosts that dropped out."""
+"""Gather the results of a rolling reboot, and clean up nodes of hosts that dropped out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reboot_report(context: Context, params: Params) -> Result:
     hosts: Sequence[Host] = params["hosts"]
     if not hosts:
         raise InvalidInput(
-            f"No host is left: rolling_reboot_hosts is {params.get('pattern')}, and --limit is "
+            f"There is no host to reboot: rolling_reboot_hosts is {params.get('pattern')}, and --limit is "
             f"{params.get('limit') or 'not set'}. Nothing was done."
         )
     operation, run, group = (params.get(name) or "" for name in ("operation", "run", "group"))
@@ -32,8 +32,8 @@ def reboot_report(context: Context, params: Params) -> Result:
     for host in hosts:
         entry = entry_of(host, check_mode=context.check_mode)
         if entry is None and host["turn"].get("node") and not context.check_mode:
-            entry, late = _look_after(context, host)
-            uncounted += late
+            entry, still_uncounted = _clean_up(context, host)
+            uncounted += still_uncounted
         if entry is not None:
             entries[host["host"]] = {**entry, "api": traffic_of(params["traffic"], entry["name"])}
     silent = [host["host"] for host in hosts if host["host"] not in entries]
@@ -55,7 +55,7 @@ def reboot_report(context: Context, params: Params) -> Result:
     }
 
 
-def _look_after(context: Context, host: Host) -> tuple[Mapping[str, Any] | None, list[dict[str, Any]]]:
+def _clean_up(context: Context, host: Host) -> tuple[Mapping[str, Any] | None, list[dict[str, Any]]]:
     """The result of a node whose host dropped out, and the failures that could not be counted."""
     params = {
         "name": host["turn"]["node"],
@@ -68,15 +68,13 @@ def _look_after(context: Context, host: Host) -> tuple[Mapping[str, Any] | None,
     try:
         found = reboot_finish(context, params)
     except HoldfastError as error:
-        context.warn(
-            f"Node {params['name']} could not be looked after: {error.message} Run holdfast.kubernetes.doctor."
-        )
+        context.warn(f"Node {params['name']} could not be cleaned up: {error.message} Run holdfast.kubernetes.doctor.")
         return None, []
     return found["result"], found["uncounted"]
 
 
 def _count(context: Context, uncounted: Sequence[Mapping[str, Any]], operation: str, run: str) -> dict[str, str]:
-    """Count failures that could not be counted when they happened; those that still can't, and why."""
+    """Count failures that could not be counted before; return those that still can't be, and why."""
     lost = {}
     for failure in uncounted:
         work = Work(context, failure["name"], operation, failure.get("run") or run)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What one look at a node says about its reboot: whether it is held, and how far an earlier run came with it."""
+"""What one look at a node shows about its reboot: its holds, and the progress of an earlier run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .._budget.ledger_rules import ACTIVE
 from .plan_rules import why_blocked, why_held
 from .quorum_rules import CONTROL_PLANE
 
-# Phases in which a run works on a node, and those of them that begin with the reboot.
+# The phases in which a run works on a node, and those from the reboot on.
 WORK = ("cordon", "drain", "reboot", "ready", "uncordon")
 WENT = ("reboot", "ready", "uncordon")
 
 
 @dataclass(frozen=True)
 class Record:
-    """The record of an operation that a Node carries."""
+    """A Node's record of an operation."""
 
     id: str = ""
     phase: str = ""
@@ -34,7 +34,7 @@ class Record:
 
 @dataclass(frozen=True)
 class SlotSeen:
-    """The slot of a node, in whichever group."""
+    """The slot of a node in its group."""
 
     run: str
     operation: str
@@ -46,11 +46,11 @@ class Seen:
     """A node at one moment.
 
     Attributes:
-        exists: There is such a Node. Where there is none, nothing else here says anything.
-        cordoned_by: Who of this collection cordoned it; empty where nobody did.
-        claim_run: The run that has the claim; empty where nobody has it.
-        held: Why its holds forbid the reboot, in words; empty where none does, or where they are overridden.
-        blocked: Why pods or alerts forbid it, in words; empty where none does.
+        exists: Whether the Node exists. If not, the other attributes mean nothing.
+        cordoned_by: The part of this collection that cordoned the node; empty if none did.
+        claim_run: The run that has the claim; empty if no run has it.
+        held: Why holds forbid the reboot, as text; empty if none does, or if they are overridden.
+        blocked: Why pods or alerts forbid the reboot, as text; empty if none does.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Seen:
 
     @property
     def why_later(self) -> str:
-        """Why the node can't be rebooted now, but may be later; empty where nothing forbids it."""
+        """Why the node can only be rebooted later; empty if nothing forbids the reboot."""
         return "; ".join(filter(None, (self.held, self.blocked)))
 
     def new_boot(self) -> bool:
@@ -79,8 +79,8 @@ class Seen:
     def midway(self, operation: str) -> bool:
         """Whether a run of the operation left the node in the middle of its reboot.
 
-        That run was killed, or the node failed there. A failed node resumes where it has its new boot, or has our
-        cordon still: someone repaired it, and only the steps that are left are taken.
+        That run was killed, or the node failed. A failed node resumes if it has its new boot or still has our cordon:
+        someone repaired it, and only the remaining steps are taken.
         """
         record = self.record
         if record.id != operation:
@@ -94,19 +94,19 @@ class Seen:
         return self.midway(operation) and self.new_boot()
 
     def sent(self, operation: str) -> bool:
-        """Whether a node that is midway was told to reboot, and nothing says that it did."""
+        """Whether a node that is midway was told to reboot, without a sign that it rebooted."""
         return self.midway(operation) and self.record.phase == "reboot" and not self.new_boot()
 
     def past_holds(self, operation: str) -> bool:
-        """Whether putting a node that is midway back would not help its holders: it goes down, or is down."""
+        """Whether it is too late to put back a node that is midway: it goes down, or is down."""
         return self.midway(operation) and (self.record.phase == "reboot" or not self.ready)
 
     def boot_id_before(self, operation: str) -> str:
-        """The boot in which the node is to be rebooted."""
+        """ID of the boot that the reboot is to end."""
         return self.record.boot_id_before if self.midway(operation) else self.boot_id
 
     def slot_is(self, run: str, operation: str) -> bool:
-        """Whether a run has the slot. It may pass to another run between the slot and the claim."""
+        """Whether the run has the slot. The slot may pass to another run before the claim."""
         slot = self.slot
         return slot is not None and (slot.run, slot.operation, slot.state) == (run, operation, ACTIVE)
 
@@ -120,15 +120,15 @@ def read_seen(
     blockers: Sequence[Mapping[str, Any]] = (),
     override_holds: bool = False,
 ) -> Seen:
-    """From the Node and what belongs to it.
+    """Read the Node and its related objects.
 
     Args:
         name: Name of the Node.
-        node: The Node object; ``None`` where it does not exist.
-        holds: The holds on it, as results show them.
-        slot: Its slot as the ledger has it.
-        blockers: Pods and alerts that forbid the reboot, as results show them.
-        override_holds: Holds don't forbid the reboot.
+        node: The Node object; ``None`` if it does not exist.
+        holds: The holds on the node, in the format of results.
+        slot: Its slot, in the ledger's format.
+        blockers: Pods and alerts that forbid the reboot, in the format of results.
+        override_holds: Ignore holds.
     """
     if node is None:
         return Seen(name, exists=False)

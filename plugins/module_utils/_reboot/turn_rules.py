@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whose turn it is: in whose budget a node counts, how long it waits, and which failures are counted first."""
+"""A node's turn: its budget, how long it waits, and which failures are counted first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from .facts_rules import Facts
 from .quorum_rules import CONTROL_PLANE
 
-DROPPED_OUT = "its host could not be reached in one of the user's own tasks, and dropped out"
+DROPPED_OUT = "its host dropped out, because Ansible could not reach it in one of the user's own tasks"
 NO_GROUP = "none"
 
 
@@ -21,8 +21,8 @@ class Budget:
     """The budget under which a node is rebooted.
 
     Attributes:
-        group: Whose ledger has the slot.
-        counted_in: Whose ledger has the failures: that of the operation, which stops all its nodes.
+        group: The group whose ledger has the slot.
+        counted_in: The group of the operation. Failures in its ledger stop all nodes of the operation.
         policy: The group's policy, as options of ``reboot_slot``.
     """
 
@@ -32,15 +32,15 @@ class Budget:
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Where a failure of the node is counted."""
+        """The groups in which a failure of the node is counted."""
         return tuple(dict.fromkeys((self.group, self.counted_in)))
 
 
 def budget_of(options: Mapping[str, Any], *, control_plane: bool) -> Budget:
     """The budget of a node.
 
-    Control-plane nodes share a budget of their own, one at a time, whatever run they are in. A node is in one group
-    only, so the group of the others leaves them out.
+    Control-plane nodes have a budget of their own: one at a time, over all runs. A node belongs to one group only, so
+    the other group excludes them.
 
     Args:
         options: ``group``, ``selector``, ``max_unavailable``, ``topology_key``, ``max_unavailable_per_domain``,
@@ -58,13 +58,13 @@ def budget_of(options: Mapping[str, Any], *, control_plane: bool) -> Budget:
 
 
 def dropped_out(hosts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Hosts of the run that nobody works on any more, though the run lives.
+    """Hosts that have dropped out of a run that continues.
 
-    Each of them has the claim on its node, and no result. Its failure counts at once; the node itself is looked after
-    when the plays are over.
+    Each of them has the claim on its node, and no result. Its failure counts at once; the report cleans up the node
+    after the plays.
 
     Args:
-        hosts: Of each host that left the play: ``node``, ``group``, ``claimed``, and its ``result``.
+        hosts: For each host that left the play: ``node``, ``group``, ``claimed`` and ``result``.
     """
     return [host for host in hosts if host.get("claimed") and not host.get("result")]
 
@@ -72,8 +72,8 @@ def dropped_out(hosts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 def slot_patience(facts: Facts) -> float:
     """Seconds for one turn of the wait for a slot.
 
-    A turn is long, because each costs every waiting host some tasks, and grows, because each is an include within the
-    last one, of which Ansible bears some hundred. One turn is long enough to see that what fills the budget stays.
+    A turn is long, because each turn costs every waiting host some tasks. Turns grow, because each is a nested include
+    and Ansible allows some hundred of them. One turn is longer than the grace period for unhealthy nodes.
     """
     settings, wait = facts.settings, facts.slot_wait
     limits = [time_left(facts)]
@@ -85,12 +85,12 @@ def slot_patience(facts: Facts) -> float:
 
 
 def time_left(facts: Facts) -> float:
-    """Seconds that are left of the wait for a slot while nothing happens in the group."""
+    """Remaining seconds of the wait for a slot while nothing happens in the group."""
     return max(0.0, facts.settings.slot_timeout - facts.slot_wait.idle)
 
 
 def hold_patience(facts: Facts, hold_timeout: int) -> tuple[float, bool]:
-    """Seconds to wait for the holders, and whether the window closes first: then that is no failure."""
+    """Seconds to wait for the holders, and whether the window closes first. If it does, the wait does not fail."""
     left = facts.window.seconds_left if facts.window is not None else None
     if facts.midway or left is None or hold_timeout <= left:
         return float(hold_timeout), False

@@ -20,10 +20,10 @@ from .._api.watch import Deadline
 from .._budget import runs as run_leases
 from .window_rules import Outlook, look, read_windows
 
-# Seconds between two requests for the server's time: clocks get set, and machines sleep.
+# Seconds between two requests for the server's time. Clocks can be set, and machines can sleep.
 _STEP = 60.0
 _SHORTEST = 0.1
-# Some systems list this name: the time zone of the local machine.
+# Some systems list this name for the time zone of the local machine.
 _OWN = "localtime"
 
 
@@ -42,7 +42,7 @@ def maintenance_window(context: Context, params: Params) -> Result:
     outlook = judge(now)
     if not outlook.open and outlook.opens is None:
         context.warn(
-            f"No maintenance window is as long as the margin of {params['margin']} s, so none will ever count."
+            f"Every maintenance window is shorter than the margin of {params['margin']} s, so no window ever counts."
         )
     elif not outlook.open and deadline.left and not context.check_mode:
         with run_leases.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
@@ -67,13 +67,13 @@ def read_zone(name: str) -> tzinfo:
         known = available_timezones() - {_OWN}
         if not known:
             raise InvalidInput(
-                f'time_zone "{name}" can\'t be looked up: where this runs there is no time zone database. Install the '
-                "distribution's package tzdata there, or the Python package tzdata, or give the windows in UTC.",
+                f'time_zone "{name}" can\'t be looked up: the machine that runs this task has no time zone database. '
+                "Install the distribution's package tzdata or the Python package tzdata there, or use UTC.",
                 option="time_zone",
             ) from error
         near = get_close_matches(name, known, n=1)
         raise InvalidInput(
-            f'time_zone "{name}" is not known. Use a name of the IANA database, such as '
+            f'time_zone "{name}" is unknown. Use a name from the IANA database, such as '
             f"{near[0] if near else 'Europe/Berlin'}, or UTC.",
             option="time_zone",
         ) from error
@@ -87,7 +87,7 @@ def _seconds(params: Params, option: str) -> int:
 
 
 def _wait(cluster: Cluster, judge: Callable[[datetime], Outlook], deadline: Deadline) -> tuple[Outlook, datetime]:
-    """Sleep until a window opens; do not sleep if that is after the deadline."""
+    """Sleep until a window opens. Return at once if the next window opens after the deadline."""
     while True:
         with suppress(HoldfastError):
             # While the API server is away, cluster.now() continues from the last time that the server sent.

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Maintenance windows: whether one is open, until when, and when the next one opens.
 
-A window is wall-clock time, and wall clocks jump. Here a time of day is the first moment at which the clock has reached
-it. If the clock jumps over a time, it is the moment of the jump. If a time occurs twice, it is the first of the two.
+A window is wall-clock time, and wall clocks jump. Here a time of day means the first moment at which the clock has
+reached it: the moment of the jump if the clock jumps over the time, the first of two if the time occurs twice.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 
 _MIDNIGHT = 24 * 60
 _TIME = re.compile(r"([01]?[0-9]|2[0-4]):([0-5][0-9])", re.ASCII)
-# Days to look back: a window of the day before yesterday is still open if the clock has gone back a day since.
+# Days to look back. A window of the day before yesterday is still open if the clock has gone back a day since.
 _BEFORE = 2
-# Days to look ahead: of two weeks, one may lose its only window, or the only break between two, to a clock jump.
+# Days to look ahead. In one of two weeks, a clock jump may remove the only window, or the only break between two.
 _AHEAD = 32
 _ENDLESS = timedelta(days=15)
 _SECOND = timedelta(seconds=1)
@@ -48,7 +48,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What the windows say now.
+    """The state of the windows.
 
     Attributes:
         open: Whether a window is open, with enough time left.
@@ -77,7 +77,7 @@ def read_windows(entries: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:
 
 
 def look(windows: Sequence[Window], zone: tzinfo, now: datetime, margin: timedelta = timedelta(0)) -> Outlook:
-    """What the windows say at a moment; without windows, maintenance is always allowed.
+    """The state of the windows at a moment. Without windows, maintenance is always allowed.
 
     Args:
         now: A time with any time zone.
@@ -112,8 +112,8 @@ def _minutes(entry: Mapping[str, Any], key: str, latest: str) -> int:
     if 0 <= minutes < _MIDNIGHT or (minutes == _MIDNIGHT and latest == "24:00"):
         return minutes
     raise InvalidInput(
-        f'{key} "{value}" is no time of day between 00:00 and {latest}. Write HH:MM, in quotes, for YAML takes 22:00 '
-        "without them for the number 1320."
+        f'{key} "{value}" is not a time of day between 00:00 and {latest}. Write HH:MM in quotes: YAML reads 22:00 '
+        "without quotes as the number 1320."
     )
 
 
@@ -121,7 +121,7 @@ def _days(value: Any) -> frozenset[int]:
     if value is None:
         return frozenset(range(7))
     if not value:
-        raise InvalidInput("days is empty, so the window would never open. Leave days out for every day.")
+        raise InvalidInput("days is empty, so the window would never open. Omit days for every day.")
     return frozenset(_day(item) for item in value)
 
 
@@ -131,7 +131,7 @@ def _day(value: Any) -> int:
         if text in (name, name[:3]):
             return number
     known = ", ".join(name[:3] for name in DAYS)
-    raise InvalidInput(f'"{value}" is no day. Days are {known}, or their English names.')
+    raise InvalidInput(f'"{value}" is not a day. Use {known}, or the full English names.')
 
 
 def _spans(windows: Iterable[Window], zone: tzinfo, now: datetime) -> Iterator[Span]:
@@ -167,8 +167,8 @@ def _reached(day: date, minutes: int, zone: tzinfo) -> datetime:
     found = wall.replace(tzinfo=zone, fold=0).astimezone(timezone.utc)
     if _wall(found, zone) == wall:
         return found
-    # The clock jumps over this time. Read with the offset before the jump, it lies after the jump; read with the offset
-    # after the jump, it lies before the jump.
+    # The clock jumps over this time. With the offset before the jump, the time is after the jump; with the offset after
+    # the jump, it is before the jump.
     early, late = wall.replace(tzinfo=zone, fold=1).astimezone(timezone.utc), found
     while late - early > _SECOND:
         middle = early + timedelta(seconds=(late - early) // _SECOND // 2)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The parts of a reboot that both its begin and its end need: its record, its slot, and what is given back."""
+"""The parts of a reboot that its start and its end share: record, slot, cordon, opt-outs and claim."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .._budget.slots import reboot_slot
 from .._drain import cordon
 from .._nodes import opt_outs
 
-# Options of reboot_slot that do not matter where a slot is given back or fails.
+# Options of reboot_slot that have no effect when a slot is given back or fails.
 _NO_POLICY = {"max_unavailable": "1", "max_failed": 0, "unhealthy_grace": 0}
 
 
 @dataclass
 class Work:
-    """What one run does to one node, in an operation.
+    """One run's work on one node in an operation.
 
     Attributes:
-        opt_outs: The autoscaler and health checks were told to leave the node alone.
-        changed: Something was changed.
+        opt_outs: The run opts the node out of the autoscaler and of health checks.
+        changed: Whether something was changed.
     """
 
     context: Context
@@ -38,7 +38,7 @@ class Work:
     changed: bool = field(default=False)
 
     def record(self, phase: str = "", result: str = "", detail: str = "", *, claimed: bool = False) -> dict[str, Any]:
-        """Record the phase or the result; the record."""
+        """Record the phase or the result; return the record."""
         params = {"phase": phase, "result": result, "detail": detail, "claimed": claimed}
         found = node_operation(self.context, {"name": self.node, **self._ids, **params})
         self.changed |= found["changed"]
@@ -46,18 +46,18 @@ class Work:
         return record
 
     def slot(self, group: str, state: str, **options: Any) -> Result:
-        """Take the slot, give it back, or have it fail."""
+        """Take the slot, give it back, or record a failure in it."""
         params = {**_NO_POLICY, "name": self.node, "group": group, "state": state, **self._ids, **options}
         found = reboot_slot(self.context, params)
         self.changed |= found["changed"]
         return found
 
     def uncordon(self, *, run: str, phase: str = "") -> bool:
-        """Undo our cordon; whether there was one to undo.
+        """Undo our cordon; return whether there was one.
 
         Args:
-            run: Who needs the claim for it; empty where nobody does.
-            phase: The phase that it begins; empty for none.
+            run: The run that must have the claim; empty to require no claim.
+            phase: The phase to record with it; empty for none.
         """
         params: Mapping[str, Any] = {
             "name": self.node,
@@ -72,21 +72,21 @@ class Work:
         return bool(found["changed"])
 
     def opt_in(self) -> None:
-        """Let the autoscaler and health checks have the node again."""
+        """Undo the opt-outs of the autoscaler and of health checks."""
         if self.opt_outs:
             before, after = opt_outs.put_back(self.context, self.node, run=self.run)
             self.changed |= before.facts != after.facts
 
     def unclaim(self) -> None:
-        """Give our own claim back; another run's stays."""
+        """Give our own claim back; keep another run's claim."""
         before, after = claims.give_back(self.context.cluster, self.node, run=self.run)
         self.changed |= before is not after
 
     def leave(self, group: str, record: str, why: str) -> None:
-        """Leave a node that was claimed and not begun with.
+        """Leave a node that was claimed, before work on it starts.
 
         Args:
-            record: What is recorded: the phase ``hold``, the result ``skipped``, or nothing.
+            record: What to record: the phase ``hold``, the result ``skipped``, or nothing.
         """
         if record == "hold":
             self.record(phase="hold")
@@ -96,7 +96,7 @@ class Work:
         self.unclaim()
 
     def put_back(self, group: str) -> None:
-        """Put back a node that is cordoned: its holders go on undisturbed, and its turn comes again."""
+        """Put back a node that is cordoned: its holders continue, and the node gets another turn."""
         self.uncordon(run=self.run)
         self.opt_in()
         self.leave(group, "hold", "")

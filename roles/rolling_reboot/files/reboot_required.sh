@@ -3,10 +3,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Says by the distribution's own sign whether this machine needs a reboot: prints "yes: why", "no" or "unknown: why".
-# Debian family: /run/reboot-required, which packages and unattended-upgrades write. RHEL family: needs-restarting -r,
-# of dnf-utils (or the dnf plugin), which exits 1 where a reboot is needed.
-# HOLDFAST_ROOT: another root to look below, for tests.
+# Checks the distribution's own sign that this machine needs a reboot. Prints "yes: why", "no" or "unknown: why".
+# Debian family: /run/reboot-required, which packages and unattended-upgrades write. RHEL family: needs-restarting -r
+# from dnf-utils (or the dnf plugin), which exits 1 if a reboot is needed.
+# HOLDFAST_ROOT: another root directory, for tests.
 
 root=${HOLDFAST_ROOT:-}
 

@@ -322,8 +322,8 @@ def test_nothing_asked_for_is_nothing_done():
 @pytest.mark.parametrize(
     ("how", "why"),
     [
-        ({"marks": {}}, "Cluster API did not make it"),
-        ({"marks": {"cluster.x-k8s.io/machine": "m"}}, "Cluster API did not make it"),
+        ({"marks": {}}, "Cluster API did not create it"),
+        ({"marks": {"cluster.x-k8s.io/machine": "m"}}, "Cluster API did not create it"),
         ({"served": []}, "is not installed in the management cluster"),
         ({"served": ["v1alpha4"]}, "is not installed in the management cluster"),
         ({"machine": False}, "there is no Machine metal/m"),

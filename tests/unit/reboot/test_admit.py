@@ -182,7 +182,7 @@ def left_midway(cluster, phase, **node):
 def test_a_node_that_was_left_midway_is_taken_over(cluster):
     left_midway(cluster, "drain")
     found = turn(cluster, when="required")
-    assert (found["step"], found["steps"], found["needed"]) == ("go", STEPS, "another run had begun with it")
+    assert (found["step"], found["steps"], found["needed"]) == ("go", STEPS, "another run had started on it")
     assert cluster.marks()["claim"]["run"] == "me"
     assert cluster.ledger().slots["node-1"].run == "me"
 
@@ -353,7 +353,7 @@ def test_a_warning_is_given_after_the_question_and_not_at_each_request(cluster):
     [
         (lambda cluster: None, "now", "rolling_reboot_when is always"),
         (lambda cluster: cluster.hold(), "later", "held by shop/app"),
-        (lambda cluster: cluster.node(labels={"holdfast.dev/exclude": ""}), "never", "it is labelled"),
+        (lambda cluster: cluster.node(labels={"holdfast.dev/exclude": ""}), "never", "it has the label"),
         (lambda cluster: cluster.node(operation=record("uncordon", "rebooted")), "not needed", "already"),
         (lambda cluster: cluster.objects.pop("/api/v1/nodes/node-2"), "never", "the cluster's only node"),
     ],

@@ -199,7 +199,7 @@ class TestAnswer:
     def test_tells_what_the_server_says(self):
         with pytest.raises(Nonsense, match=r"it says: out of order"):
             read_alerts({"status": "error", "errorType": "internal", "error": "out of order"})
-        with pytest.raises(Nonsense, match=r"in part only.*one store"):
+        with pytest.raises(Nonsense, match=r"incomplete.*one store"):
             read_alerts(answer(warnings=["one store did not answer"]))
 
 

@@ -115,14 +115,16 @@ class TestCheck:
     @pytest.mark.parametrize("record", [REBOOTED, SKIPPED])
     @pytest.mark.parametrize("ready", ["False", "Unknown"])
     def test_one_that_is_not_ready_since(self, record, ready):
-        with pytest.raises(CanaryFailed, match=f"is not well since .* Ready is {ready} .*: no network") as caught:
+        with pytest.raises(
+            CanaryFailed, match=f"is not Ready, although it was done.* Ready is {ready} .*: no network"
+        ) as caught:
             check(canary(record, ready=ready), "kernel")
 
         assert caught.value.kind == "canary_failed"
         assert caught.value.fields["node"] == "node-1"
 
     def test_one_that_has_booted_since(self):
-        with pytest.raises(CanaryFailed, match="has booted once more since it was done"):
+        with pytest.raises(CanaryFailed, match="has booted again since it was done"):
             check(canary(REBOOTED, boot_id="boot-3"), "kernel")
 
     def test_one_that_was_skipped_may_boot(self):
@@ -138,7 +140,7 @@ class TestCheck:
 
     @pytest.mark.parametrize("record", [None, SKIPPED])
     def test_one_that_is_excluded(self, record):
-        with pytest.raises(Refused, match="is labelled holdfast") as caught:
+        with pytest.raises(Refused, match="has the label holdfast") as caught:
             check(canary(record, **{"holdfast.dev/exclude": ""}), "kernel")
 
         assert caught.value.kind == "refused"

@@ -152,7 +152,7 @@ def test_a_node_that_is_not_healthy_stays_cordoned_and_keeps_its_slot(cluster, p
     at_work(cluster, phase, **node)
     found = finish(cluster, **{"failed": BROKEN, **options})
     assert found["result"]["result"] == "failed"
-    assert "The node stays cordoned: see what is wrong with it" in found["result"]["detail"]
+    assert "The node stays cordoned: fix its problem" in found["result"]["detail"]
     assert cluster.cordoned()
     assert cluster.ledger().slots["node-1"].state == "failed"
     assert cluster.ledger().failed("kernel") == 1

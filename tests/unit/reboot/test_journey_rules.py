@@ -88,7 +88,7 @@ TABLE = {
         "stop",
         "There is no Node",
     ),
-    "excluded": (facts(seen={"excluded": True}), "skipped", "it is labelled holdfast.dev/exclude"),
+    "excluded": (facts(seen={"excluded": True}), "skipped", "it has the label holdfast.dev/exclude"),
     "done in this operation": (
         facts(seen={"record": Record("kernel", "uncordon", "rebooted", "boot-0")}),
         "skipped",
@@ -103,7 +103,7 @@ TABLE = {
     "excluded, and can't be asked": (
         facts({"when": "command"}, {"excluded": True}, answer=Answer(trouble="It is away.")),
         "skipped",
-        "it is labelled holdfast.dev/exclude",
+        "it has the label holdfast.dev/exclude",
     ),
     "midway, and can't be asked": (
         facts({"when": "command"}, midway("drain"), answer=Answer(trouble="It is away.")),
@@ -114,8 +114,8 @@ TABLE = {
     "only node": (facts(etcd=Etcd(single_node=True)), "stop", "the cluster's only node: "),
     "only control-plane node": (facts(etcd=Etcd(only_control_plane=True)), "stop", "only control-plane node: "),
     "only node, and meant": (facts({"single_node": True}, etcd=Etcd(single_node=True)), "take_slot", ""),
-    "etcd elsewhere": (facts(etcd=Etcd(control_plane=True)), "stop", "has its etcd elsewhere"),
-    "etcd elsewhere, asked by a command": (
+    "does not run in pods": (facts(etcd=Etcd(control_plane=True)), "stop", "does not run in pods"),
+    "does not run in pods, asked by a command": (
         facts({"quorum_command": True}, etcd=Etcd(control_plane=True)),
         "take_slot",
         "",
@@ -197,7 +197,7 @@ TABLE = {
         "leave",
         "held by a/b",
     ),
-    "excluded meanwhile": (claimed(seen={"excluded": True}), "leave", "it is labelled holdfast.dev/exclude"),
+    "excluded meanwhile": (claimed(seen={"excluded": True}), "leave", "it has the label holdfast.dev/exclude"),
     "booted meanwhile": (claimed({"when": "required"}, answer=Answer("yes", boot_id="boot-0")), "leave", ""),
     "window closed meanwhile": (claimed({"windows": True}, window=Window(open=False)), "leave", "no maintenance"),
     "midway and held": (claimed(seen=midway("drain", held="held by a/b")), "put_back", "held by a/b"),
@@ -325,10 +325,10 @@ def test_a_warning_is_given_where_the_node_is_rebooted_all_the_same():
         (facts(seen={"held": "held by a/b"}), ("later", "held by a/b")),
         (facts({"windows": True}, window=Window(open=False, opens="tomorrow")), ("later", "opens tomorrow")),
         (facts(etcd=Etcd(single_node=True)), ("never", "only node")),
-        (facts(seen={"excluded": True}), ("never", "it is labelled holdfast.dev/exclude")),
+        (facts(seen={"excluded": True}), ("never", "it has the label holdfast.dev/exclude")),
         (facts(seen={"exists": False}), ("never", "There is no Node")),
         (facts({"when": "required"}, answer=Answer()), ("not needed", "no reboot is required")),
-        (facts({"when": "required"}, midway("drain")), ("now", "another run had begun with it")),
+        (facts({"when": "required"}, midway("drain")), ("now", "another run had started on it")),
     ],
 )
 def test_the_plan_is_what_a_run_would_do(known, expected):

@@ -188,5 +188,5 @@ def test_a_node_without_a_plan_is_a_failure():
 
 
 def test_a_plan_of_no_host_is_refused():
-    with pytest.raises(InvalidInput, match="No host is left to plan"):
+    with pytest.raises(InvalidInput, match="There is no host to plan"):
         plan(MemoryCluster(), [])

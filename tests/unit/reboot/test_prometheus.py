@@ -128,7 +128,7 @@ def why_not(prometheus: Prometheus) -> str:
     """The reason of the one blocker that a Prometheus is which does not tell."""
     (blocker,) = prometheus.blockers()
     assert (blocker.kind, blocker.name) == ("alert", prometheus.url)
-    assert "does not tell its alerts" in blocker.reason
+    assert "does not report its alerts" in blocker.reason
     return blocker.reason
 
 

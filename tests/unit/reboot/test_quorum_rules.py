@@ -73,7 +73,7 @@ def test_a_member_elsewhere_is_no_help_but_counts_as_one():
 
     assert quorum.kept is False
     assert quorum.needed == 2
-    assert quorum.missing == {"worker": "it is no control-plane node"}
+    assert quorum.missing == {"worker": "it is not a control-plane node"}
     assert not quorum.pods_suffice
 
 

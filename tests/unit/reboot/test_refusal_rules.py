@@ -114,7 +114,7 @@ def test_why_a_node_was_rebooted():
         ({"uncordoned": True}, "Drain: it timed out. The node was uncordoned."),
         ({"cordoned": True}, "it timed out. The node stays cordoned: see what is wrong"),
         ({"unwritten": ["No API."]}, "it timed out. Not everything could be put back: No API. Run"),
-        ({"unwritten": ["No API.", "No API."], "lost": True}, "THIS FAILURE COULD NOT BE COUNTED, so others "),
+        ({"unwritten": ["No API.", "No API."], "lost": True}, "THIS FAILURE COULD NOT BE COUNTED, so the operation "),
     ],
 )
 def test_what_a_report_says_of_a_failure(known, words):

@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Lists all that the role could change or leave behind.
+# Lists everything that the role could change or leave behind.
 set -eu
 
 for place in /var/lib/kubelet/config.yaml /etc/systemd/logind.conf.d /var/lib/holdfast \

@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Lists all that the role and the agent could leave behind.
+# Lists everything that the role and the agent could leave behind.
 set -eu
 # Ansible gives scripts a terminal.
 export SYSTEMD_PAGER=cat

@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
-# Counts looks at the node, and those in which no lock was held or a reboot was not masked.
+# Counts the looks at the node, and the looks at which no lock was held or a reboot was not masked.
 set -eu
 
 manager="org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
