@@ -64,7 +64,7 @@ DEAD, OTHER = "node-3", "node-1"
 APP = "db"
 PATIENCE = 180.0
 
-# In the order of ours; Kubernetes tells the pod to end when its patience is over, whoever works on the node.
+# In the order of this collection's steps. Kubernetes ends the pod after its own timeout, in every case.
 NOT_READY = "node seen not Ready"
 FENCING, FENCED = "fence: begun", "fence: done"
 PROVEN, TAINTED = "proof that it is off", "taint out-of-service"
@@ -196,7 +196,7 @@ def victim(lab: Lab, folder: Path, patience: int) -> Iterator[tuple[World, Volum
 
 
 def playbook(name: str, lab: Lab, folder: Path, variables: Mapping[str, Any]) -> None:
-    """One of ours, as somebody would type it."""
+    """A playbook of the collection, as a user starts it."""
     file = folder / "variables.json"
     file.write_text(json.dumps({f"failover_{key}": value for key, value in variables.items()}))
     env = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_"))}

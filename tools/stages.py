@@ -6,9 +6,10 @@
 tools/stages.py lint|sanity|unit|integration|long|molecule|test|test-all
 
 Each stage prints what it did and its seconds; build/logs has its whole output. Later stages run even after a failure;
-the exit status is that of the first failure. The last line is `N passed, N failed`. The stages that need no lab, the
-build of the lab and Molecule run in parallel. `test` runs the tests that are not marked `long`, and one Molecule
-scenario. `test-all` runs everything. tools/measure.py reads the files that the stages write.
+the exit status is that of the first failure. The last line is `N passed, N failed`. In `test` and `test-all`, the
+stages that need no lab run in the background, with the lowest priority, while the tests on the lab run: these wait most
+of the time. `test` runs the tests that are not marked `long`, and one Molecule scenario. `test-all` runs everything.
+tools/measure.py reads the files that the stages write.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class Interrupted(BaseException):
 
 # The processes that run now, in any thread. An interrupted stage ends them.
 _running: set[subprocess.Popen[bytes]] = set()
+# Linux groups processes by session before it looks at their priority, if the kernel has autogroup.
+_IN_THE_BACKGROUND = ["sh", "-c", '{ echo 19 > /proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"', "sh"]
 # CPU seconds of the commands that the stages waited for, by the name of the log.
 _cpu: dict[Path, float] = {}
 
@@ -108,9 +111,11 @@ def run(
     cwd: Path = CHECKOUT,
     env: dict[str, str] | None = None,
     show: bool = False,
+    background: bool = False,
 ) -> int:
     """Run a command with its output in ``log``; with ``show``, on the terminal as well.
 
+    With ``background``, it gets only the CPU time that nothing else needs.
     The output goes through a file: a background process that the lab starts would keep a pipe open forever.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +124,7 @@ def run(
         output.flush()
         shown.seek(0, os.SEEK_END)
         process = subprocess.Popen(
-            command,
+            [*_IN_THE_BACKGROUND, *command] if background else command,
             cwd=cwd,
             env=env or environment(),
             stdin=subprocess.DEVNULL,
@@ -206,7 +211,7 @@ def lint_commands() -> dict[str, tuple[list[str], Path]]:
     }
 
 
-def lint(_options: argparse.Namespace) -> Result:
+def lint(options: argparse.Namespace) -> Result:
     result = Result("lint")
     env = environment(
         ANSIBLE_HOME=str(BUILD / "cache/ansible"),
@@ -218,20 +223,20 @@ def lint(_options: argparse.Namespace) -> Result:
 
     def check(name: str, command: list[str], where: Path) -> tuple[str, int, float]:
         started = time.monotonic()
-        status = run(command, log_of("lint", name), cwd=where, env=env)
+        status = run(command, log_of("lint", name), cwd=where, env=env, background=options.stage in TOGETHER)
         return name, status, time.monotonic() - started
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         running = [pool.submit(check, name, command, where) for name, (command, where) in lint_commands().items()]
         for done in concurrent.futures.as_completed(running):
             name, status, seconds = done.result()
-            say(f"  {name:<20} {'ok' if status == 0 else 'FAILED'} {seconds:6.1f} s")
+            result.notes.append(f"  {name:<20} {'ok' if status == 0 else 'FAILED'} {seconds:6.1f} s")
             if status == 0:
                 result.passed += 1
             else:
                 result.failed += 1
                 result.status = result.status or status
-                show_log(log_of("lint", name))
+                result.notes.append(log_of("lint", name).read_text(errors="replace").rstrip())
     return result
 
 
@@ -307,13 +312,13 @@ def sanity(options: argparse.Namespace) -> Result:
     if program := shellcheck():
         env["PATH"] += f"{os.pathsep}{Path(program).parent}"
     else:
-        result.notes.append("  No shellcheck here and no Debian package of it to be had: that one test is left out.")
+        result.notes.append("  There is no shellcheck here and no Debian package of it: that test is left out.")
     version = "{}.{}".format(*sys.version_info[:2])
     command = ["ansible-test", "sanity", "--venv", "--python", version, "--color", "no"]
     if options.stage == "test":
         command += ["--skip-test", SLOW_SANITY]
         result.notes.append(f"  {SLOW_SANITY} is left to make test-all; ruff has most of its rules.")
-    result.status = run(command, log, cwd=tree, env=env)
+    result.status = run(command, log, cwd=tree, env=env, background=options.stage in TOGETHER)
     text = log.read_text(errors="replace")
     ran = re.findall(r'^Running sanity test "?([\w-]+)', text, re.MULTILINE)
     listed = re.search(r"^FATAL: The \d+ sanity test\(s\) listed below.*\n((?:[\w-]+\n)+)", text, re.MULTILINE)
@@ -333,13 +338,15 @@ def sanity(options: argparse.Namespace) -> Result:
 # --- pytest
 
 
-def pytest(name: str, folders: list[str], arguments: list[str]) -> Result:
+def pytest(name: str, folders: list[str], arguments: list[str], *, background: bool = False) -> Result:
     result = Result(name)
     report = LOGS / f"{name}.xml"
     report.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", *folders, f"--junitxml={report}", *arguments]
     color = ["--color=yes"] if sys.stdout.isatty() else []
-    result.status = run([*command, *color], log_of(name), show=True)
+    result.status = run([*command, *color], log_of(name), show=not background, background=background)
+    if result.status and background:
+        result.notes.append(log_of(name).read_text(errors="replace").rstrip())
     if report.exists():
         for suite in ET.parse(report).getroot().iter("testsuite"):
             count = {key: int(suite.get(key) or 0) for key in ("tests", "failures", "errors", "skipped")}
@@ -352,7 +359,7 @@ def pytest(name: str, folders: list[str], arguments: list[str]) -> Result:
 
 
 def unit(options: argparse.Namespace) -> Result:
-    return pytest("unit", UNIT_TESTS, shlex.split(options.pytest_args))
+    return pytest("unit", UNIT_TESTS, shlex.split(options.pytest_args), background=options.stage in TOGETHER)
 
 
 # --- what needs the lab
@@ -528,56 +535,35 @@ class Report:
         return next((result.status for result in self.results if result.status), 0)
 
 
-@contextlib.contextmanager
-def beside(
-    work: Callable[[argparse.Namespace], Result], options: argparse.Namespace
-) -> Iterator[Callable[[Any], Result]]:
-    """Start a stage now, in a thread; running the returned stage waits for it."""
+def _waiting(future: concurrent.futures.Future[Result]) -> Stage:
+    return lambda _options: future.result()
 
-    def timed() -> Result:
+
+@contextlib.contextmanager
+def in_the_background(options: argparse.Namespace) -> Iterator[dict[str, Stage]]:
+    """Start the stages that need no lab; running one of the returned stages waits for its result."""
+
+    def timed(work: Callable[[argparse.Namespace], Result]) -> Result:
         started = time.monotonic()
         result = work(options)
-        result.seconds = result.seconds or time.monotonic() - started
+        result.seconds = time.monotonic() - started
         return result
 
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        future = pool.submit(timed)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        futures = {name: pool.submit(timed, work) for name, work in WITHOUT_LAB.items()}
         try:
-            yield lambda _options: future.result()
+            yield {name: _waiting(future) for name, future in futures.items()}
         except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
             for process in list(_running):
                 end(process)
             raise
 
 
-def before_integration(report: Report, options: argparse.Namespace, lab: Lab) -> bool:
-    """Run all stages but the integration tests in parallel; return whether the lab is up afterwards."""
-    with contextlib.ExitStack() as stack:
-        sanity_beside = stack.enter_context(beside(sanity, options))
-        lab_beside = stack.enter_context(beside(lambda _options: lab_up(lab), options))
-
-        def molecule_on_lab(options: argparse.Namespace) -> Result:
-            if lab_beside(options).status:
-                return Result("molecule")
-            started = time.monotonic()
-            result = molecule(options)
-            result.seconds = time.monotonic() - started
-            return result
-
-        molecule_beside = stack.enter_context(beside(molecule_on_lab, options))
-        report.stage("lint", lint, options)
-        report.stage("unit", unit, options)
-        report.stage("sanity", sanity_beside, options)
-        is_up = report.stage("lab up", lab_beside, options).status == 0
-        if is_up:
-            report.stage("molecule", molecule_beside, options)
-    return is_up
-
-
-WITHOUT_LAB = {"lint": lint, "sanity": sanity, "unit": unit}
-WITH_LAB = {"integration": integration, "long": long, "molecule": molecule}
-# The final commands for all tests, after all other stages.
-TOGETHER = {"test": ["integration"], "test-all": ["integration", "long"]}
+WITHOUT_LAB: dict[str, Stage] = {"lint": lint, "sanity": sanity, "unit": unit}
+WITH_LAB: dict[str, Stage] = {"integration": integration, "long": long, "molecule": molecule}
+# What the commands for all tests run on the lab, while the stages without a lab run in the background.
+TOGETHER = {"test": ["molecule", "integration"], "test-all": ["molecule", "integration", "long"]}
 
 
 def main() -> int:
@@ -590,20 +576,20 @@ def main() -> int:
     if options.stage in WITHOUT_LAB:
         report.stage(options.stage, WITHOUT_LAB[options.stage], options)
         return report.close()
-    stages = {name: WITH_LAB[name] for name in TOGETHER.get(options.stage, [options.stage])}
+    stages: dict[str, Stage] = {name: WITH_LAB[name] for name in TOGETHER.get(options.stage, [options.stage])}
     if options.stage == "test-all":
         os.environ.setdefault("HYPOTHESIS_PROFILE", "nightly")
     lab = Lab()
     try:
-        with signals():
+        with signals(), contextlib.ExitStack() as stack:
             lab.prepare()
-            if (
-                before_integration(report, options, lab)
-                if options.stage in TOGETHER
-                else report.stage("lab up", lambda _options: lab_up(lab), options).status == 0
-            ):
+            together = options.stage in TOGETHER
+            background: dict[str, Stage] = stack.enter_context(in_the_background(options)) if together else {}
+            if report.stage("lab up", lab_up, lab).status == 0:
                 for name, work in stages.items():
                     report.stage(name, work, options)
+            for name, wait in background.items():
+                report.stage(name, wait, options)
     except Interrupted as interrupted:
         report.results.append(Result("interrupted", failed=1, status=128 + interrupted.args[0]))
     finally:

@@ -37,7 +37,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _traffic
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
 _MINUTE = 60
@@ -111,6 +111,9 @@ class ActionModule(BuiltinReboot):
         )
         if self._overridden:
             result["overridden_holds"] = self._overridden
+        if hasattr(self, "_connected"):
+            taken = {"requests": self._connected.requests, "bytes": self._connected.received}
+            _traffic.add(self._params.get("node") or "", taken)
         cleaned: dict[str, Any] = remove_values(result, validation._no_log_values)
         return cleaned
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import ALWAYS, Settings
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _run_hosts
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._api_action import ActionModule as ApiAction
@@ -24,6 +25,8 @@ class ActionModule(ApiAction):
     module = reboot_turn
 
     def operate(self, params: dict[str, Any]) -> dict[str, Any]:
+        if params["play"] == "plan":
+            return {"changed": False, **self._ask(params)}
         params = {**params, **_run_hosts.others(self._task_vars, params["canary_hosts"])}
         asked: list[str] = []
         while True:
@@ -35,6 +38,17 @@ class ActionModule(ApiAction):
             answer = self._shutdown(params) if question == "shutdown" else self._needed(params)
             params = {**params, "last": outcome, "answer": outcome["answer"], "shutdown": outcome["shutdown"]}
             params["shutdown" if question == "shutdown" else "answer"] = answer
+
+    def _ask(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Ask what a plan may need to know. Whether it does is decided later, from one look at the whole cluster."""
+        settings = params["settings"]
+        always = settings["when"] == ALWAYS
+        answer = {} if always else self._needed(params)
+        asks = always or answer.get("needed")
+        known = Settings(
+            params["name"], "", "", method=settings["method"], graceful_shutdown=settings["graceful_shutdown"]
+        )
+        return {"answer": answer, "shutdown": self._shutdown(params) if asks and known.asks_shutdown else None}
 
     def _needed(self, params: dict[str, Any]) -> dict[str, str]:
         """Why the node needs a reboot, or why it does not say."""

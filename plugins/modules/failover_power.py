@@ -11,7 +11,8 @@ short_description: Switch the machine of a node off or on during its failover
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Switches the machine of a node off or on over Redfish, or by a command of the user.
+  - Switches the machine of a node off or on over Redfish, or by a command of the user. With O(method=metal3) keeps its
+    BareMetalHost off by a reboot annotation; M(holdfast.kubernetes.reboot_annotation) lets it go again.
   - Before O(power=off) it checks that the run has the claim, that the node is not Ready and has not booted since the
     failover began, and that nobody holds it. It then records the phase and acts, all in one operation. If the run
     pauses in between for more than 10 seconds, it checks again.
@@ -29,7 +30,7 @@ options:
     description:
       - How to switch the power.
     type: str
-    choices: [redfish, command]
+    choices: [metal3, redfish, command]
     required: true
   operation:
     description:
@@ -42,7 +43,13 @@ options:
   facts:
     description:
       - What later steps, another run, or people need to know. The module records it before it acts.
+      - With O(method=metal3), C(host), C(namespace), C(key) and C(mode) name the host, the key and how to switch it off.
     type: dict
+  soft_timeout:
+    description:
+      - Seconds for a soft power-off before it becomes a hard one, for O(method=metal3).
+    type: int
+    default: 120
   timeout:
     description:
       - Seconds until the machine must be off or on, or the command must end.
@@ -89,6 +96,10 @@ options:
           - Allows a O(bmc.uri) that is not https. User and password then cross the network as plain text.
         type: bool
         default: false
+  bmc_password:
+    description:
+      - Password at the BMC, if O(bmc) does not have it.
+    type: str
   command:
     description:
       - The command of the user. The module splits it into words as a shell does, but runs it without a shell, on the
@@ -102,12 +113,14 @@ options:
       - Name of the variable that has the command, for messages.
     type: str
 seealso:
-  - module: holdfast.kubernetes.failover_record
+  - module: holdfast.kubernetes.failover_turn
+  - module: holdfast.kubernetes.reboot_annotation
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.auth
+  - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
   - holdfast.kubernetes.attributes.change_module
@@ -159,7 +172,10 @@ error:
 
 from typing import Any
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.power import failover_power
@@ -178,19 +194,23 @@ SPEC: dict[str, Any] = {
     "argument_spec": {
         **NODE,
         "power": {"type": "str", "choices": ["off", "on"], "required": True},
-        "method": {"type": "str", "choices": ["redfish", "command"], "required": True},
+        "method": {"type": "str", "choices": ["metal3", "redfish", "command"], "required": True},
         "operation": {"type": "str"},
         "run": {"type": "str"},
         "facts": {"type": "dict"},
         "timeout": {"type": "int", "default": 300},
         "override_holds": {"type": "bool", "default": False},
         "bmc": {"type": "dict", "options": _BMC},
+        "bmc_password": {"type": "str", "no_log": True},
+        "soft_timeout": {"type": "int", "default": 120},
         "command": {"type": "str", "no_log": True},
         "command_name": {"type": "str"},
         **auth_options(),
+        **management_option(),
     },
     "required_if": [
         ("power", "off", ("operation", "run")),
+        ("method", "metal3", ("facts", "run")),
         ("method", "redfish", ("bmc",)),
         ("method", "command", ("command",)),
     ],

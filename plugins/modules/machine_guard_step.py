@@ -7,109 +7,70 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: machine_guard_step
-short_description: Wait for a Machine whose deletion waits for one of your hooks, and claim it
+short_description: Do the work for Machines whose deletion waits, up to the next step that only the role does
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Follows Machines of Cluster API until the deletion of one waits for the hook O(hook) of O(owner), at either point,
-    and claims this Machine for the run. While this run is live, no other run works on the Machine for that hook.
-    M(holdfast.kubernetes.machine_guard_record) then records what is done for the Machine, and removes the hook.
-  - If a run was killed and counts as dead, the next run takes over its Machine.
-  - The same run does not take a failed Machine again, unless O(retry_seconds) allows it.
-  - The role P(holdfast.kubernetes.machine_guard#role) uses this module.
+  - Without work, follows Machines of Cluster API until the deletion of one waits for a hook of this guard, and claims this
+    Machine. While the run is live, no other run works on the Machine for that hook. If a run was killed and counts as
+    dead, the next run takes over its Machine.
+  - With work, records what the last step came to, and does everything up to the next step of the role. It claims the Node,
+    waits for the replacement, for holders and until volumes are gone, and removes the hook. Before each act, the record
+    on the Machine names the phase, and the Node is looked at.
+  - The hook is removed only after a last look. The task refuses this while the Node gives no sign of life and nothing
+    proves that it is off, while someone holds the Node, and if another run has its claim. It also refuses if nothing
+    proves that the Machine belongs to this cluster.
+  - With O(failed), the hook stays, and an Event C(MachineGuardFailed) of the Machine says why.
 options:
-  hook:
+  begun:
     description:
-      - Name of the hooks.
-    type: str
-    required: true
-  owner:
-    description:
-      - Owner of the hooks. The module ignores hooks of the same name with another owner.
-    type: str
+      - RV(holdfast.kubernetes.machine_guard_begin#module:begun) of the start of the run.
+    type: dict
     required: true
   worker:
     description:
-      - Id that distinguishes this work from other work of the same run, without a slash. Never use it twice.
-      - If it is a name, a dot and a number, such as V(3.17), the name is that of a worker that works on one Machine
-        after the other. The module ends what is left of the worker's earlier work, such as signs of life that could not
-        be removed.
+      - Id that distinguishes this worker from others of the same run, without a slash. A worker works on one Machine after
+        the other.
     type: str
     required: true
-  namespace:
+  last:
     description:
-      - Namespace of the Machines. By default all.
-    type: str
-  machines:
+      - RV(kept) of the last task of this worker. By default the worker begins.
+    type: dict
+  failed:
     description:
-      - Names of Machines. By default any.
-    type: list
-    elements: str
-    default: []
-  selector:
+      - What failed since then. The task records it and returns V(continue), or V(done) if the worker gives up.
+    type: dict
+    suboptions:
+      where:
+        description:
+          - Name of the task.
+        type: str
+      msg:
+        description:
+          - What it said.
+        type: str
+      error:
+        description:
+          - Kind of the error, if a module of this collection failed.
+        type: str
+      status:
+        description:
+          - HTTP status, if the API server answered.
+        type: str
+  dropped:
     description:
-      - Only Machines with these labels, as a label selector.
-    type: str
-    default: ""
-  cluster:
-    description:
-      - Only Machines of this Cluster.
-    type: str
-    default: ""
-  templates:
-    description:
-      - Machines that are created from these objects, in addition to O(machines). O(selector) and O(cluster) narrow
-        them.
+      - RV(kept) of workers that have dropped out of the play, so that their Machines are recorded as failed.
     type: list
     elements: dict
     default: []
-    suboptions:
-      kind:
-        description:
-          - Its kind.
-        type: str
-        choices: [MachineDeployment, MachineSet, KubeadmControlPlane]
-        default: MachineDeployment
-      name:
-        description:
-          - Its name.
-        type: str
-        required: true
-  set_points:
-    description:
-      - Points at which the module sets the hook on the Machines that it finds, if they are not being deleted and have
-        no hook of that name. With O(templates), this applies only to the Machines in O(machines); the others get the
-        hook from their template.
-    type: list
-    elements: str
-    choices: [pre-drain, pre-terminate]
-    default: []
-  stop:
-    description:
-      - When to return V(done). With V(idle), as soon as no Machine with one of these hooks is being deleted. With
-        V(deadline) and V(never), when O(wait_timeout) has passed. If only names of Machines are given, also when none
-        of them has one of these hooks any more.
-    type: str
-    choices: [deadline, idle, never]
-    default: deadline
-  retry_seconds:
-    description:
-      - Seconds after which this run tries a failed Machine again. With V(0), it never does.
-    type: int
-    default: 0
-  wait_timeout:
-    description:
-      - Seconds to wait. By default without a limit; V(0) checks once.
-    type: int
 seealso:
-  - module: holdfast.kubernetes.machine_guard_record
-  - module: holdfast.kubernetes.machine_guard_wait
+  - module: holdfast.kubernetes.machine_guard_begin
+  - module: holdfast.kubernetes.machine_guard_finish
   - module: holdfast.kubernetes.deletion_hook
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
-  - holdfast.kubernetes.shared.run
-  - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -119,99 +80,87 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Wait for the next Machine
+- name: Take the next step
   holdfast.kubernetes.machine_guard_step:
-    hook: backup
-    owner: backup-team
-    run: "4711"
-    worker: "1.1"
-    namespace: clusters
-    wait_timeout: 3600
-  register: next
-
-- name: Run the tasks before the drain
-  ansible.builtin.include_tasks: backup.yml
-  when: next.step == 'pre-drain'
+    begun: "{{ begin.begun }}"
+    worker: "1"
+    last: "{{ turn.kept | default({}) }}"
+  register: turn
 """
 
 RETURN = r"""
 step:
-  description: The point at which the Machine waits, or V(done) if there is none to work on.
+  description: What the role does next. V(fence), V(tasks), V(drain); V(continue) if it only asks again; V(done) if there is
+    nothing more to do.
   type: str
-  returned: success
-  sample: pre-drain
+  returned: always
+  sample: tasks
 why:
-  description: Why there is no Machine. V(deadline) if the time is over, V(idle) and V(gone) as described in O(stop).
+  description: Why there is nothing more to do. V(deadline) if the time is over, V(idle) if no Machine with one of these
+    hooks is being deleted, V(gone) if the named Machines are gone, V(failed) if it could not look for Machines.
   type: str
   returned: success
   sample: idle
+file:
+  description: Path of the file that V(tasks) runs.
+  type: str
+  returned: success
+file_name:
+  description: Its name on record.
+  type: str
+  returned: success
 run:
-  description: Id of this work, for M(holdfast.kubernetes.machine_guard_record).
+  description: Id of the work on this Machine.
   type: str
   returned: success
   sample: 4711/1.1
 machine:
-  description: The Machine, as M(holdfast.kubernetes.deletion_hook_info) returns it; null if there is none.
-  type: dict
+  description: Name of the Machine.
+  type: str
+  returned: success
+namespace:
+  description: Its namespace.
+  type: str
+  returned: success
+cluster:
+  description: Its Cluster.
+  type: str
+  returned: success
+node:
+  description: Its Node; empty if it has none.
+  type: str
   returned: success
 node_state:
   description: State of its Node. V(ready); V(not_ready), if the kubelet itself reports it; V(unreachable), if the Node
     gives no sign of life; V(off), if a failover has proven it; V(gone); V(none), if the Machine never had a Node;
     V(foreign), if the cluster has a Node of that name that is not the Machine's, or if nothing proves that the Machine
-    belongs to this cluster. With V(foreign), do nothing in that cluster; M(holdfast.kubernetes.machine_guard_record)
-    then refuses to continue.
+    belongs to this cluster.
   type: str
   returned: success
   sample: ready
-boot_id:
-  description: The Node's boot ID.
+point:
+  description: The point at which the Machine waits.
   type: str
   returned: success
-record:
-  description: The record on the Machine. C(done) has the completed files of the user's tasks, by point. C(phases) has
-    the seconds that each phase took.
-  type: dict
-  returned: success
+  sample: pre-drain
 resumed:
   description: Whether an earlier run has started work on the Machine at this point and did not finish it.
   type: bool
   returned: success
-taken_from:
-  description: The dead run that had the Machine before; null if there was none.
+renew:
+  description: Id of the work whose Lease is renewed after this task; empty for none.
   type: str
   returned: success
-skipped:
-  description: Whether Cluster API has passed the pre-drain hook without waiting for it.
-  type: bool
-  returned: success
-left:
-  description: The Machines that still have one of these hooks, including those that are not being deleted.
-  type: list
-  elements: dict
-  returned: success
-refused:
-  description: The Machines that could not be changed, because a webhook or an RBAC role forbids it, with namespace and
-    name. The run skips them and continues with the others.
-  type: list
-  elements: dict
-  returned: success
-  contains:
-    machine:
-      description: Namespace and name.
-      type: str
-      sample: clusters/workers-7c9-x2x8k
-    detail:
-      description: What the API server said.
-      type: str
-waited:
-  description: Seconds waited.
-  type: float
-  returned: success
+kept:
+  description: What the next task of this worker has to know. C(results) has what became of each Machine.
+  type: dict
+  returned: always
 error:
-  description: What kind of failure it was, for example V(not_found), V(invalid_input), V(api) or V(api_unreachable).
+  description: What kind of failure it was, for example V(refused), V(unfenced), V(held), V(wrong_cluster), V(claim_lost),
+    V(claimed), V(timed_out), V(not_found), V(api) or V(api_unreachable).
   type: str
   returned: failure
-  sample: api_unreachable
+  sample: unfenced
 """
 
 from typing import Any
@@ -221,37 +170,24 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, RUN
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import POINTS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.rules import DEADLINE, IDLE, NEVER
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.steps import machine_guard_step
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.journey import machine_guard_step
 
 OPERATION = machine_guard_step
-_KINDS = ["MachineDeployment", "MachineSet", "KubeadmControlPlane"]
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "hook": {"type": "str", "required": True},
-        "owner": {"type": "str", "required": True},
-        **RUN,
+        "begun": {"type": "dict", "required": True},
         "worker": {"type": "str", "required": True},
-        **HOLDER,
-        "namespace": {"type": "str"},
-        "machines": {"type": "list", "elements": "str", "default": []},
-        "selector": {"type": "str", "default": ""},
-        "cluster": {"type": "str", "default": ""},
-        "templates": {
-            "type": "list",
-            "elements": "dict",
-            "default": [],
+        "last": {"type": "dict"},
+        "failed": {
+            "type": "dict",
             "options": {
-                "kind": {"type": "str", "choices": _KINDS, "default": "MachineDeployment"},
-                "name": {"type": "str", "required": True},
+                "where": {"type": "str"},
+                "msg": {"type": "str"},
+                "error": {"type": "str"},
+                "status": {"type": "str"},
             },
         },
-        "set_points": {"type": "list", "elements": "str", "choices": list(POINTS), "default": []},
-        "stop": {"type": "str", "choices": [DEADLINE, IDLE, NEVER], "default": DEADLINE},
-        "retry_seconds": {"type": "int", "default": 0},
-        "wait_timeout": {"type": "int"},
+        "dropped": {"type": "list", "elements": "dict", "default": []},
         **auth_options(),
         **management_option(),
     },
@@ -261,7 +197,7 @@ SPEC: dict[str, Any] = {
 
 def kept_run(params: dict[str, Any], result: dict[str, Any]) -> str:
     """The run whose Lease is renewed after this task, until the controller ends; empty for none."""
-    return result["run"] if result.get("changed") else ""
+    return str(result["renew"])
 
 
 def main() -> None:

@@ -7,53 +7,46 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_end
-short_description: End a rolling reboot, and gather its results
+short_description: End a rolling reboot
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Looks after the nodes of hosts that dropped out of the plays, counts failures that could not be counted before, and leaves the operation.
-  - It does not fail because of that; RV(left) says what is left to do.
+  - Leaves the operation. It is the last task of a run, so a run that is killed while it reports is resumed, and reboots no
+    node twice.
+  - Fails if the operation can't be left, or if O(left) says that something is left to do.
 options:
   operation:
     description:
-      - Id of the rolling reboot.
+      - Id of the rolling reboot. With a blank value the module leaves none.
     type: str
+    required: true
   run:
     description:
       - Id of the run.
     type: str
+    required: true
   group:
     description:
       - The group whose ledger has the operation.
     type: str
-  names:
+    required: true
+  complete:
     description:
-      - Names of the hosts that take part. In the controller, the action plugin makes O(hosts) from them.
-    type: list
-    elements: str
-    default: []
-  pattern:
+      - Whether no node is left over. Otherwise the next run resumes the operation.
+    type: bool
+    required: true
+  left:
     description:
-      - The pattern that gave them, for messages.
+      - What is left to do, from M(holdfast.kubernetes.reboot_report).
     type: str
-  limit:
-    description:
-      - The limit of the playbook; blank without one. With it, only hosts of the play take part.
-    type: str
-  hosts:
-    description:
-      - Of each host, C(host) is its name, C(turn) what M(holdfast.kubernetes.reboot_turn) or
-        M(holdfast.kubernetes.reboot_finish) returned last, C(settings) its variables, and C(misfit) why they do not fit.
-    type: list
-    elements: dict
-    default: []
+    default: ''
 seealso:
-  - module: holdfast.kubernetes.reboot_turn
+  - module: holdfast.kubernetes.reboot_begin
+  - module: holdfast.kubernetes.reboot_report
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.auth
-  - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
   - holdfast.kubernetes.attributes.change_module
@@ -63,65 +56,35 @@ EXAMPLES = r"""
 ---
 - name: End the operation
   holdfast.kubernetes.reboot_end:
-    names: "{{ ansible_play_hosts_all }}"
     operation: kernel
     run: bastion/20261121T030000Z
     group: default
-  register: ended
+    complete: true
 """
 
 RETURN = r"""
-nodes:
-  description: The result of each node.
-  type: list
-  elements: dict
-  returned: success
-summary:
-  description: The names of the nodes by their results.
-  type: dict
-  returned: success
-stats:
-  description: What the next job of a workflow gets.
-  type: dict
-  returned: success
-lines:
-  description: The results in words.
-  type: list
-  elements: str
-  returned: success
-left:
-  description: What is left to do, in words; empty if nothing is.
-  type: str
-  returned: success
 error:
-  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
-    V(api) or V(api_unreachable).
+  description: What kind of failure it was, for example V(left_over) or V(invalid_input).
   type: str
   returned: failure
-  sample: refused
+  sample: left_over
 """
 
 from typing import Any
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
-    auth_options,
-    management_option,
-)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.end import reboot_end
 
 OPERATION = reboot_end
 SPEC: dict[str, Any] = {
     "argument_spec": {
-        "operation": {"type": "str"},
-        "run": {"type": "str"},
-        "group": {"type": "str"},
-        "names": {"type": "list", "elements": "str", "default": []},
-        "pattern": {"type": "str"},
-        "limit": {"type": "str"},
-        "hosts": {"type": "list", "elements": "dict", "default": []},
+        "operation": {"type": "str", "required": True},
+        "run": {"type": "str", "required": True},
+        "group": {"type": "str", "required": True},
+        "complete": {"type": "bool", "required": True},
+        "left": {"type": "str", "default": ""},
         **auth_options(),
-        **management_option(),
     },
     "supports_check_mode": True,
 }

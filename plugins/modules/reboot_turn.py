@@ -33,9 +33,10 @@ options:
   play:
     description:
       - The pass of the playbook. V(first) puts a held node off. V(canary) is the pass of the nodes that go first. V(last) and
-        V(own) wait for the holders. V(only) is the role without the playbook.
+        V(own) wait for the holders. V(only) is the role without the playbook. With V(plan), the action plugin only asks
+        the node; M(holdfast.kubernetes.reboot_plan) does the rest.
     type: str
-    choices: [only, canary, first, last, own]
+    choices: [only, canary, first, last, own, plan]
     default: only
   last:
     description:
@@ -245,7 +246,7 @@ SPEC: dict[str, Any] = {
         "settings": {"type": "dict", "required": True},
         "operation": {"type": "str", "required": True},
         "inventory_host": {"type": "str"},
-        "play": {"type": "str", "choices": ["only", "canary", "first", "last", "own"], "default": "only"},
+        "play": {"type": "str", "choices": ["only", "canary", "first", "last", "own", "plan"], "default": "only"},
         "last": {"type": "dict"},
         "answer": {"type": "dict"},
         "shutdown": {"type": "dict"},

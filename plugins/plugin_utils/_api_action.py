@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
@@ -20,7 +21,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _lease_renewer
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _lease_renewer, _traffic
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
 _CONSTRAINTS = ("mutually_exclusive", "required_together", "required_one_of", "required_if", "required_by")
@@ -57,6 +58,8 @@ class ActionModule(ActionBase):
             check_mode=self._task.check_mode,
             warn=self._display.warning,
             say=self._display.display,
+            count=partial(_traffic.add, params.get("name") or params.get("node") or ""),
+            folder=_traffic.folder(),
         )
 
     def _run_here(self) -> dict[str, Any]:
@@ -88,6 +91,7 @@ class ActionModule(ActionBase):
         outcome: dict[str, Any] = self._execute_module(
             module_name=self._task.action, module_args=arguments, task_vars=task_vars
         )
+        _traffic.add(arguments.get("name") or arguments.get("node") or "", outcome.pop("api", {}))
         return outcome
 
     def _from_environment(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def others(variables: Variables, canaries: Sequence[str]) -> dict[str, Any]:
 
 
 def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
-    """Options of ``reboot_end``: the hosts, and the operation as the first of them has it that has one."""
+    """Options of ``reboot_report``: the hosts, and the operation as the first of them has it that has one."""
     hosts: list[dict[str, Any]] = []
     begun: Mapping[str, Any] = {}
     for name in names:

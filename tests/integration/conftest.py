@@ -148,7 +148,7 @@ def ansible(tmp_path: Path, lab: Lab) -> Ansible:
 
 
 Stage = Callable[[], tuple[World, Ansible]]
-AT_ONCE = 6
+AT_ONCE = 4
 
 
 @pytest.fixture(scope="session")

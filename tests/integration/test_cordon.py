@@ -150,7 +150,7 @@ def test_of_many_owners_at_once_one_wins(node):
     (winner,) = [result for result in results if not result.get("failed")]
     assert winner["owner"] == node.record["owner"]
     assert {result["error"] for result in results if result.get("failed")} == {"refused"}
-    assert node.record["unschedulable_before"] is False, "the second mistook the first's cordon for somebody else's"
+    assert node.record["unschedulable_before"] is False, "the second took the first's cordon for another user's"
 
 
 def test_others_who_write_to_the_node_all_the_time(node):

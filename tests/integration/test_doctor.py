@@ -91,7 +91,7 @@ class Ward:
         self.world.until_closed(runs.heartbeat(self.world.cluster, self.run_of(name)))
 
     def come_to_life(self, name="one"):
-        runs.renew(self.world.cluster, self.run_of(name), "somebody")
+        runs.renew(self.world.cluster, self.run_of(name), "another")
 
     def left_by(self, name="one"):
         """A run that died while it drained the first node."""

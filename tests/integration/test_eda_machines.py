@@ -12,7 +12,7 @@ from integration.support.machines_capi import PRE_DRAIN, PRE_TERMINATE, Fleet, c
 from integration.support.rulebooks import Listening, Rulebooks, events, until, until_runs
 
 OURS = {f"{PRE_DRAIN}/machine-guard": "holdfast.kubernetes", f"{PRE_TERMINATE}/machine-guard": "holdfast.kubernetes"}
-THEIRS = {f"{PRE_DRAIN}/machine-guard": "somebody-else", f"{PRE_DRAIN}/backup": "holdfast.kubernetes"}
+THEIRS = {f"{PRE_DRAIN}/machine-guard": "another-owner", f"{PRE_DRAIN}/backup": "holdfast.kubernetes"}
 
 
 @pytest.fixture(scope="module")

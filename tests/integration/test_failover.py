@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from integration.support.failovers import OURS, TAINT, Failovers
+from integration.support.failovers import OURS, STEP, TAINT, Failovers
 from integration.support.group import until
 from integration.support.halts import Halt
 from integration.support.leases import Leases
@@ -22,7 +22,7 @@ from integration.support.volumes import driver
 from integration.support.world import ready
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.modules import failover_step, lease_hold, node_claim, reboot_slot
+from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, node_claim, reboot_slot
 from lab.metal3.settings import Times
 from lab.patience import PATIENCE
 
@@ -198,7 +198,7 @@ def vouched(age=0):
 def step(victim, **options):
     """The result of the module that decides for the role; it does not wait."""
     known = {"run": f"r-{victim.name}", "selector": f"pool={victim.world.namespace}", "max_unhealthy": "1"}
-    return victim.world.run(failover_step, name=victim.name, confirm_seconds=0, claim_timeout=0, **{**known, **options})
+    return victim.world.run(STEP, name=victim.name, confirm_seconds=0, claim_timeout=0, **{**known, **options})
 
 
 @pytest.mark.long
@@ -495,7 +495,7 @@ def test_a_run_that_is_stopped_before_the_power_off(failovers, victim, host, way
     halt = Halt(tmp_path / "halt")
     victim.hang()
     variables = {"soft_timeout": 0} if way == "metal3" else failovers.by_command()
-    module, options = ("failover_record", {"phase": "fence"}) if way == "metal3" else ("cordon", {"state": None})
+    module, options = ("failover_turn", {"done": "cordon"}) if way == "metal3" else ("cordon", {"state": None})
     run = failovers.start(victim.name, environment=halt.after("localhost", module, **options), **variables)
     run.until(lambda: halt.reached, "the run before the power-off", 120)
     run.send_to_all(signal.SIGSTOP)
@@ -518,7 +518,7 @@ def test_a_node_that_comes_back_between_fence_and_taint(failovers, victim, host,
     victim.world.owned("stays", victim.name)
     victim.hang()
     run = failovers.start(
-        victim.name, soft_timeout=0, environment=halt.after("localhost", "reboot_annotation", state=None)
+        victim.name, soft_timeout=0, environment=halt.after("localhost", "failover_power", power="off")
     )
     run.until(lambda: halt.reached, "fenced")
     host.switch_on()

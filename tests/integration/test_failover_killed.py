@@ -42,23 +42,26 @@ class Point:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+TURN = "failover_turn"
 POINTS = (
-    Point("claimed", FAILOVER, "failover_step", "claim", {"direction": None, "holder": "ada"}),
+    Point("claimed", FAILOVER, TURN, "claim", {"done": "claim"}),
     Point("cordoned", FAILOVER, "cordon", "claim"),
-    Point("fence-written-down", FAILOVER, "failover_record", "fence", {"phase": "fence"}),
-    Point("fenced", FAILOVER, "reboot_annotation", "fence"),
-    Point("taint-written-down", FAILOVER, "failover_record", "taint", {"phase": "taint"}),
+    Point("looked-again", FAILOVER, TURN, "claim", {"done": "cordon"}),
+    Point("fenced", FAILOVER, "failover_power", "fence"),
+    Point("taint-written-down", FAILOVER, TURN, "taint", {"done": "fence"}),
     Point("tainted", FAILOVER, "out_of_service", "taint", {"wait": False}),
-    Point("evidence-written-down", FAILOVER, "failover_record", "move", {"result": None, "phase": "move"}),
+    Point("evidence-written-down", FAILOVER, TURN, "move", {"done": "taint"}),
     Point("moved", FAILOVER, "out_of_service", "move", {"wait": None}),
-    Point("moved-written-down", FAILOVER, "failover_record", "move", {"result": "moved"}),
-    Point("power-on-written-down", RECOVER, "failover_record", "power_on", {"phase": "power_on"}),
+    Point("moved-written-down", FAILOVER, TURN, "move", {"done": "move"}),
+    Point("power-on-written-down", RECOVER, TURN, "power_on", {"done": "claim"}),
     Point("powered-on", RECOVER, "reboot_annotation", "power_on", {"state": "absent"}),
+    Point("ready-written-down", RECOVER, TURN, "ready", {"done": "power_on"}),
     Point("ready", RECOVER, "node_ready", "ready", {"daemonset_pods": False}),
+    Point("in-service-written-down", RECOVER, TURN, "in_service", {"done": "ready"}),
     Point("in-service", RECOVER, "out_of_service", "in_service", {"state": "absent"}),
-    Point("uncordon-written-down", RECOVER, "failover_record", "uncordon", {"phase": "uncordon"}),
+    Point("uncordon-written-down", RECOVER, TURN, "uncordon", {"done": "in_service"}),
     Point("uncordoned", RECOVER, "cordon", "uncordon", {"state": "uncordoned"}),
-    Point("recovered", RECOVER, "failover_record", "", {"result": "recovered"}),
+    Point("recovered", RECOVER, TURN, "", {"done": "uncordon"}),
 )
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 from integration.support.bmcs import gateway, redfish
-from integration.support.failovers import Failovers, Victim
+from integration.support.failovers import STEP, Failovers, Victim
 
-from ansible_collections.holdfast.kubernetes.plugins.modules import failover_power, failover_step
+from ansible_collections.holdfast.kubernetes.plugins.modules import failover_power
 
 pytest.importorskip("sushy_tools")
 
@@ -17,7 +17,7 @@ pytest.importorskip("sushy_tools")
 def begin(world, victim):
     run = f"r-{victim.name}"
     options = {"selector": f"pool={world.namespace}", "max_unhealthy": "1", "confirm_seconds": 0}
-    begun = world.run(failover_step, name=victim.name, run=run, **options)
+    begun = world.run(STEP, name=victim.name, run=run, **options)
     return {"name": victim.name, "run": run, "operation": begun["operation"], "method": "redfish"}
 
 

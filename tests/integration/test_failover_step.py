@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from integration.support.failovers import AUDIT, TAINT, Victim
+from integration.support.failovers import AUDIT, RECORD, STEP, TAINT, Victim
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.modules import doctor, failover_record, failover_step
+from ansible_collections.holdfast.kubernetes.plugins.modules import doctor
 
-RECORD = "holdfast.dev/failover"
+MARK = "holdfast.dev/failover"
 FACTS = {"host": "h", "namespace": "metal", "key": "k", "uri": "https://bmc/redfish/v1/Systems/1"}
 
 
@@ -28,7 +28,7 @@ class Failover:
     def step(self, direction="failover", *, check_mode=False, **options):
         known = {"run": f"r-{self.name}", "confirm_seconds": 0, "claim_timeout": 0, "max_unhealthy": "100%"}
         options = {**known, "fence": "metal3", "name": self.name, "direction": direction, **options}
-        return self.world.run(failover_step, check_mode=check_mode, **options)
+        return self.world.run(STEP, check_mode=check_mode, **options)
 
     def begin(self):
         self.victim.hang()
@@ -37,9 +37,7 @@ class Failover:
         self.operation = begun["operation"]
 
     def record(self, **options):
-        done = self.world.run(
-            failover_record, name=self.name, operation=self.operation, run=f"r-{self.name}", **options
-        )
+        done = self.world.run(RECORD, name=self.name, operation=self.operation, run=f"r-{self.name}", **options)
         assert not done.get("failed"), done
         return done
 
@@ -75,7 +73,7 @@ def test_a_taint_of_others_is_not_recovered_from(failover):
 
 def test_a_record_that_was_removed(failover):
     failover.fenced()
-    failover.annotate(**{RECORD: None})
+    failover.annotate(**{MARK: None})
     planned = failover.step("recover", check_mode=True)
     assert (planned["step"], failover.victim.marks) == ("power_on", {})
     back = failover.step("recover")
@@ -186,7 +184,7 @@ def test_a_recovery_that_was_left_halfway(failover):
 @pytest.mark.parametrize("content", ["", "{", "{}", "[]", '{"id": "x"}'])
 def test_an_invalid_record(failover, content):
     failover.victim.hang()
-    failover.annotate(**{RECORD: content})
+    failover.annotate(**{MARK: content})
     before = failover.victim.node["metadata"]["annotations"]
     for direction in ("failover", "recover"):
         refused = failover.step(direction)

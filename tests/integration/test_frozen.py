@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import pytest
 from integration.support.bmcs import redfish
-from integration.support.failovers import Victim
+from integration.support.failovers import STEP, Victim
 from integration.support.frozen import frozen
 from integration.support.metal3 import Fenced, bound
 
-from ansible_collections.holdfast.kubernetes.plugins.modules import failover_step, lease_hold, node_claim
+from ansible_collections.holdfast.kubernetes.plugins.modules import lease_hold, node_claim
 
 MEANWHILE = {"ready": "came_back", "boot": "came_back", "claim": "claim_lost", "hold": "held"}
 
@@ -32,7 +32,7 @@ class Begun:
     def __init__(self, victim):
         self.victim, self.run = victim, f"r-{victim.name}"
         options = {"selector": f"pool={victim.world.namespace}", "max_unhealthy": "1", "confirm_seconds": 0}
-        done = victim.world.run(failover_step, name=victim.name, run=self.run, **options)
+        done = victim.world.run(STEP, name=victim.name, run=self.run, **options)
         assert not done.get("failed"), done
         self.operation = done["operation"]
 

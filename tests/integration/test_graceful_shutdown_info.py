@@ -34,7 +34,7 @@ OBJECT = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.
 
 SHELL = rf"""
 set -eu
-until_() {{ for _try in $(seq 1000); do if "$@"; then return; fi; sleep 0.2; done; echo "in vain: $*" >&2; exit 1; }}
+until_() {{ for _try in $(seq 1000); do if "$@"; then return; fi; sleep 0.2; done; echo "too late: $*" >&2; exit 1; }}
 limited() {{ [ "$(busctl get-property {OBJECT} InhibitDelayMaxUSec)" = "t ${{1}}000000" ]; }}
 reload() {{ systemctl kill --signal=HUP systemd-logind; until_ limited "$1"; }}
 pid() {{ systemctl show --property=MainPID --value kubelet; }}

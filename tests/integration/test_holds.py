@@ -182,7 +182,7 @@ class TestForeignLeases:
         assert after["metadata"]["annotations"] == theirs["annotations"]
 
     def test_an_old_reason_does_not_stay_for_the_next_holder(self, holds):
-        holds.foreign({}, annotations={REASON: "of somebody before"})
+        holds.foreign({}, annotations={REASON: "of the holder before"})
         holds.take()
 
         (found,) = holds.world.run(lease_hold_info, node=holds.node)["holds"]

@@ -21,7 +21,7 @@ from lab.patience import PATIENCE
 pytestmark = pytest.mark.long
 
 KEY = "reboot.metal3.io/failover"
-OTHER = "reboot.metal3.io/somebody-else"
+OTHER = "reboot.metal3.io/other-owner"
 BASE = "reboot.metal3.io"
 HARD = '{"mode": "hard"}'
 SOFT = '{"mode": "soft"}'

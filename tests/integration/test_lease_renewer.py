@@ -43,7 +43,7 @@ class Watched:
         self.run = f"renewer-{world.namespace}"
         self.path = paths.lease("holdfast", run_rules.lease_name(self.run))
         world.made.objects.append(self.path)
-        runs.renew(world.cluster, self.run, "somebody")
+        runs.renew(world.cluster, self.run, "another")
         self.controller = subprocess.Popen(["sleep", "600"])
         order = {"options": {"kubeconfig": world.kubeconfig}, "run": self.run, "pid": self.controller.pid}
         self.renewer = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment(), stdin=subprocess.PIPE)
@@ -120,7 +120,7 @@ def renewers(group):
 def test_a_worker_starts_a_renewer_that_outlives_it_and_ends_with_the_controller(world):
     run = f"renewer-{world.namespace}"
     world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))
-    runs.renew(world.cluster, run, "somebody")
+    runs.renew(world.cluster, run, "another")
     arguments = json.dumps([{"kubeconfig": world.kubeconfig}, run])
     command = [sys.executable, "-c", CONTROLLER, arguments]
     controller = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, start_new_session=True)

@@ -27,6 +27,7 @@ AWAY = {
     "delegate_to": "nowhere",
     "vars": {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1},
 }
+UNTIL_IT_IS_OVER = "while [ $(date +%s) -le {{ __machine_guard_begun.begun.ends }} ]; do sleep 0.1; done"
 BOOLEANS = (
     "set_hooks",
     "repeat_tasks",
@@ -136,6 +137,54 @@ def test_ten_at_once(guarding, fleet, world):
     assert set(points(done).values()) == {"released"}
     assert len(points(done)) == 20
     assert done.report["summary"]["ended"] == ["idle"]
+
+
+@pytest.mark.long
+def test_it_ends_when_all_that_waited_is_served(guarding, fleet, world):
+    """One worker serves one after the other. It does not stay for a Machine that no one deletes."""
+    *names, stays = [fleet.machine(node) for node in world.nodes(4)]
+    hooks = {f"{PRE_DRAIN}/{HOOK}": OWNER, f"{PRE_TERMINATE}/{HOOK}": OWNER}
+    for name in (*names, stays):
+        fleet.annotate(name, hooks)
+    for name in names:
+        fleet.delete(name)
+        fleet.until_reason(name, "WaitingForPreDrainHook")
+
+    # The timeout is longer than the test may take.
+    done = guarding.run(*names, stays, stop="idle", timeout=3600, pre_drain_tasks=guarding.tasks("all")).good()
+    assert done.report["summary"]["ended"] == ["idle"]
+    assert points(done) == {(name, point): "released" for name in names for point in ("pre-drain", "pre-terminate")}
+    assert sorted(guarding.log) == sorted(f"all pre-drain {name}" for name in names)
+    for name in names:
+        fleet.until_gone(name)
+    assert fleet.hooks(stays) == hooks
+
+
+@pytest.mark.long
+def test_the_replacement_is_waited_for_before_the_machine_ends(guarding, fleet, world):
+    """With pre-terminate as the only point: the hook that Cluster API never skips."""
+    fleet.workers("pool", 2)
+    one, two = fleet.until_running("pool", 2)
+    fleet.annotate(one, {f"{PRE_TERMINATE}/{HOOK}": OWNER})
+    fleet.delete(one)
+    fleet.until_reason(one, "WaitingForPreTerminateHook")
+    world.set_condition(two, "Ready", "False", "ATest")
+    wanted = {"points": ["pre-terminate"], "wait_for_replacement": True, "replacement_timeout": 0}
+    last = guarding.tasks("last")
+
+    done = guarding.run(one, **wanted, pre_terminate_tasks=last)
+    assert done.code != 0
+    assert points(done) == {(one, "pre-terminate"): "failed"}
+    assert f"The replacement of Machine {one} needs 1 other Machines with Ready Nodes" in done.output
+    assert fleet.hooks(one) == {f"{PRE_TERMINATE}/{HOOK}": OWNER}
+    assert deleting(fleet.get(one)) == "WaitingForPreTerminateHook"
+    assert guarding.log == [], "nothing is done before the replacement is there"
+
+    world.set_condition(two, "Ready", "True", "ATest")
+    done = guarding.run(one, **wanted, pre_terminate_tasks=last).good()
+    assert points(done) == {(one, "pre-terminate"): "released"}
+    fleet.until_gone(one)
+    assert guarding.log == [f"last pre-terminate {one}"]
 
 
 @pytest.mark.long
@@ -255,7 +304,7 @@ def test_a_file_that_was_done_is_written_down_in_the_end(guarding, fleet, world,
     done = '"done": {"pre-drain"'
     lift = refuse(fleet, made, name, f"object.metadata.annotations[key].contains('{done}')", {"probe": done})
     run = guarding.start(name, pre_drain_tasks=guarding.tasks("backup"))
-    run.until(lambda: "FAILED - RETRYING" in run.output, "it is tried again")
+    run.until(lambda: "It is tried again in" in run.output, "it is tried again")
     assert guarding.log == [f"backup pre-drain {name}"]
     lift()
     run.done().good()
@@ -292,20 +341,20 @@ def test_a_deadline(guarding, fleet, world):
 
 @pytest.mark.long
 def test_machines_that_are_left_are_reported(guarding, fleet, world):
-    """A worker without further turns leaves one Machine that waits, and one that comes to our next hook."""
+    """A run whose time is over leaves one Machine that waits, and one that comes to our next hook."""
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
         waiting(fleet, name)
-    done = guarding.run(*names, parallel=1, variables={"__machine_guard_most_turns": 1})
+    done = guarding.run(*names, parallel=1, timeout=5, pre_drain_tasks=guarding.tasks("slow", UNTIL_IT_IS_OVER))
     assert done.code != 0
     ((begun, _point),) = points(done)
     (left,) = set(names) - {begun}
-    assert done.report["summary"]["ended"] == ["1 turns"]
+    assert done.report["summary"]["ended"] == ["deadline"]
     assert set(done.report["summary"]["waiting"]) == {begun, left}
     assert done.stats["machine_guard_waiting"] == 2
     assert f"Machine {left} is being deleted (WaitingForPreDrainHook)" in done.output
     (event,) = guarding.events(left)
-    assert "not started: the run ended (1 turns)" in event["message"]
+    assert "not started: the run ended (deadline)" in event["message"]
     assert guarding.leases() == []
 
     done = guarding.run(*names).good()
@@ -329,8 +378,7 @@ def test_the_api_is_away_for_long(guarding, fleet, world):
         stop="never",
         parallel=1,
         api_timeout=1,
-        environment={"K8S_AUTH_KUBECONFIG": str(config), **halt.after("localhost", "deletion_hook")},
-        variables={"__machine_guard_most_troubles": 1, "__machine_guard_trouble_seconds": 1},
+        environment={"K8S_AUTH_KUBECONFIG": str(config), **halt.after("localhost", "machine_guard_begin")},
     )
     run.until(lambda: halt.reached, "the hooks are set")
     nowhere.replace(config)
@@ -366,8 +414,7 @@ def test_nothing_is_started_after_the_deadline(guarding, fleet, world):
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
         waiting(fleet, name)
-    until_it_is_over = "while [ $(date +%s) -le {{ __machine_guard_ends }} ]; do sleep 0.1; done"
-    done = guarding.run(*names, parallel=1, timeout=5, pre_drain_tasks=guarding.tasks("slow", until_it_is_over))
+    done = guarding.run(*names, parallel=1, timeout=5, pre_drain_tasks=guarding.tasks("slow", UNTIL_IT_IS_OVER))
     assert done.code != 0
     ((begun, _point),) = points(done)
     (left,) = set(names) - {begun}
@@ -462,7 +509,8 @@ def test_one_of_two_workers_drops_out(guarding, fleet, world):
     waiting(fleet, another)
     go = guarding.folder / "go"
     away = {**AWAY, "when": f"machine_guard_machine_name == '{name}'"}
-    run = guarding.start(name, another, pre_drain_tasks=guarding.tasks("backup", away, until_there(go)))
+    files = guarding.tasks("backup", away, until_there(go))
+    run = guarding.start(name, another, parallel=2, pre_drain_tasks=files)
     run.until(lambda: "UNREACHABLE!" in run.output, "a worker drops out")
     go.touch()
     done = run.done()
@@ -609,6 +657,7 @@ def test_check_mode(guarding, fleet, world):
     assert done.report["machines"] == []
     said = re.findall(rf"{fleet.namespace}/(\S+): (\w+) since", done.output)
     assert said == [(gone, "WaitingForPreDrainHook")]
+    assert "Could not match supplied host pattern" not in done.output, "no workers, and no warning of that"
 
 
 @pytest.mark.long

@@ -9,7 +9,7 @@ the user's tasks runs twice, and no hook is left.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,11 +18,14 @@ import pytest
 from integration.support.guards import Guarding
 from integration.support.halts import Halt
 from integration.support.machines_capi import Fleet, controlled
+from integration.support.volumes import attach, detach
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.modules import node_claim
 from lab.patience import PATIENCE
 
-AT_ONCE = 4
+# As many runs as two cores carry.
+AT_ONCE = 3
 BOTH, END = ("pre-drain", "pre-terminate"), ("pre-terminate",)
 
 
@@ -32,31 +35,50 @@ class Point:
 
     Attributes:
         name: The last step before the kill.
-        module: The run is killed after the task with this module; empty: in the second file of the user's tasks.
+        module: The run is killed after the task with this module; empty: in the second file of the user's tasks, or
+            while it waits.
         phase: The phase that the record on the Machine must have then: proof that the run got there.
-        options: Some of that task's options.
+        answer: Some of that task's results.
+        waits: What it waits for when it is killed; empty if it does not wait.
         points: The points with hooks.
     """
 
     name: str
     module: str
     phase: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    answer: Mapping[str, Any] = field(default_factory=dict)
+    waits: str = ""
     points: tuple[str, ...] = BOTH
 
 
+RELEASED = {"step": "continue", "point": ""}
 POINTS = (
-    Point("hooks-set", "deletion_hook", ""),
-    Point("taken", "machine_guard_step", "claim"),
-    Point("node-claimed", "node_claim", "claim"),
-    Point("nobody-holds-it", "lease_hold_info", "hold"),
-    Point("first-file-done", "machine_guard_record", "tasks", {"done_at": "pre-drain"}),
+    Point("hooks-set", "machine_guard_begin", ""),
+    Point("taken", "machine_guard_step", "claim", {"step": "continue"}),
+    Point("another-run-has-the-node", "", "claim", waits="claim"),
+    Point("node-claimed", "", "hold", waits="hold"),
+    Point("first-file-done", "machine_guard_step", "tasks", {"step": "tasks", "file_name": "second.yml"}),
     Point("in-the-second-file", "", "tasks"),
     Point("drained", "drain", "drain"),
-    Point("let-go-before-the-drain", "machine_guard_record", "release", {"result": "released"}),
-    Point("volumes-gone", "machine_guard_wait", "volumes", points=END),
-    Point("let-go-at-the-end", "machine_guard_record", "", {"result": "released"}, points=END),
+    Point("let-go-before-the-drain", "machine_guard_step", "release", RELEASED),
+    Point("waits-for-volumes", "", "volumes", waits="volumes", points=END),
+    Point("let-go-at-the-end", "machine_guard_step", "", RELEASED, points=END),
 )
+HOLD = {"spec": {"holderIdentity": "app", "acquireTime": "2026-01-02T03:04:05.000000Z"}}
+NO_VOLUME_WAIT = {"machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach": ""}
+
+
+def block(world: Any, node: str, what: str) -> Callable[[], object]:
+    """Have a run wait for something; return how to end that."""
+    if what == "claim":
+        other = f"other-{node}"
+        world.run(node_claim, name=node, run=other, operation="other")
+        return lambda: world.run(node_claim, name=node, run=other, operation="other", state="absent")
+    if what == "hold":
+        world.create("leases", node, HOLD)
+        return lambda: world.delete("leases", node)
+    attach(world, node)
+    return lambda: detach(world, node)
 
 
 def play(stage: Any, point: Point | None) -> dict[str, Any]:
@@ -65,10 +87,11 @@ def play(stage: Any, point: Point | None) -> dict[str, Any]:
     guarding = Guarding(fleet, ansible)
     try:
         (node,) = world.nodes()
-        name = fleet.machine(node)
+        name = fleet.machine(node, annotations=NO_VOLUME_WAIT)
         world.owned("app", node)
         halt = Halt(ansible.folder / "halt")
-        last = halt.command if point and not point.module else "true"
+        waits = point.waits if point else ""
+        last = halt.command if point and not point.module and not waits else "true"
         settings = {
             "points": list(point.points if point else BOTH),
             "parallel": 1,
@@ -76,18 +99,21 @@ def play(stage: Any, point: Point | None) -> dict[str, Any]:
             "pre_terminate_tasks": guarding.tasks("last"),
         }
         if point:
-            host = "localhost" if point.module == "deletion_hook" else "machine_guard_1"
-            there = halt.after(host, point.module, **point.options) if point.module else {}
+            free = block(world, node, waits) if waits else lambda: None
+            host = "localhost" if point.module == "machine_guard_begin" else "machine_guard_1"
+            there = halt.after(host, point.module, point.answer) if point.module else {}
             run = guarding.start(name, environment=there, **settings)
             if host != "localhost":
                 guarding.hooked(name, *point.points)
                 fleet.delete(name)
-            run.until(lambda: halt.reached, point.name, PATIENCE)
+            there_yet = (lambda: guarding.record(name).get("phase") == point.phase) if waits else (lambda: halt.reached)
+            run.until(there_yet, point.name, PATIENCE)
             run.kill()
             if point.phase:
                 assert guarding.record(name)["phase"] == point.phase
+            free()
         again = guarding.start(name, **settings)
-        if not point or point.module == "deletion_hook":
+        if not point or point.module == "machine_guard_begin":
             guarding.hooked(name)
             fleet.delete(name)
         done = again.done(PATIENCE).good()

@@ -1,13 +1,14 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The modules of the role machine_guard, with Cluster API's own controller."""
+"""The operations of the role machine_guard, with Cluster API's own controller."""
 
 from __future__ import annotations
 
 import json
 import time
 import uuid
+from types import SimpleNamespace
 
 import pytest
 from integration.support.failovers import Victim
@@ -19,13 +20,63 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, Unreachable
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
-from ansible_collections.holdfast.kubernetes.plugins.modules import (
-    machine_guard_record,
-    machine_guard_step,
-    machine_guard_wait,
-    node_claim,
-)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.record import machine_guard_record as record
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.steps import take_machine
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.wait import machine_guard_wait as wait
+from ansible_collections.holdfast.kubernetes.plugins.modules import deletion_hook, node_claim
 from lab.patience import PATIENCE
+
+AUTH = {
+    name: option
+    for name, option in deletion_hook.SPEC["argument_spec"].items()
+    if name not in ("kind", "machine", "node", "namespace", "point", "hook", "owner", "state", "unless_deleting")
+    and not name.startswith("wait")
+}
+
+
+def operation(function, **options):
+    """An operation with its options, as the tests run modules."""
+    return SimpleNamespace(OPERATION=function, SPEC={"argument_spec": {**options, **AUTH}})
+
+
+TEXT, NAMES, NUMBER = {"type": "str", "default": ""}, {"type": "list", "default": []}, {"type": "int"}
+OURS = {"hook": TEXT, "owner": TEXT, "run": TEXT, "namespace": {"type": "str"}}
+machine_guard_step = operation(
+    take_machine,
+    **OURS,
+    worker=TEXT,
+    holder=TEXT,
+    machines=NAMES,
+    selector=TEXT,
+    cluster=TEXT,
+    templates=NAMES,
+    set_points=NAMES,
+    stop={"type": "str", "default": "deadline"},
+    retry_seconds={"type": "int", "default": 0},
+    wait_timeout=NUMBER,
+)
+machine_guard_record = operation(
+    record,
+    **OURS,
+    machine=TEXT,
+    node={"type": "str"},
+    phase={"type": "str"},
+    done={"type": "str"},
+    done_at={"type": "str"},
+    result={"type": "str"},
+    detail={"type": "str"},
+    look={"type": "bool", "default": False},
+    override_holds={"type": "bool", "default": False},
+)
+machine_guard_wait = operation(
+    wait,
+    wait_for=TEXT,
+    machine=TEXT,
+    namespace=TEXT,
+    node={"type": "str"},
+    run={"type": "str"},
+    wait_timeout={"type": "int", "default": 600},
+)
 
 HOOKS = {f"{PRE_DRAIN}/backup": "team", f"{PRE_TERMINATE}/backup": "team"}
 
@@ -142,6 +193,22 @@ def test_from_point_to_point(work, fleet, name, world):
     fleet.until_gone(name)
     assert work.step(stop="idle")["why"] == "idle"
     assert work.step(machines=[name])["why"] == "gone"
+
+
+@pytest.mark.parametrize("missing", [("resumed",), ("resumed", "uid")], ids=["resumed", "uid"])
+def test_a_record_of_an_earlier_version(work, another, fleet, name, missing):
+    """A run died in the user's tasks. Without the UID, the record may be of an earlier Machine of the same name."""
+    another.step()
+    another.write(phase="tasks")
+    record = another.write(done="a.yml")["record"]
+    left = {key: value for key, value in record.items() if key not in missing} | {"run": "of-an-earlier-version/1.1"}
+    fleet.annotate(name, {"holdfast.dev/machine-guard": json.dumps({"backup": left})})
+
+    outcome = work.step()
+    resumes = "uid" not in missing
+    assert (outcome["step"], outcome["resumed"]) == ("pre-drain", resumes)
+    assert outcome["record"]["done"] == ({"pre-drain": ["a.yml"]} if resumes else {})
+    assert ("an early version wrote it" in " ".join(outcome.get("warnings") or [])) is not resumes
 
 
 def test_one_of_many_gets_it(work, name):

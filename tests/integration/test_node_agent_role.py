@@ -5,23 +5,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from integration.support.agent import until
 from integration.support.playbooks import Done, Run
 from integration.support.turns import node_turns, turn
 from integration.support.variables import as_texts, blank
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import rbac_rules
 from lab import Lab
 from lab.patience import PATIENCE
@@ -272,6 +276,39 @@ def test_not_removed_while_the_node_is_held(agent):
     assert f"Node {NODE} is held by {agent.namespace}/alice since" in failed(done, NODE)
     assert agent.snapshot() == before
     assert "active" in agent.ssh("systemctl is-active holdfast-agent")
+
+
+@pytest.mark.long
+def test_a_hold_that_comes_while_the_agent_is_stopped_keeps_it(agent):
+    agent.be(held=False)
+    drop_in, resume = "/etc/systemd/system/holdfast-agent.service.d", "/run/test-resume"
+    # The stop lasts until the test has seen it.
+    unit = f"[Service]\nExecStopPost=/bin/sh -c 'until [ -e {resume} ]; do sleep 0.1; done'\n"
+    agent.ssh(
+        f"rm -f {resume}; mkdir {drop_in}; printf %s {shlex.quote(unit)} >{drop_in}/wait.conf; systemctl daemon-reload"
+    )
+    leases = paths.leases(agent.namespace)
+    spec = {"holderIdentity": "bob", "acquireTime": "2026-01-02T03:04:05.000000Z"}
+    try:
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            removing = pool.submit(agent.play, node_agent_state="absent")
+            until(lambda: agent.ssh("systemctl is-active holdfast-agent; true") == "deactivating")
+            if agent.cluster.find(paths.one(leases, NODE)):
+                agent.cluster.merge(paths.one(leases, NODE), {"spec": spec})
+            else:
+                agent.cluster.create(leases, {"metadata": {"name": NODE}, "spec": spec})
+            agent.ssh(f"touch {resume}")
+            done = removing.result(PATIENCE)
+
+        assert done.failed_hosts == {NODE}
+        assert f"Node {NODE} is held by {agent.namespace}/bob since" in failed(done, NODE)
+        assert agent.ssh("systemctl is-active holdfast-agent") == "active"
+        assert agent.ssh("systemctl is-enabled holdfast-agent") == "enabled"
+        until(lambda: agent.condition()["reason"] == f"{agent.namespace}/bob")
+    finally:
+        agent.ssh(f"touch {resume}; rm -r {drop_in}; systemctl daemon-reload")
+        with contextlib.suppress(NotFound):
+            agent.cluster.delete(paths.one(leases, NODE))
 
 
 def test_removed_with_nothing_left_behind(agent, world):

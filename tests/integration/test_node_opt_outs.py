@@ -143,14 +143,14 @@ def kill_after(monkeypatch, writes):
 
 def test_what_somebody_changed_meanwhile_stays(spared):
     spared.run()
-    spared.annotate({DISABLED: "by somebody"})
-    spared.machine.annotate({SKIP: "by somebody"})
+    spared.annotate({DISABLED: "by another user"})
+    spared.machine.annotate({SKIP: "by another user"})
     again = spared.run()
     assert again["changed"] is False
     assert spared.name in again["warnings"][0]
 
     spared.run("absent")
-    assert spared.values == ("by somebody", "by somebody")
+    assert spared.values == ("by another user", "by another user")
     assert spared.record is None
 
 

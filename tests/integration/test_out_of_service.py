@@ -613,7 +613,7 @@ class TestRedfish:
                 system.update(UUID=unlike, PowerState=state)
                 refused(down, "other_host", evidence=evidence)
                 refused(down, "other_host", evidence=evidence, check_mode=True)
-        assert down.put({**evidence, "uuid": unlike})["changed"], "somebody has looked"
+        assert down.put({**evidence, "uuid": unlike})["changed"], "a person has looked"
 
     def test_not_off_yet(self, down, bmc):
         system, evidence = bmc

@@ -90,7 +90,9 @@ def test_the_api_server_itself_is_stopped(lab, world, rolling, tmp_path, seconds
     names = world.nodes(3)
     before = rolling.boot_ids(names)
     halt = Halt(tmp_path / "halt")
-    run = rolling.start(names, before_uncordon_tasks=rolling.tasks("stay", halt.command))
+    # No kubelet can renew its Lease either, so after the outage every node looks unhealthy for a while.
+    stay = rolling.tasks("stay", halt.command)
+    run = rolling.start(names, before_uncordon_tasks=stay, unhealthy_grace=PATIENCE)
     run.until(lambda: halt.reached, "a node before its cordon is undone", PATIENCE)
     lab.stop_apiserver()
     try:
@@ -130,7 +132,11 @@ def test_a_failure_that_can_not_be_counted_is_loud_and_stops_the_others_all_the_
     first, second = names = world.nodes(2)
     before = rolling.boot_ids(names)
     halt = Halt(tmp_path / "halt")
-    hosts = {first: {"rolling_reboot_check_tasks": rolling.tasks("fail", halt.command, "false")}, second: {}}
+    hosts = {
+        first: {"rolling_reboot_check_tasks": rolling.tasks("fail", halt.command, "false")},
+        # It waits for a slot only when the first node has it.
+        second: {"rolling_reboot_before_slot_tasks": rolling.tasks("later", halt.reached_command)},
+    }
     # The second one learns of the failure when a turn of its wait is over.
     run = rolling.start(hosts, api_timeout=5)
     run.until(lambda: halt.reached, "the check of the first node", PATIENCE)

@@ -34,7 +34,9 @@ class Scene:
         self.halt, self.second_halt = Halt(ansible.folder / "halt"), Halt(ansible.folder / "second")
         self.leases = Leases(world, holder=self.rolling.group)
         self.changes = world.record(paths.NODES, label_selector=self.rolling.selector)
-        self._hosts = {name: {} for name in self.names}
+        # The others wait for a slot only when the first node has its own.
+        later = self.rolling.tasks("later", self.halt.reached_command)
+        self._hosts = {name: {"rolling_reboot_before_slot_tasks": later} for name in self.names}
         self._hosts[self.node] = {f"rolling_reboot_{hook}_tasks": self.rolling.tasks("stay", self.halt.command)}
 
     def history(self) -> History:

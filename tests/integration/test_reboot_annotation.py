@@ -228,7 +228,7 @@ def test_a_status_that_is_old_proves_nothing(fenced):
 def test_what_happens_meanwhile_ends_the_wait(fenced):
     for meanwhile, why in (
         ({OURS: None}, "not on it"),
-        ({"baremetalhost.metal3.io/paused": "by somebody"}, "paused"),
+        ({"baremetalhost.metal3.io/paused": "by another user"}, "paused"),
     ):
         pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", wait_timeout=PATIENCE)
         fenced.host.until(lambda host: OURS in (host["metadata"].get("annotations") or {}))
@@ -417,7 +417,7 @@ class TestExpired:
         assert [(item["annotation"], item["node"]) for item in done["removed"]] == [(OURS, fenced.node)]
         self.become(fenced, "provisioned")
         fenced.hosts.start()
-        fenced.host.annotate({"somebody": "was here"})
+        fenced.host.annotate({"another": "was here"})
         fenced.host.until(lambda host: host["status"].get("conditions"))
         assert (fenced.host.powered, fenced.host.commands, fenced.keys) == (True, [], {})
         assert RECORDS not in fenced.host.annotations

@@ -419,7 +419,7 @@ def role_alone(folder) -> str:
         # With the default strategy a node that waits for its slot would block the node that has it.
         "strategy": "ansible.builtin.host_pinned",
         "roles": [{"role": "holdfast.kubernetes.rolling_reboot"}],
-        "tasks": [{"name": "After the role", "ansible.builtin.debug": {"msg": "the play goes on"}}],
+        "tasks": [{"name": "After the role", "ansible.builtin.debug": {"msg": "the play continues"}}],
     }
     book = folder / "role.yml"
     book.write_text(yaml.safe_dump([play], sort_keys=False))
@@ -456,7 +456,7 @@ def test_the_role_alone_runs_the_user_s_tasks_in_order(rolling, nodes, tmp_path)
         ["after"],
     ]
     assert rolling.boot_id(node) != before
-    assert "the play goes on" in done.output
+    assert "the play continues" in done.output
     rolling.assert_nothing_left([node])
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor
+from concurrent.futures import wait as wait_for
 
 import pytest
 import yaml
-from integration.support.group import Group, group_of, perform
+from integration.support.group import Group, group_of, perform, until
 from integration.support.history import History
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots as slot_requests
 from lab.patience import PATIENCE
@@ -202,6 +205,39 @@ class TestWaiting:
         assert taken["changed"] is True
         assert list(group.slots()) == [second]
         assert taken["diff"]["before"] == {"slot": None}
+
+    @pytest.mark.parametrize("share", ["2", "34%"])
+    def test_a_freed_slot_costs_one_list_of_nodes_however_many_wait(self, group, tmp_path, monkeypatch, share):
+        """Two of six nodes have a slot, and the others of the run wait. Each slot that is given back goes to one."""
+        lists, sent = [], Cluster._send
+
+        def send(cluster, method, path, *, query, **more):
+            if path == paths.NODES and "limit" in query:
+                lists.append(more.get("accept"))
+            return sent(cluster, method, path, query=query, **more)
+
+        monkeypatch.setattr(Cluster, "_send", send)
+        run = {"run": f"{group.name}-1", "max_unavailable": share}
+        for node in group.nodes[:2]:
+            group.taken(node, **run)
+        wait = {**run, "wait_timeout": PATIENCE, "folder": str(tmp_path)}
+        with ThreadPoolExecutor(NODES) as pool:
+            waiting = {pool.submit(group.slot, node, **wait): node for node in group.nodes[2:]}
+            until(
+                lambda: sum(thread.name == "queue for a slot" for thread in threading.enumerate()) == 3, "three queue"
+            )
+            lists.clear()
+            costs, free = [], list(group.nodes[:2])
+            while waiting:
+                group.taken(free.pop(0), **run, state="absent")
+                (result,), _others = wait_for(waiting, PATIENCE, FIRST_COMPLETED)
+                assert not result.result().get("failed"), result.result()["msg"]
+                free.append(waiting.pop(result))
+                until(lambda: len(group.slots()) == 2, "two have a slot")
+                costs.append(len(lists))
+                lists.clear()
+
+        assert costs == [1, 1, 1, 1]
 
     def test_time_out_says_who_has_what(self, group):
         first, second = group.nodes[:2]

@@ -222,7 +222,7 @@ def test_waits_for_an_api_server_that_is_frozen(scene, write):
 
 
 def test_a_change_is_decided_again_after_an_outage(scene):
-    """While the first one's request was sent in vain, another run took the only slot."""
+    """While the first one's request failed, another run took the only slot."""
     scene.slot(node=scene.other)
     place = paths.one(paths.config_maps("holdfast"), f"group.{scene.rolling.group}")
     taken = scene.world.cluster.get(place)["data"]

@@ -19,7 +19,7 @@ from lab.metal3.reboot_keys import DETACHED, PAUSED, REBOOT
 from lab.metal3.settings import Faults, Settings, Times, load
 
 KEY = f"{REBOOT}/failover"
-OTHER = f"{REBOOT}/somebody-else"
+OTHER = f"{REBOOT}/other-owner"
 HARD = '{"mode": "hard"}'
 SOFT = '{"mode": "soft"}'
 INVALID = "InvalidAnnotationValue"

@@ -228,7 +228,7 @@ from {PARENT_DEATH} import end_with_parent
 parents = iter([{{first}}, {{second}}])
 os.getppid = lambda: next(parents)
 end_with_parent()
-print("goes on", flush=True)
+print("continues", flush=True)
 """
 
 
@@ -241,7 +241,7 @@ def test_a_controller_that_ended_before_the_kernel_was_asked_for_a_signal(first,
     )
 
     assert done.returncode == code, done.stderr
-    assert ("goes on" in done.stdout) is (code == 0)
+    assert ("continues" in done.stdout) is (code == 0)
 
 
 # As Ansible makes its workers; this one is slow, and begins with its task when its controller is gone already.
@@ -268,7 +268,7 @@ def test_a_worker_whose_controller_ended_before_its_task_started():
         worker = int(controller.stdout.readline())
         controller.kill()
         until(lambda: has_ended(worker), "the worker lives on")
-        # Whoever adopted it is not its controller.
+        # The process that adopted it is not its controller.
         assert controller.stdout.read() == b""
 
 

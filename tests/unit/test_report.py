@@ -34,7 +34,7 @@ def report(tmp_path):
 
     Returns the exit status, the report that was written, and all that was printed.
     """
-    plays = yaml.safe_load((CHECKOUT / "playbooks/rolling_reboot.yml").read_text())
+    plays = yaml.safe_load((CHECKOUT / "playbooks/plays/run_rolling_reboot.yml").read_text())
     first = next(number for number, play in enumerate(plays) if play["name"] == "Report")
     (tmp_path / "play.yml").write_text(yaml.safe_dump(plays[first:]))
 

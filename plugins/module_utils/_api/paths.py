@@ -12,6 +12,7 @@ PODS = "/api/v1/pods"
 LEASES = "/apis/coordination.k8s.io/v1/leases"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 VOLUME_ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
+PERSISTENT_VOLUMES = "/api/v1/persistentvolumes"
 
 
 def namespaced(group_version: str, namespace: str, resource: str) -> str:
@@ -42,6 +43,10 @@ def config_maps(namespace: str) -> str:
 
 def pod(namespace: str, name: str) -> str:
     return one(namespaced("api/v1", namespace, "pods"), name)
+
+
+def budgets(namespace: str) -> str:
+    return namespaced("apis/policy/v1", namespace, "poddisruptionbudgets")
 
 
 def eviction(namespace: str, name: str) -> str:

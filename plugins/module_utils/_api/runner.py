@@ -38,12 +38,14 @@ class Context:
         check_mode: Change nothing; writes are server-side dry runs.
         warn: Shows the user a warning at once.
         say: Shows the user a line at once.
+        folder: A folder that all tasks of an ansible-playbook process share; empty if there is none.
     """
 
     params: Params
     check_mode: bool = False
     warn: Callable[[str], None] = field(default=lambda message: None)
     say: Callable[[str], None] = field(default=lambda message: None)
+    folder: str = ""
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -58,6 +60,11 @@ class Context:
             return self.cluster
         return Cluster({**options, "api_timeout": self.params.get("api_timeout")}, dry_run=self.check_mode)
 
+    def traffic(self) -> dict[str, int]:
+        """Requests that were sent, and bytes that were received, with every cluster that was connected to."""
+        connected = {id(item): item for name, item in vars(self).items() if name in ("cluster", "management")}.values()
+        return {"requests": sum(item.requests for item in connected), "bytes": sum(item.received for item in connected)}
+
 
 Operation = Callable[[Context, Params], Result]
 
@@ -69,16 +76,25 @@ def run_operation(
     check_mode: bool,
     warn: Callable[[str], None],
     say: Callable[[str], None] | None = None,
+    count: Callable[[dict[str, int]], None] = lambda traffic: None,
+    folder: str = "",
 ) -> Result:
-    """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields."""
+    """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields.
+
+    Args:
+        count: Gets the requests and bytes that it took, whatever became of it.
+    """
+    context = Context(params, check_mode, warn, say or warn, folder)
     try:
-        return operation(Context(params, check_mode, warn, say or warn), params)
+        return operation(context, params)
     except MissingLibrary as error:
         return {"failed": True, "changed": False, "msg": error.message, "exception": error.traceback}
     except HoldfastError as error:
         return error.as_result()
     except Exception as error:  # noqa: BLE001 - a trace alone would name neither the operation nor the object
         return unexpected(error, operation.__name__, params)
+    finally:
+        count(context.traffic())
 
 
 def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
@@ -89,7 +105,12 @@ def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
         spec: Keyword arguments of ``AnsibleModule``.
     """
     module = AnsibleModule(**spec)
-    result = run_operation(operation, module.params, check_mode=module.check_mode, warn=module.warn)
+    traffic: dict[str, int] = {}
+    result = run_operation(
+        operation, module.params, check_mode=module.check_mode, warn=module.warn, count=traffic.update
+    )
+    # The action plugin counts it, and takes it out of the result.
+    result["api"] = traffic
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)

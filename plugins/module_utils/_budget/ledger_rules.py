@@ -52,11 +52,12 @@ class UnknownFields(ValueError):
 
 @dataclass(frozen=True)
 class Ledger:
-    """Policy, slots and the last operations of a group."""
+    """Policy, slots and the last operations of a group; ``nodes`` is the size of the group at its last grant."""
 
     policy: Policy | None = None
     slots: Mapping[str, Slot] = field(default_factory=dict)
     operations: tuple[dict[str, Any], ...] = ()
+    nodes: int = 0
 
     def to_data(self) -> dict[str, str]:
         """Data of the ConfigMap, in a form that people can read, too."""
@@ -66,6 +67,8 @@ class Ledger:
             "slots": _text(slots),
             "operations": _text(list(self.operations)),
             "version": _text(VERSION),
+            # Earlier versions leave it out when they write. Then the Nodes are read.
+            **({"nodes": _text(self.nodes)} if self.nodes else {}),
         }
 
     @staticmethod
@@ -83,6 +86,7 @@ class Ledger:
             policy=Policy.from_data(policy) if policy else None,
             slots={name: Slot(**slot) for name, slot in slots.items()},
             operations=tuple(json.loads(data.get("operations") or "[]")),
+            nodes=int(json.loads(data.get("nodes") or "0")),
         )
 
     def failures(self, operation: str) -> dict[str, str]:
@@ -168,16 +172,44 @@ def member(node: Mapping[str, Any], topology_key: str) -> Member:
     )
 
 
-def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | None:
-    """``wait`` if active slots alone fill a budget that is a plain number, so that no Node has to be read.
+def member_of_row(row: Mapping[str, Any]) -> Member:
+    """Read a row of the API server's table of Nodes. It has no labels, annotations and boot ID."""
+    status = str(row["Status"]).split(",")
+    return Member(str(row["Name"]), ready="Ready" in status, unschedulable="SchedulingDisabled" in status)
 
-    Only for a request that already waits, because this does not check whether the node belongs to the group.
+
+def seen_in_rows(
+    ledger: Ledger, policy: Policy, rows: Iterable[Mapping[str, Any]], request: Request
+) -> tuple[dict[str, Member], set[str]]:
+    """The Nodes of the group as their table has them, and the names of those that have to be read whole.
+
+    These are the node itself (boot ID, domain) and those whose slot may be healed (boot ID, annotations). If domains
+    decide, and there may be room, they are also the unavailable nodes whose domain no slot has.
     """
-    if ledger.policy != policy or request.node in ledger.slots or not policy.max_unavailable.isdigit():
+    group = {item.name: item for item in map(member_of_row, rows)}
+    slots = ledger.slots
+    whole = {request.node} | {
+        name for name, slot in slots.items() if slot.state == FAILED or _left_behind(slot, request.live)
+    }
+    if policy.topology_key:
+        group.update({name: replace(group[name], domain=slots[name].domain) for name in group.keys() & slots.keys()})
+        busy = set(_unavailable(ledger, group, request))
+        if len(busy - whole) < amount(policy.max_unavailable, len(group)):
+            whole |= busy - slots.keys()
+    return group, whole & group.keys()
+
+
+def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | None:
+    """``wait`` if active slots alone fill the budget, so that no Node has to be read.
+
+    Only for a request that already waits, because this does not check whether the node belongs to the group. A share is
+    one of the group as it was at the last grant.
+    """
+    if ledger.policy != policy or request.node in ledger.slots:
         return None
     if ledger.failed(request.operation) > request.max_failed:
         return None
-    limit = int(policy.max_unavailable)
+    limit = size_of(policy, ledger)
     active = [slot for slot in ledger.slots.values() if slot.state == ACTIVE]
     if any(_left_behind(slot, request.live) for slot in active):
         # Only the Node shows whether the slot of a dead run is still needed.
@@ -185,9 +217,22 @@ def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | 
     if not 0 < limit <= len(active) or not any(_worked_on(slot, request) for slot in active):
         return None
     names = tuple(sorted(ledger.slots))
-    words = some([_words(ledger.slots[name]) for name in names], separator="; ")
-    why = f"{len(names)} of {limit} allowed are unavailable: {words}"
+    why = f"{len(names)} of {limit} allowed are unavailable: {_all_words(ledger)}"
     return Decision(WAIT, ledger, why=why, unavailable=names, budget=limit)
+
+
+def in_queue(ledger: Ledger, policy: Policy) -> Decision:
+    """``wait`` for a node that is not at the front of its run's queue."""
+    why = "other nodes of this run ask before it"
+    if ledger.slots:
+        why = f"{why}; {_all_words(ledger)}"
+    return Decision(WAIT, ledger, why=why, unavailable=tuple(sorted(ledger.slots)), budget=size_of(policy, ledger))
+
+
+def size_of(policy: Policy, ledger: Ledger) -> int:
+    """The number of nodes that may be unavailable; 0 for a share of a group of which the size is not known."""
+    known = policy.max_unavailable.isdigit() or ledger.nodes
+    return amount(policy.max_unavailable, ledger.nodes) if known else 0
 
 
 def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: Request) -> Decision:
@@ -223,6 +268,7 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
         return replace(outcome, why="the group is paused (max_unavailable is 0)")
     blockers, which = _blockers(policy, limit, busy, group[request.node])
     if not blockers:
+        outcome = replace(outcome, ledger=replace(ledger, nodes=len(group)))
         return _granted(outcome, request, group[request.node], since=request.now)
     slots = [ledger.slots[name] for name in blockers if name in ledger.slots]
     working = any(_worked_on(slot, request) for slot in slots)
@@ -454,6 +500,10 @@ def _why_unavailable(ledger: Ledger, group: Mapping[str, Member], name: str) -> 
     if name in ledger.slots:
         return _words(ledger.slots[name])
     return f"{name} is {'cordoned by others' if group[name].ready else 'not Ready'}"
+
+
+def _all_words(ledger: Ledger) -> str:
+    return some([_words(slot) for _name, slot in sorted(ledger.slots.items())], separator="; ")
 
 
 def _words(slot: Slot) -> str:

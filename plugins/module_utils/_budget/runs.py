@@ -11,8 +11,11 @@ Each part of the collection that works for the run renews it. A run that has not
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
 
 from .._api import paths
 from .._api.cluster import Cluster
@@ -43,19 +46,41 @@ def live_ids(cluster: Cluster) -> frozenset[str]:
     return frozenset(run.id for run in runs if run.alive(now))
 
 
-def live_and_passing(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
-    """Ids of the runs that are alive now, and of those that died a short time ago."""
+@dataclass(frozen=True)
+class Look:
+    """One look at all runs.
+
+    Attributes:
+        live: Ids of the runs that are alive.
+        passing: Ids of those that died a short time ago.
+        until: Monotonic time until which no run of ``live`` can be dead; infinity if there is none.
+    """
+
+    live: frozenset[str]
+    passing: frozenset[str]
+    until: float
+
+    def tells_of(self, runs: Iterable[str]) -> bool:
+        """Whether it still says that all these runs are alive. A run that began or died since needs a new look."""
+        return time.monotonic() < self.until and set(runs) <= self.live
+
+
+def look(cluster: Cluster) -> Look:
+    """Read all runs once."""
     runs = all_runs(cluster)
     now = cluster.now()
     live = frozenset(run.id for run in runs if run.alive(now))
     recent = frozenset(run.id for run in runs if abs(run.age(now)) < DEAD_AFTER + PASSING_FOR)
-    return live, recent - live
+    return Look(live, recent - live, time.monotonic() + _until_one_may_be_dead(runs, now))
 
 
 def until_one_may_be_dead(cluster: Cluster) -> float:
     """Seconds until the first run that stays silent counts as dead, or as dead for long; infinity if there is none."""
     runs = all_runs(cluster)
-    now = cluster.now()
+    return _until_one_may_be_dead(runs, cluster.now())
+
+
+def _until_one_may_be_dead(runs: Iterable[Run], now: datetime) -> float:
     limits = (limit - run.age(now) for run in runs for limit in (DEAD_AFTER, DEAD_AFTER + PASSING_FOR))
     return min((left + 1.0 for left in limits if left > 0), default=float("inf"))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -22,9 +23,13 @@ from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts
 from . import ledger_rules, runs
 from . import ledger_store as store
 from .claim_rules import PURPOSE, claim_of
+from .front import Front
 from .ledger_rules import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
 from .policy_rules import Policy, check_amount
 from .standing_rules import Standing, pause
+
+# More Nodes than that are listed, and not read one by one.
+_MANY = 50
 
 
 def reboot_slot(context: Context, params: Params) -> Result:
@@ -77,6 +82,15 @@ class _SlotRequest:
         self._deadline = Deadline(params["wait_timeout"])
         self._before = Ledger()
         self._looked = False
+        # Only the node at the front of its run's queue reads Nodes and runs.
+        self._front = Front(
+            context.folder if params["wait_timeout"] and not context.check_mode else "",
+            params.get("run") or "",
+            params["group"],
+            self._arrived,
+        )
+        self._follower: Follower | None = None
+        self._runs: runs.Look | None = None
         # What fills the budget although no run works on it.
         self._standing = Standing()
         # Seconds from the start of the request until a slot of the group was last taken or given back.
@@ -84,11 +98,14 @@ class _SlotRequest:
 
     def run(self) -> Result:
         with runs.heartbeat(self._cluster, self._params.get("run") or ""):
-            decision: Decision = retry_conflicts(self._look)
-            if decision.outcome == WAIT:
-                if self._check_mode:
-                    raise self._refusal(decision, "would have to wait for a slot")
-                decision = self._wait(decision)
+            try:
+                decision: Decision = retry_conflicts(self._look)
+                if decision.outcome == WAIT:
+                    if self._check_mode:
+                        raise self._refusal(decision, "would have to wait for a slot")
+                    decision = self._wait(decision)
+            finally:
+                self._front.leave()
         name = self._params["name"]
         before = self._before.slots.get(name)
         # Check a slot that this run had before, too: it may come from a write whose answer was lost.
@@ -100,7 +117,14 @@ class _SlotRequest:
             "diff": {"before": _shown(self._before, name), "after": _shown(decision.ledger, name)},
         }
 
+    def _arrived(self) -> None:
+        """This node is at the front of the queue now: have the wait end, and ask."""
+        if self._follower is not None:
+            self._follower.stop()
+
     def _look(self) -> Decision:
+        if self._front.ask():
+            self._standing.resume(self._front.read())
         return self._attempt(store.load(self._cluster, self._params["group"]), waiting=False)
 
     def _wait(self, last: Decision) -> Decision:
@@ -123,8 +147,12 @@ class _SlotRequest:
         }
 
     def _watch(self, last: Decision) -> Decision:
-        """Follow the ledger until a slot is granted, a run that has one may be dead, or the Nodes need a new look."""
-        until = runs.until_one_may_be_dead(self._cluster) if self._params.get("run") else float("inf")
+        """Follow the ledger until a slot is granted, a run that has one may be dead, or the Nodes need a new look.
+
+        A node that is not at the front follows it until it gets there.
+        """
+        at_front = self._front.here
+        until = self._until_one_may_be_dead() if at_front and self._params.get("run") else float("inf")
         passes = bool(last.fills)
         if passes:
             until = min(until, pause(time.monotonic() - self._standing.since, self._params["unhealthy_grace"]))
@@ -134,6 +162,11 @@ class _SlotRequest:
             Deadline(min(self._deadline.left, until)),
             field_selector=f"metadata.name={store.config_map_name(self._params['group'])}",
         )
+        self._follower = follower
+        if self._front.here != at_front:
+            # It got there a moment ago.
+            self._standing.resume(self._front.read())
+            return last
         for news in follower:
             try:
                 last = self._attempt(_current(news), waiting=True)
@@ -145,9 +178,17 @@ class _SlotRequest:
                     raise
                 # Another run stored the ledger first, so an event will come.
                 continue
-            if last.outcome == GRANTED or bool(last.fills) != passes:
+            if last.outcome == GRANTED or bool(last.fills) != passes or self._front.here != at_front:
                 break
+        if not at_front and self._front.here:
+            self._standing.resume(self._front.read())
         return last
+
+    def _until_one_may_be_dead(self) -> float:
+        """Seconds; by the last look at the runs as long as it holds."""
+        if self._runs is None or not self._runs.tells_of(()):
+            self._runs = runs.look(self._cluster)
+        return max(0.0, self._runs.until - time.monotonic())
 
     def _attempt(self, config_map: Object | None, *, waiting: bool) -> Decision:
         """Decide and store.
@@ -157,7 +198,11 @@ class _SlotRequest:
         """
         ledger = store.ledger_of(config_map)
         self._refuse_past_failures_elsewhere()
-        decision = self._decide(ledger, waiting=waiting)
+        if self._front.here or self._params["name"] in ledger.slots:
+            decision = self._decide(ledger, waiting=waiting)
+        else:
+            self._refuse_past_failures(ledger)
+            decision = ledger_rules.in_queue(ledger, self._policy)
         if decision.outcome == REFUSED:
             self._check_that_it_stands(config_map)
             if not decision.fills or not self._passes(decision):
@@ -173,6 +218,8 @@ class _SlotRequest:
     def _passes(self, decision: Decision) -> bool:
         """Whether what fills the budget may end by itself: after an outage of the API many Nodes look down."""
         stood = self._standing.seconds(decision.fills, time.monotonic())
+        # Whoever is at the front next does not begin from the start.
+        self._front.write(self._standing.to_data())
         return bool(stood < self._params["unhealthy_grace"])
 
     @property
@@ -183,9 +230,11 @@ class _SlotRequest:
     def _refuse_past_failures_elsewhere(self) -> None:
         """An operation over several groups has all its failures in the ledger of one group."""
         group, params = self._counted_in, self._params
-        if group == params["group"]:
-            return
-        ledger, operation = store.ledger_of(store.load(self._cluster, group)), params["operation"]
+        if group != params["group"]:
+            self._refuse_past_failures(store.ledger_of(store.load(self._cluster, group)))
+
+    def _refuse_past_failures(self, ledger: Ledger) -> None:
+        params, operation = self._params, self._params["operation"]
         if ledger.failed(operation) > params["max_failed"]:
             raise Refused(
                 f"Node {params['name']} gets no slot of group {params['group']}: "
@@ -215,10 +264,9 @@ class _SlotRequest:
 
     def _decide(self, ledger: Ledger, *, waiting: bool) -> Decision:
         params = self._params
-        live, passing = runs.live_and_passing(self._cluster) if params.get("run") else (None, frozenset())
-        if live is not None:
-            # After an outage the run's own sign of life may still look old.
-            live |= {params["run"]}
+        seen = self._seen_runs(ledger) if params.get("run") else None
+        # After an outage the run's own sign of life may still look old.
+        live = seen.live | {params["run"]} if seen else None
         request = Request(
             node=params["name"],
             operation=params["operation"],
@@ -227,14 +275,27 @@ class _SlotRequest:
             max_failed=params["max_failed"] if self._counted_in == params["group"] else sys.maxsize,
             count_others=params["count_others"],
             live=live,
-            passing=passing,
+            passing=seen.passing if seen else frozenset(),
         )
         known = ledger_rules.at_a_glance(ledger, self._policy, request) if waiting else None
-        return known or ledger_rules.decide(ledger, self._policy, self._members(), request)
+        return known or ledger_rules.decide(ledger, self._policy, self._members(ledger, request), request)
 
-    def _members(self) -> list[Member]:
-        nodes = self._cluster.items(paths.NODES, label_selector=self._policy.selector)
-        return [ledger_rules.member(item, self._policy.topology_key) for item in nodes]
+    def _seen_runs(self, ledger: Ledger) -> runs.Look:
+        """The runs. A look that tells that all runs with a slot are alive is as good as a new one."""
+        if self._runs is None or not self._runs.tells_of(slot.run for slot in ledger.slots.values() if slot.run):
+            self._runs = runs.look(self._cluster)
+        return self._runs
+
+    def _members(self, ledger: Ledger, request: Request) -> list[Member]:
+        """The Nodes of the group, after the ledger: whole only where their table does not say enough."""
+        selector, key = self._policy.selector, self._policy.topology_key
+        rows = self._cluster.rows(paths.NODES, label_selector=selector)
+        members, whole = ledger_rules.seen_in_rows(ledger, self._policy, rows, request)
+        nodes: Iterable[Object | None] = (self._cluster.find(paths.node(name)) for name in sorted(whole))
+        if len(whole) > _MANY:
+            nodes = self._cluster.items(paths.NODES, label_selector=selector)
+        read = [ledger_rules.member(node, key) for node in nodes if node]
+        return [*(item for name, item in members.items() if name not in whole), *(m for m in read if m.name in whole)]
 
     def _refusal(self, decision: Decision, what: str) -> Refused:
         return Refused(

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 # Seconds. After a longer break between two looks it may have changed in between: the API server was away, or this
 # process was paused.
@@ -26,6 +27,16 @@ class Standing:
             self._what, self.since = what, now
         self._seen = now
         return now - self.since
+
+    def to_data(self) -> list[Any]:
+        """What another process needs to follow the same: processes of a machine share the monotonic clock."""
+        return [self._what, self.since, self._seen]
+
+    def resume(self, data: Any) -> None:
+        """Go on from what another process followed; from nothing if it followed nothing."""
+        if isinstance(data, list) and len(data) == 3:
+            what, self.since, self._seen = data
+            self._what = tuple(what) if isinstance(what, list) else what
 
 
 def pause(stood: float, grace: float) -> float:

@@ -36,10 +36,15 @@ def examine(picture: Picture) -> Iterable[Finding]:
 def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
     record = guard.record_of(machine, hook)
     point = next((found for found in POINTS if waits_for(machine, found, key_of(found, hook))), None)
-    if record is None or point is None:
+    if point is None:
         return
-    run, metadata = str(record["run"]), machine["metadata"]
+    metadata = machine["metadata"]
     name = f"{metadata['namespace']}/{metadata['name']}"
+    if record is None:
+        if guard.is_invalid(machine, hook):
+            yield _invalid(picture, machine, hook, f"Machine {name} waits at {point} for hook {hook}")
+        return
+    run = str(record["run"])
     # The record may be of the previous point, where the run ended.
     started = record["point"] == point
     failed = started and record["result"] == guard.FAILED
@@ -55,6 +60,23 @@ def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
         **{**picture.signs(run), "alive": alive},
         why=f"Machine {name} waits at {point} for hook {hook}; its work {state}",
         todo="" if alive else _advice(name, hook, failed=failed),
+    )
+
+
+def _invalid(picture: Picture, machine: Object, hook: str, waits: str) -> Finding:
+    """Report a record that no run resumes: an early version wrote it without fields that are needed now."""
+    record = (node_rules.record(machine, MACHINE_GUARD) or {})[hook]
+    run = str(record.get("run") or "") if isinstance(record, dict) else ""
+    alive = picture.works.get(run, False)
+    advice = "Start guard_machine again, which starts the work again, with all tasks."
+    return Finding(
+        KIND,
+        node=node_of(machine) or "",
+        operation=f"{machine['metadata']['namespace']}/{machine['metadata']['name']}",
+        since=waiting_since(machine) or "",
+        **{**picture.signs(run), "alive": alive},
+        why=f"{waits}; its record is invalid: someone changed it, or an early version wrote it",
+        todo="" if alive else f"{waits}, and no run can resume the work. {advice}",
     )
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Callable
 
 from .._api import node_rules, paths
@@ -39,6 +41,8 @@ from .state_rules import Drain
 from .volumes import persistent_volumes, wait_until_detached
 
 _PARALLEL = 16
+# The budgets of more namespaces are read and watched at once, for the whole cluster.
+_NAMESPACES = 8
 _LOOK_AGAIN = 10.0
 _BY_BUDGET = "DisruptionBudget"
 # The API server's messages for refusals because of a budget that do not have status 429.
@@ -58,7 +62,7 @@ def drain(context: Context, params: Params) -> Result:
     options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
     pods = pods_on(cluster, name, params.get("pod_selector"))
     first = plan(pods, options)
-    budgets = list(budgets_of(cluster))
+    budgets = budgets_of(cluster, namespaces_of(first))
     _refuse(name, first, budgets, disable_eviction=params["disable_eviction"])
     owner = params.get("owner") or cordon_rules.OWNER
     run = params.get("run") or ""
@@ -92,9 +96,16 @@ def pods_on(cluster: Cluster, node: str, label_selector: str | None = None) -> l
     return [read_pod(item) for item in items]
 
 
-def budgets_of(cluster: Cluster) -> list[Budget]:
-    """All PodDisruptionBudgets of the cluster."""
-    return [read_budget(item) for item in cluster.items(paths.BUDGETS)]
+def namespaces_of(first: Plan) -> set[str]:
+    """The namespaces whose budgets matter to a node: those of the pods that have to leave it."""
+    return {pod.namespace for pod in first.evict + first.wait}
+
+
+def budgets_of(cluster: Cluster, namespaces: Collection[str] | None = None) -> list[Budget]:
+    """The PodDisruptionBudgets of some namespaces, or of the whole cluster."""
+    if namespaces is None or len(namespaces) > _NAMESPACES:
+        return [read_budget(item) for item in cluster.items(paths.BUDGETS)]
+    return [read_budget(item) for name in sorted(namespaces) for item in cluster.items(paths.budgets(name))]
 
 
 def _check(params: Params) -> None:
@@ -133,6 +144,8 @@ class _DrainRun:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._followers: list[Follower] = []
         self._pool = ThreadPoolExecutor(max_workers=_PARALLEL)
+        self._namespaces: set[str] = set()
+        self._all_namespaces = False
         self._named: set[str] = set()
         self._looked = time.monotonic()
         options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
@@ -146,8 +159,7 @@ class _DrainRun:
             volumes = persistent_volumes(self._cluster, self._first.evict + self._first.wait, staying)
         try:
             self._follow(paths.PODS, self._on_pods, self._on_pod, read_pod, self._pod_selectors())
-            if not self._params["disable_eviction"]:
-                self._follow(paths.BUDGETS, self._on_budgets, self._on_budget, read_budget, {})
+            self._follow_budgets(namespaces_of(self._first))
             self._loop()
         finally:
             for follower in self._followers:
@@ -218,8 +230,21 @@ class _DrainRun:
             return lambda state: state.left(pod.uid, time.monotonic())
         return lambda state: state.saw(pod, time.monotonic())
 
-    def _on_budgets(self, budgets: list[Budget]) -> Event:
-        return lambda state: state.all_budgets(budgets)
+    def _follow_budgets(self, namespaces: set[str]) -> None:
+        """Follow the budgets of these namespaces, too. There are more if a pod came while the node was cordoned."""
+        new = namespaces - self._namespaces
+        if not new or self._all_namespaces or self._params["disable_eviction"]:
+            return
+        self._namespaces |= new
+        self._all_namespaces = len(self._namespaces) > _NAMESPACES
+        if self._all_namespaces:
+            self._follow(paths.BUDGETS, partial(self._on_budgets, ""), self._on_budget, read_budget, {})
+            return
+        for name in sorted(new):
+            self._follow(paths.budgets(name), partial(self._on_budgets, name), self._on_budget, read_budget, {})
+
+    def _on_budgets(self, namespace: str, budgets: list[Budget]) -> Event:
+        return lambda state: state.all_budgets(budgets, namespace)
 
     def _on_budget(self, budget: Budget, deleted: bool) -> Event:
         if deleted:
@@ -231,6 +256,7 @@ class _DrainRun:
     def _loop(self) -> None:
         self._take_events(block=False)
         while not self.state.done:
+            self._follow_budgets({entry.pod.namespace for entry in self.state.entries.values()})
             now = time.monotonic()
             if self._deadline.passed:
                 if not self.state.entries:
@@ -320,7 +346,7 @@ class _DrainRun:
         blocked = self.state.blocked()
         return TimedOut(
             f"Node {self._name} was not drained within {self._params['timeout']} s: {_sentence(blocked)}. "
-            "Mend what blocks these pods or raise timeout, then run it again: it goes on where it stopped.",
+            "Fix what blocks these pods or raise timeout, then run it again: it continues where it stopped.",
             **self._outcome(),
             blocked=blocked,
         )

@@ -242,10 +242,12 @@ def _verdict_of(budget: Budget, pod: Pod) -> Verdict:
 
 def node_verdict(plan_: Plan, budgets: Iterable[Budget]) -> tuple[str, list[dict[str, Any]]]:
     """Whether the node can be drained ``now``, ``later`` or ``never``, and the pods that prevent it."""
-    known = list(budgets)
+    known: dict[str, list[Budget]] = {}
+    for budget in budgets:
+        known.setdefault(budget.namespace, []).append(budget)
     blockers = [pod.ref(reason=why, pdb=None, verdict=NEVER) for pod, why in plan_.refused]
     for pod in plan_.evict:
-        found = verdict(pod, known)
+        found = verdict(pod, known.get(pod.namespace, ()))
         if found.verdict != NOW:
             blockers.append(pod.ref(reason=found.reason, pdb=found.budget, verdict=found.verdict))
     verdicts = {blocker["verdict"] for blocker in blockers}

@@ -54,6 +54,8 @@ class Drain:
     gone: list[Gone] = field(default_factory=list)
     skipped: dict[str, tuple[Pod, str]] = field(default_factory=dict)
     last_gone: float | None = None
+    # The same budgets by their namespaces: a cluster has thousands, and a pod is covered by those of its own.
+    _of_namespace: dict[str, dict[str, Budget]] = field(default_factory=dict)
     _listed: bool = False
     _credit: dict[tuple[str, str], int] = field(default_factory=dict)
     # Pods that left before the answer to their eviction arrived.
@@ -129,6 +131,7 @@ class Drain:
         """A budget is new or has changed."""
         key = (budget.namespace, budget.name)
         self.budgets[key] = budget
+        self._of_namespace.setdefault(budget.namespace, {})[budget.name] = budget
         self._credit[key] = budget.allowed
         for entry in self._waiting_for(budget):
             if self.verdict(entry).verdict == NOW:
@@ -136,6 +139,7 @@ class Drain:
 
     def budget_gone(self, namespace: str, name: str) -> None:
         budget = self.budgets.pop((namespace, name), None)
+        self._of_namespace.get(namespace, {}).pop(name, None)
         for entry in self._waiting_for(budget) if budget else []:
             entry.not_before = 0.0
 
@@ -149,10 +153,11 @@ class Drain:
             and budget.covers(entry.pod)
         ]
 
-    def all_budgets(self, budgets: list[Budget]) -> None:
+    def all_budgets(self, budgets: list[Budget], namespace: str = "") -> None:
+        """A list of all budgets of a namespace, or of the cluster; every other budget there is gone."""
         present = {(budget.namespace, budget.name) for budget in budgets}
-        for namespace, name in [key for key in self.budgets if key not in present]:
-            self.budget_gone(namespace, name)
+        for key in [key for key in self.budgets if key not in present and namespace in ("", key[0])]:
+            self.budget_gone(*key)
         for budget in budgets:
             self.budget(budget)
 
@@ -254,7 +259,7 @@ class Drain:
     # -- what to say --------------------------------------------------------------------------------------------------
 
     def verdict(self, entry: Entry) -> Verdict:
-        return verdict(entry.pod, self.budgets.values())
+        return verdict(entry.pod, self._of_namespace.get(entry.pod.namespace, {}).values())
 
     def blocked(self) -> list[dict[str, Any]]:
         """Every pod that is still on the node, with the reason."""

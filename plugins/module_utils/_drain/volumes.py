@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
 
 from .._api import paths
 from .._api.cluster import Cluster
+from .._api.errors import ApiFailure
 from .._api.objects import Object
-from .._api.watch import Deadline, Follower, Listed
+from .._api.watch import Deadline, Follower, Listed, wait_for
 from .rules import Pod
 
 
@@ -30,9 +32,43 @@ def wait_until_detached(cluster: Cluster, node: str, volumes: set[str], deadline
     Returns:
         The names of the VolumeAttachments left at the deadline, each with the name of its PersistentVolume; else empty.
     """
-    left: dict[str, str] = {}
     if not volumes:
-        return left
+        return {}
+    names = _attachments_of(cluster, node, volumes)
+    if names is None:
+        return _watch_all(cluster, node, volumes, deadline)
+    gone = {
+        name: wait_for(cluster, paths.VOLUME_ATTACHMENTS, name, lambda item: item is None, deadline) is None
+        for name in names
+    }
+    return {name: volume for name, volume in names.items() if not gone[name]}
+
+
+def attachment_name(driver: str, handle: str, node: str) -> str:
+    """Name of the VolumeAttachment of a CSI volume. Source: getAttachmentName in pkg/volume/csi of Kubernetes."""
+    return f"csi-{hashlib.sha256(f'{handle}{driver}{node}'.encode()).hexdigest()}"
+
+
+def _attachments_of(cluster: Cluster, node: str, volumes: set[str]) -> dict[str, str] | None:
+    """The volumes by the names of their VolumeAttachments; ``None`` if not all names can be known."""
+    found: dict[str, str] = {}
+    for name in sorted(volumes):
+        try:
+            volume = cluster.find(paths.one(paths.PERSISTENT_VOLUMES, name))
+        except ApiFailure as error:
+            if error.status != 403:
+                raise
+            # Earlier versions did not need the right to read it.
+            return None
+        csi = ((volume or {}).get("spec") or {}).get("csi")
+        if not csi:
+            return None
+        found[attachment_name(csi["driver"], csi["volumeHandle"], node)] = name
+    return found
+
+
+def _watch_all(cluster: Cluster, node: str, volumes: set[str], deadline: Deadline) -> dict[str, str]:
+    left: dict[str, str] = {}
 
     def ours(item: Object) -> Object | None:
         volume = (item["spec"].get("source") or {}).get("persistentVolumeName")

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Switch the machine of a node off or on, by its BMC or by a command of the user.
+"""Switch the machine of a node off or on, by its BMC, by metal3 or by a command of the user.
 
 The last look at the node and the act are one operation: a run that was paused in between looks again.
 """
@@ -14,19 +14,22 @@ from contextlib import suppress
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.errors import HoldfastError, TimedOut
+from .._api.errors import HoldfastError, InvalidInput, TimedOut
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline
 from .._budget import claim_rules, gate, runs
 from .._fencing import command, evidence_rules, last_look
+from .._fencing.annotation import reboot_annotation
+from .._fencing.key_rules import HARD, SOFT
 from .._fencing.last_look import Look
 from .._fencing.redfish import OFF, ON, Bmc, BmcFailure, System
 from . import rules
+from .ending_rules import NOTHING_WRITTEN
 from .record import failover_record
 
-REDFISH = "redfish"
+METAL3, REDFISH = "metal3", "redfish"
 _PAUSE = 2.0
 # Seconds that a command gets beyond its deadline, so that timeout(1) can end it.
 _GRACE = 30.0
@@ -36,6 +39,13 @@ _KILLED = -9
 
 def failover_power(context: Context, params: Params) -> Result:
     """Switch one machine off or on; see the module of the same name."""
+    if params["method"] == METAL3:
+        if params["power"] != "off":
+            raise InvalidInput(
+                "metal3 switches a host on when its key is removed: use reboot_annotation, state absent."
+            )
+        with runs.heartbeat(context.cluster, params["run"]):
+            return _keep_off(context, params)
     machine = _Redfish(params) if params["method"] == REDFISH else _UserCommand(params)
     switch = _switch_off if params["power"] == "off" else _switch_on
     with runs.heartbeat(context.cluster, params.get("run") or ""):
@@ -64,6 +74,50 @@ def _switch_off(context: Context, params: Params, machine: _Redfish | _UserComma
         error.fields["sent"] = sent
         raise
     return {"changed": sent, "sent": sent, **machine.facts}
+
+
+def _keep_off(context: Context, params: Params) -> Result:
+    """Keep the host of the node off with a key. After its timeout, a soft power-off becomes a hard one."""
+    sent = False
+    try:
+        if params["facts"]["mode"] == SOFT:
+            look = _look_as(context, params, SOFT)
+            with suppress(TimedOut):
+                return _annotate(context, params, SOFT, look, params["soft_timeout"])
+            sent = True
+        look = _look_as(context, params, HARD)
+        return _annotate(context, params, HARD, look, params["timeout"])
+    except HoldfastError as error:
+        error.fields["sent"] = sent or error.fields.get("sent", False)
+        raise
+
+
+def _look_as(context: Context, params: Params, mode: str) -> Look:
+    return _look(context, {**params, "facts": {**params["facts"], "mode": mode}})
+
+
+def _annotate(context: Context, params: Params, mode: str, look: Look, patience: int) -> Result:
+    options = {
+        "node": params["name"],
+        "bare_metal_host": params["facts"]["host"],
+        "namespace": params["facts"]["namespace"],
+        "key": params["facts"]["key"],
+        "mode": mode,
+        "state": "present",
+        "wait": True,
+        "wait_timeout": patience,
+        "override_holds": params["override_holds"],
+        # It checks the node again directly before it writes the key: it must still be down, with the same boot ID.
+        "boot_id": look.boot_id,
+        "not_ready": True,
+        "run": params["run"],
+    }
+    try:
+        return reboot_annotation(context, options)
+    except HoldfastError as error:
+        # A refusal means that nothing was sent. After any other failure, that is unknown.
+        error.fields["sent"] = error.kind not in NOTHING_WRITTEN
+        raise
 
 
 def _look(context: Context, params: Params) -> Look:
@@ -105,7 +159,9 @@ class _Redfish:
 
     def __init__(self, params: Params) -> None:
         self._params = params
-        self._options: dict[str, Any] = params["bmc"]
+        self._options: dict[str, Any] = {**params["bmc"]}
+        if params.get("bmc_password"):
+            self._options["password"] = params["bmc_password"]
         self._bmc = Bmc(self._options)
         self._system: System | None = None
 

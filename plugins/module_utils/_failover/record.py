@@ -29,7 +29,29 @@ from .rules import Change
 
 
 def failover_record(context: Context, params: Params) -> Result:
-    """Record a phase or a result; see the module of the same name."""
+    """Record a phase or a result on the Node and in the history of failovers.
+
+    The run must have the claim on the node. With ``result``, the same write returns the claim, and the run ends.
+
+    Args:
+        context: The cluster.
+        params: ``name`` of the Node, ``operation``, ``run``; ``phase`` that begins, ``result``, ``detail`` and
+            ``facts`` (see :class:`.rules.Change`); ``host_version``, the resource version of the BareMetalHost, for
+            people; ``look``: check that the node is still down, after it has reported its shutdown for at most
+            ``wait_timeout`` seconds; ``gate``: check that nobody holds it, unless ``override_holds``; ``delete_node``:
+            delete the Node after everything is recorded; ``deleted``: the Node was deleted, so only the history is
+            left.
+
+    Returns:
+        The ``record``, and the ``entry`` in the history.
+
+    Raises:
+        ClaimLost: The run does not have the claim.
+        CameBack: The node is Ready, or has booted since the failover began.
+        Held: Someone holds it.
+        Refused: The record was removed.
+        TimedOut: The node still reports that it is shutting down.
+    """
     if not params.get("phase") and not params.get("result"):
         raise InvalidInput("failover_record needs phase, result or both: what to record.")
     if params["deleted"]:

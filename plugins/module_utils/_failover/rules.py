@@ -9,7 +9,7 @@ that another run can resume a run that is killed at any point.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ from .._budget.ledger_rules import Slot
 from .._budget.policy_rules import amount, check_amount
 from .._fencing.still_down_rules import came_back
 from .._reboot.quorum_rules import Quorum
-from .._shared.bounds import cut, merged, seconds_since
+from .._shared.bounds import cut, merged, seconds_since, some
 from .taint_rules import check_down, evidence_of, shutting_down, taint_of
 
 PURPOSE = "failover"
@@ -38,6 +38,8 @@ FENCE, TAINT, STOP, POWER_ON, DONE = "fence", "taint", "stop", "power_on", "done
 CLAIM, FENCING, DELETING = "claim", "fence", "delete"
 # The way back: from the first of these phases on, the machine may be on, regardless of earlier proof.
 GOING_BACK = ("power_on", "ready", "in_service", "uncordon")
+# All phases of a record. No version of this collection has written others.
+PHASES = (CLAIM, FENCING, "taint", "move", DELETING, *GOING_BACK)
 MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
 RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
 
@@ -111,6 +113,10 @@ def _broken(record: Mapping[str, Any]) -> str:
         return f"{', '.join(wrong)} missing or of a wrong type"
     if not record["id"] or record["result"] not in ("", *RESULTS):
         return "id or result has no valid value"
+    if record["phase"] not in PHASES:
+        # A later version of this collection may have written it.
+        phase = cut(record["phase"])
+        return f"the phase {phase} is not known to this version of holdfast.kubernetes" if phase else "it has no phase"
     if not all(type(seconds) in (int, float) for seconds in record["phases"].values()):
         return "phases has a value that is not a number of seconds"
     try:
@@ -149,7 +155,7 @@ def begin(
 
 def restored(entry: Mapping[str, Any], facts: Mapping[str, Any], *, run: str, now: datetime) -> dict[str, Any]:
     """Return the record of a failover that is no longer on the Node, from its entry in the history."""
-    phases = [str(step.get("step")) for step in entry["steps"] if step.get("step") not in RESULTS]
+    phases = [step["step"] for step in entry["steps"] if step.get("step") in PHASES]
     return {
         "id": entry["operation"],
         "run": run,
@@ -322,7 +328,7 @@ def check_storm(name: str, nodes: Mapping[str, bool], limit: str) -> None:
     if len(down) <= allowed:
         return
     raise Refused(
-        f"Node {name} is not fenced: {len(down)} of {len(set(nodes) | {name})} nodes are not Ready ({_some(down)}), "
+        f"Node {name} is not fenced: {len(down)} of {len(set(nodes) | {name})} nodes are not Ready ({some(down)}), "
         f"and at most {allowed} ({limit}) may be. Nothing was changed. So many rarely fail at once: check the network "
         "and the control plane first, or raise failover_max_unhealthy if they really are down.",
         node=name,
@@ -373,8 +379,3 @@ def seconds_to_confirm(node: Object, confirm: float, now: datetime) -> float:
     ready = node_rules.condition(node, "Ready") or {}
     known = seconds_since(ready.get("lastTransitionTime"), now) if ready.get("status") == "Unknown" else 0.0
     return max(0.0, confirm - known)
-
-
-def _some(names: Collection[str]) -> str:
-    shown = sorted(names)[:10]
-    return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")

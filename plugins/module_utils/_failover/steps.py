@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._api import node_rules, paths
@@ -30,17 +30,29 @@ _ETCD_NAMESPACE = "kube-system"
 _FACTS = ("fence", "host", "namespace", "key", "uri")
 
 
-def failover_step(context: Context, params: Params) -> Result:
-    """Return the next step of one node's failover or recovery; see the module of the same name."""
+def failover_step(context: Context, params: Params, before: Callable[[Object], None] = lambda node: None) -> Result:
+    """Claim the node, and return the next step of its failover or recovery.
+
+    Args:
+        context: The cluster.
+        params: The options.
+        before: Looks at what else may refuse to fence the node, before anything is written.
+
+    Returns:
+        ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
+        ``exists``, whether there is a Node; ``resumed``, whether an earlier run started it; ``taken_from``, the dead
+        run that had the claim; ``boot_id``; ``boot_id_before``, the boot ID that must have changed when the node is
+        back; ``now``, and ``waited`` in seconds.
+    """
     if not params["run"].strip():
         raise InvalidInput("run must not be empty. Name the run that works on the node.")
-    work = _FailoverStep(context, params)
+    work = _FailoverStep(context, params, before)
     return work.recover() if params["direction"] == rules.RECOVER else work.fail_over()
 
 
 class _FailoverStep:
-    def __init__(self, context: Context, params: Params) -> None:
-        self._context, self._params = context, params
+    def __init__(self, context: Context, params: Params, before: Callable[[Object], None]) -> None:
+        self._context, self._params, self._before = context, params, before
         self._cluster = context.cluster
         self._name: str = params["name"]
         self._run: str = params["run"]
@@ -60,10 +72,14 @@ class _FailoverStep:
             self._note_result(record)
             return self._result(node, record, step)
         if step == FENCE:
+            self._check(node, record)
+            self._before(node)
             if record is None or record["result"]:
                 # The failure may be long ago: what was seen then says nothing about now.
-                node = self._confirm(node)
-            self._check(node, record)
+                confirmed = self._confirm(node)
+                if confirmed is not node:
+                    node = confirmed
+                    self._check(node, record)
         try:
             self._claim(record, node)
         except Claimed as error:

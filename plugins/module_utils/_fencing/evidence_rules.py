@@ -14,6 +14,7 @@ from uuid import UUID
 
 from .._api.errors import InvalidInput, Refused
 from .._api.times import from_text, seconds_between, to_text
+from .._shared.bounds import some
 
 BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION = "BareMetalHost", "Redfish", "Command", "Attestation"
 KINDS = (BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION)
@@ -130,9 +131,9 @@ def check_statement(statement: str, node: str, others: Iterable[str]) -> None:
     words = {word.strip("._-") for word in _WORD.findall(statement.lower())}
     named = sorted(other for other in set(others) - {node} if other.lower() in words)
     if node.lower() not in words:
-        why = f"it does not name {node}{f', but {_joined(named)}' if named else ''}"
+        why = f"it does not name {node}{f', but {some(named, 5)}' if named else ''}"
     elif named:
-        why = f"it also names {_joined(named)}, so it is unclear which of them was seen"
+        why = f"it also names {some(named, 5)}, so it is unclear which of them was seen"
     else:
         return
     raise _refused(
@@ -142,11 +143,6 @@ def check_statement(statement: str, node: str, others: Iterable[str]) -> None:
         'cords." Make sure that it is the right machine.',
         "other_node",
     )
-
-
-def _joined(names: list[str]) -> str:
-    shown = names[:5]
-    return ", ".join(shown) + (f" and {len(names) - len(shown)} more" if len(names) > len(shown) else "")
 
 
 def check_silent_since(evidence: Mapping[str, Any], *, node: str, last_sign: datetime) -> None:

@@ -33,8 +33,16 @@ _RETRY_REFUSED = 60.0
 _FOR_GOOD = (400, 403, 413, 422)
 
 
-def machine_guard_step(context: Context, params: Params) -> Result:
-    """Return which Machine to work on next, and at which point; see the module of the same name."""
+def take_machine(context: Context, params: Params) -> Result:
+    """Return which Machine to work on next, and at which point.
+
+    Follow Machines until the deletion of one waits for our hook, and claim this Machine for the run.
+
+    Args:
+        context: The clusters.
+        params: ``run`` and ``worker``, whose id is never used twice; ``hook``, ``owner`` and what selects Machines;
+            ``set_points``: where Machines that lack a hook get one; ``stop``, ``retry_seconds``, ``wait_timeout``.
+    """
     for name in ("run", "worker", "owner"):
         if not params[name].strip():
             raise InvalidInput(f"{name} must not be empty.")
@@ -184,7 +192,7 @@ class _GuardStep:
         if rules.is_invalid(machine, guard.hook):
             self._context.warn(
                 f"The annotation {MACHINE_GUARD} of Machine {metadata['namespace']}/{metadata['name']} is invalid: "
-                "someone changed it. The work starts again, with all tasks."
+                "someone changed it, or an early version wrote it. The work starts again, with all tasks."
             )
         uid = metadata["uid"]
         record = rules.begin(before, point, uid=uid, run=self._run, holder=holder, now=now, saw_node=saw_node)

@@ -57,7 +57,7 @@ def _write(cluster: Cluster, wanted: Object) -> tuple[Object | None, Object]:
         return None, cluster.create(rbac_rules.COLLECTIONS[wanted["kind"]], wanted)
     if rbac_rules.content(before) == rbac_rules.content(wanted):
         return before, before
-    if not rbac_rules.must_be_made_anew(before, wanted):
+    if not rbac_rules.must_be_recreated(before, wanted):
         return before, cluster.replace(path, rbac_rules.changed_into(before, wanted))
     _delete(cluster, path, before)
     # In a dry run the old object still exists, so the server would refuse the new one.

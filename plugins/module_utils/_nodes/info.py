@@ -33,11 +33,13 @@ def node_info(context: Context, params: Params) -> Result:
     held = _holds(cluster, names, single)
     slots = {name: slot for name, slot in _slots(cluster) if name in names}
     pods, leftovers = _pods(cluster, names, single)
-    budgets = drain.budgets_of(cluster) if names else []
+    plans = {name: plan(pods[name], options) for name in names}
+    spaces = {space for each in plans.values() for space in drain.namespaces_of(each)}
+    budgets = drain.budgets_of(cluster, spaces)
     described = []
     for node in nodes:
         name = node_rules.name(node)
-        verdict, blockers = node_verdict(plan(pods[name], options), budgets)
+        verdict, blockers = node_verdict(plans[name], budgets)
         described.append(
             {
                 **_own(node),

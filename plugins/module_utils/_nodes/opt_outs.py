@@ -226,11 +226,11 @@ def _warn_of_others(context: Context, after: _State) -> None:
         )
     if record and record.autoscaler and not optout_rules.is_told(optout_rules.on_node(after.node)):
         context.warn(
-            f"Somebody has changed {SCALE_DOWN_DISABLED} of node {node_rules.name(after.node)} to "
+            f"Someone else has changed {SCALE_DOWN_DISABLED} of node {node_rules.name(after.node)} to "
             f"{optout_rules.on_node(after.node)!r} meanwhile. It stays so: the cluster autoscaler may remove the node."
         )
     if record and record.machine and after.machine and optout_rules.on_machine(after.machine) is None:
         context.warn(
-            f"Somebody has taken {SKIP_REMEDIATION} off Machine {record.machine.full_name}, which had it before us. It "
-            "stays so: a MachineHealthCheck may replace the Machine."
+            f"Someone else has removed {SKIP_REMEDIATION} from Machine {record.machine.full_name}, which had it before "
+            "us. It stays so: a MachineHealthCheck may replace the Machine."
         )

@@ -47,7 +47,7 @@ def content(item: Object | None) -> dict[str, Any]:
     return {key: item[key] for key in keys if item.get(key)}
 
 
-def must_be_made_anew(before: Object, wanted: Object) -> bool:
+def must_be_recreated(before: Object, wanted: Object) -> bool:
     """Whether the API would refuse the change, because the ``roleRef`` of a binding is immutable."""
     return bool(before.get("roleRef") != wanted.get("roleRef"))
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ from .._api.runner import Context, Params, Result
 from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE
 from .._budget.node_claim import node_claim
-from .._drain.rules import NOW
+from .._drain.rules import NOW, Options
 from .._holds import leases
 from .._nodes.info import node_info
 from .._nodes.ready import node_ready
@@ -41,9 +41,16 @@ _ERRORS: dict[str, type[HoldfastError]] = {"not_found": NotFound, "held": Held, 
 _AGAIN = "again"
 
 
-def reboot_turn(context: Context, params: Params) -> Result:
-    """Wait until a node may be rebooted, and take its slot and its claim; see the module of the same name."""
-    admission = _Admission(context, params)
+DrainLook = Callable[[str, Options], Mapping[str, Any]]
+
+
+def reboot_turn(context: Context, params: Params, *, drain: DrainLook | None = None) -> Result:
+    """Wait until a node may be rebooted, and take its slot and its claim; see the module of the same name.
+
+    Args:
+        drain: Says what the drain of a node would meet, for a plan.
+    """
+    admission = _Admission(context, params, drain)
     with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
         try:
             admission.check()
@@ -59,7 +66,8 @@ def reboot_turn(context: Context, params: Params) -> Result:
 class _Admission:
     """One request for a turn."""
 
-    def __init__(self, context: Context, params: Params) -> None:
+    def __init__(self, context: Context, params: Params, drain: DrainLook | None) -> None:
+        self._drain = drain or self._look_at_drain
         self._context, self._cluster = context, context.cluster
         settings: Params = params["settings"]
         self._params = {**settings, **params}
@@ -174,10 +182,14 @@ class _Admission:
             raise Refused(step.why, node=self._settings.node)
         found = rules.plan_of(step, self._facts)
         if found.verdict == NOW and not self._facts.rebooted and not self._params["disable_eviction"]:
-            options = {name: self._params[name] for name in ("name", "force", "delete_emptydir")}
-            drain = node_info(self._context, options)["nodes"][0]["drain"]
+            options = Options(force=self._params["force"], delete_emptydir=self._params["delete_emptydir"])
+            drain = self._drain(self._settings.node, options)
             found = rules.plan_with_drain(found, drain["verdict"], drain["blockers"])
         return self._planned("planned", found.why, verdict=found.verdict)
+
+    def _look_at_drain(self, name: str, options: Options) -> Mapping[str, Any]:
+        drain: Mapping[str, Any] = node_info(self._context, {"name": name, **vars(options)})["nodes"][0]["drain"]
+        return drain
 
     def no_plan(self, error: HoldfastError) -> Result:
         """What a plan says of a node that it can't judge."""

@@ -16,14 +16,35 @@ from .._nodes.controller import controller_node_info
 
 def reboot_begin(context: Context, params: Params) -> Result:
     """Begin a rolling reboot, or resume one; see the module of the same name."""
-    settings, who, hosts = params["settings"], params["who"], dict(params["hosts"])
+    settings, hosts = params["settings"], dict(params["hosts"])
     alone = params["play"] == "only"
-    started = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
-    run = settings.get("run") or who["job"] or f"{who['host']}/{started}-{secrets.randbelow(1000000)}"
     if alone:
         # Without the playbook, each host is a run of its own.
         hosts = {params["inventory_host"]: settings["node_name"]}
-        run = f"{run}/{params['inventory_host']}"
+    begun = enter(context, params, hosts, alone=params["inventory_host"] if alone else "")
+    own = "" if alone else _own_host(context, settings, hosts)
+    canaries = [host for host in canaries_of(settings["canary"], list(hosts)) if host != own]
+    return {
+        **begun,
+        "own_host": own,
+        "canaries": canaries,
+        # A canary that is in another slice of the job is known by its name alone.
+        "canary_nodes": [hosts.get(host, host) for host in canaries],
+    }
+
+
+def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: str = "") -> Result:
+    """Name the run, and enter the operation.
+
+    Args:
+        hosts: The nodes' names by their hosts.
+        alone: The host whose run it is, if each host is a run of its own.
+    """
+    settings, who = params["settings"], params["who"]
+    started = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
+    run = settings.get("run") or who["job"] or f"{who['host']}/{started}-{secrets.randbelow(1000000)}"
+    if alone:
+        run = f"{run}/{alone}"
     holder = settings.get("holder") or who["person"]
     found = reboot_operation(
         context,
@@ -45,8 +66,6 @@ def reboot_begin(context: Context, params: Params) -> Result:
             f"Operation {found['operation']} was begun by another run and continues: nodes that it has rebooted are "
             "not rebooted again. rolling_reboot_restart begins a new one."
         )
-    own = "" if alone else _own_host(context, settings, hosts)
-    canaries = [host for host in canaries_of(settings["canary"], list(hosts)) if host != own]
     return {
         "changed": False,
         "operation": found["operation"],
@@ -54,10 +73,6 @@ def reboot_begin(context: Context, params: Params) -> Result:
         "run": run,
         "holder": holder,
         "group": settings["group"],
-        "own_host": own,
-        "canaries": canaries,
-        # A canary that is in another slice of the job is known by its name alone.
-        "canary_nodes": [hosts.get(host, host) for host in canaries],
     }
 
 

@@ -1,92 +1,30 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""End a rolling reboot: look after nodes of hosts that dropped out, gather the results, and leave the operation."""
+"""End a rolling reboot: leave the operation, and fail where something is left to do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from .._api.errors import HoldfastError, InvalidInput
+from .._api.errors import HoldfastError
 from .._api.runner import Context, Params, Result
 from .._budget.operations import reboot_operation
-from .end_rules import entry_of, left_over, line_of, stats_of, summary_of
-from .finish import UNREACHABLE, reboot_finish
-from .turn_rules import DROPPED_OUT
-from .work import Work
+from .end_rules import unended
 
-Host = Mapping[str, Any]
+
+class LeftOver(HoldfastError):
+    """The rolling reboot is over, and something is left to do."""
+
+    kind = "left_over"
 
 
 def reboot_end(context: Context, params: Params) -> Result:
-    """End a rolling reboot; see the module of the same name."""
-    hosts: Sequence[Host] = params["hosts"]
-    if not hosts:
-        raise InvalidInput(
-            f"No host is left: rolling_reboot_hosts is {params.get('pattern')}, and --limit is "
-            f"{params.get('limit') or 'not set'}. Nothing was done."
-        )
-    operation, run, group = (params.get(name) or "" for name in ("operation", "run", "group"))
-    entries: dict[str, Mapping[str, Any]] = {}
-    uncounted = [failure for host in hosts for failure in host["turn"].get("uncounted") or []]
-    for host in hosts:
-        entry = entry_of(host, check_mode=context.check_mode)
-        if entry is None and host["turn"].get("node") and not context.check_mode:
-            entry, late = _look_after(context, host)
-            uncounted += late
-        if entry is not None:
-            entries[host["host"]] = entry
-    silent = [host["host"] for host in hosts if host["host"] not in entries]
-    nodes = list(entries.values())
-    summary = summary_of(nodes, silent, operation=operation, check_mode=context.check_mode)
-    lost = {} if context.check_mode else _count(context, uncounted, operation, run)
-    unended = ""
-    if operation and not context.check_mode:
-        complete = not (summary["failed"] or summary["stopped"] or summary["postponed"] or silent)
+    """Leave the operation; see the module of the same name."""
+    left = [params["left"]] if params["left"] else []
+    if params["operation"] and not context.check_mode:
         try:
-            reboot_operation(
-                context, {"state": "ended", "group": group, "operation": operation, "run": run, "complete": complete}
-            )
+            reboot_operation(context, {**params, "state": "ended"})
         except HoldfastError as error:
-            unended = error.message
-    return {
-        "changed": False,
-        "nodes": nodes,
-        "summary": summary,
-        "stats": stats_of(summary),
-        "lines": [line_of(node) for node in nodes],
-        "left": left_over(silent, lost, operation, unended),
-    }
-
-
-def _look_after(context: Context, host: Host) -> tuple[Mapping[str, Any] | None, list[dict[str, Any]]]:
-    """The result of a node whose host dropped out, and the failures that could not be counted."""
-    params = {
-        "name": host["turn"]["node"],
-        "turn": host["turn"],
-        "settings": host["settings"],
-        "rebooted": {},
-        "failed": {"msg": DROPPED_OUT, "error": UNREACHABLE},
-        "dropped": True,
-    }
-    try:
-        found = reboot_finish(context, params)
-    except HoldfastError as error:
-        context.warn(
-            f"Node {params['name']} could not be looked after: {error.message} Run holdfast.kubernetes.doctor."
-        )
-        return None, []
-    return found["result"], found["uncounted"]
-
-
-def _count(context: Context, uncounted: Sequence[Mapping[str, Any]], operation: str, run: str) -> dict[str, str]:
-    """Count failures that could not be counted when they happened; those that still can't, and why."""
-    lost = {}
-    for failure in uncounted:
-        work = Work(context, failure["name"], operation, failure.get("run") or run)
-        try:
-            work.slot(failure["group"], "failed", reason=failure["reason"], healthy=failure["healthy"])
-        except HoldfastError as error:
-            lost[str(failure["name"])] = error.message
-    return lost
+            left.append(unended(params["operation"], error.message))
+    if left:
+        raise LeftOver(" ".join(left))
+    return {"changed": False}

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -120,16 +121,35 @@ def stats_of(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {"rolling_reboot_operation": summary["operation"], **counts, "rolling_reboot_failed_nodes": failed}
 
 
+def traffic_of(traffic: Mapping[str, Mapping[str, int]], *names: str) -> dict[str, int]:
+    """The requests and bytes of these nodes together."""
+    return {key: sum(traffic.get(name, {}).get(key, 0) for name in names) for key in ("requests", "bytes")}
+
+
+def traffic_words(api: Mapping[str, int]) -> str:
+    """Requests and bytes in words."""
+    return f"{api['requests']} requests, {api['bytes'] / 1000:.0f} kB" if api.get("requests") else ""
+
+
+def plan_words(nodes: Sequence[Mapping[str, Any]], api: Mapping[str, int]) -> str:
+    """How many nodes have which verdict."""
+    verdicts = Counter(node.get("verdict") or node["result"] for node in nodes)
+    many = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    words = traffic_words(api)
+    return f"{many}: {', '.join(f'{count} {name}' for name, count in verdicts.items())}{f'; {words}' if words else ''}"
+
+
 def line_of(node: Mapping[str, Any]) -> str:
     """A node's result in one line."""
     kept = [f"{pod['namespace']}/{pod['name']}" for pod in node.get("leftovers") or [] if not pod["removed"]]
     left = f", its shutdown left {', '.join(kept)}" if kept else ""
     if node.get("verdict"):
         return f"Node {node['name']}: {node['verdict']} ({node['detail']})"
-    return f"{node['name']}: {node['result']} ({node['detail']}){left}"
+    words = traffic_words(node.get("api") or {})
+    return f"{node['name']}: {node['result']} ({node['detail']}){left}{f'; {words}' if words else ''}"
 
 
-def left_over(silent: Sequence[str], lost: Mapping[str, str], operation: str, unended: str) -> str:
+def left_over(silent: Sequence[str], lost: Mapping[str, str]) -> str:
     """What is left to do, in one message; empty if nothing is."""
     parts = []
     if silent:
@@ -143,10 +163,13 @@ def left_over(silent: Sequence[str], lost: Mapping[str, str], operation: str, un
             "holdfast.kubernetes.doctor, or this again, when the API server is back: the nodes keep their slots until "
             "then."
         )
-    if unended:
-        parts.append(
-            f"OPERATION {operation} COULD NOT BE ENDED: {unended} Run holdfast.kubernetes.doctor, or this again, when "
-            "the API server is back: either ends it. Until then the next run resumes it, and reboots no node that this "
-            "one has rebooted."
-        )
     return " ".join(parts)
+
+
+def unended(operation: str, why: str) -> str:
+    """What to do where a run can't leave its operation."""
+    return (
+        f"OPERATION {operation} COULD NOT BE ENDED: {why} Run holdfast.kubernetes.doctor, or this again, when the API "
+        "server is back: either ends it. Until then the next run resumes it, and reboots no node that this one has "
+        "rebooted."
+    )

@@ -173,7 +173,7 @@ def _look(facts: Facts) -> Step | None:
 def _no_node(facts: Facts) -> Step | None:
     if facts.node.exists:
         return None
-    if not facts.needs_no_answer and facts.answer is None:
+    if not facts.claimed and not facts.needs_no_answer and facts.answer is None:
         # A host that can't be reached is the more likely cause.
         return Step(ASK, "whether a reboot is needed", ("needed",))
     if facts.answer is not None and facts.answer.trouble:

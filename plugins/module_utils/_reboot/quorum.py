@@ -54,7 +54,7 @@ def etcd_quorum(context: Context, params: Params) -> Result:
     return {
         "changed": False,
         "control_plane": is_control_plane(node),
-        "single_node": len(list(islice(cluster.items(paths.NODES, limit=2), 2))) == 1,
+        "single_node": len(list(islice(cluster.rows(paths.NODES, limit=2), 2))) == 1,
         "only_control_plane": is_control_plane(node) and control_plane <= {name},
         **_facts(seen.quorum, deadline),
     }

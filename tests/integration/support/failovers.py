@@ -11,15 +11,19 @@ import sys
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import yaml
 from integration.support.playbooks import Done, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.objects import Object
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import retry_conflicts
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.record import failover_record
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.steps import failover_step
 from lab import kwok
 from lab.patience import PATIENCE
 
@@ -28,6 +32,52 @@ OURS = "holdfast.dev/"
 TAINT = "node.kubernetes.io/out-of-service"
 AUDIT = paths.one(paths.config_maps("holdfast"), "failovers")
 _LEASES = paths.leases("kube-node-lease")
+
+_BOOL = {"type": "bool", "default": False}
+# The operations that failover_turn begins and records a failover with, as a module: their options and defaults.
+STEP: Any = SimpleNamespace(
+    OPERATION=failover_step,
+    SPEC={
+        "argument_spec": {
+            "name": {"type": "str", "required": True},
+            "run": {"type": "str", "required": True},
+            "holder": {"type": "str"},
+            "direction": {"type": "str", "default": "failover"},
+            "reason": {"type": "str"},
+            "fence": {"type": "str"},
+            "confirm_seconds": {"type": "int", "default": 30},
+            "selector": {"type": "str"},
+            "max_unhealthy": {"type": "str", "default": "40%"},
+            "etcd_selector": {"type": "str", "default": "component=etcd"},
+            "quorum_asked": _BOOL,
+            "override_holds": _BOOL,
+            "claim_timeout": {"type": "int", "default": 120},
+            **auth_options(),
+        }
+    },
+)
+RECORD: Any = SimpleNamespace(
+    OPERATION=failover_record,
+    SPEC={
+        "argument_spec": {
+            "name": {"type": "str", "required": True},
+            "operation": {"type": "str", "required": True},
+            "run": {"type": "str", "required": True},
+            "phase": {"type": "str"},
+            "result": {"type": "str"},
+            "detail": {"type": "str"},
+            "facts": {"type": "dict"},
+            "host_version": {"type": "str"},
+            "look": _BOOL,
+            "gate": _BOOL,
+            "override_holds": _BOOL,
+            "wait_timeout": {"type": "int", "default": 120},
+            "delete_node": _BOOL,
+            "deleted": _BOOL,
+            **auth_options(),
+        }
+    },
+)
 
 
 class Victim:

@@ -23,14 +23,14 @@ from lab.patience import PATIENCE
 _MODULES = "ansible_collections.holdfast.kubernetes.plugins.modules"
 
 
-def perform(lab: Lab, module: str, *, check_mode: bool = False, **options: Any) -> dict[str, Any]:
+def perform(lab: Lab, module: str, *, check_mode: bool = False, folder: str = "", **options: Any) -> dict[str, Any]:
     """Return what a task returns: validate its options and run its operation as an action plugin does."""
     found = importlib.import_module(f"{_MODULES}.{module}")
     given = {"kubeconfig": str(lab.kubeconfig), **options}
     checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(given)
     assert not checked.error_messages, checked.error_messages
     return run_operation(
-        found.OPERATION, checked.validated_parameters, check_mode=check_mode, warn=lambda message: None
+        found.OPERATION, checked.validated_parameters, check_mode=check_mode, warn=lambda message: None, folder=folder
     )
 
 

@@ -40,15 +40,23 @@ class Halt:
         wait = f"for _ in $(seq 9000); do [ ! -e {go} ] || exit 0; sleep 0.1; done"
         return f"! mkdir {reached} 2>/dev/null || {{ {wait}; exit 1; }}"
 
-    def after(self, host: str, module: str, **options: Any) -> Mapping[str, str]:
+    @property
+    def reached_command(self) -> str:
+        """A shell command for one of the user's tasks, which waits until a run has stopped here."""
+        return f"for _ in $(seq 9000); do [ ! -e {shlex.quote(str(self._reached))} ] || exit 0; sleep 0.1; done; exit 1"
+
+    def after(
+        self, host: str, module: str, answer: Mapping[str, Any] | None = None, **options: Any
+    ) -> Mapping[str, str]:
         """The environment for a run that waits between a task with this module and the next task.
 
         Args:
             host: The task's host.
             module: The module's name without the collection's.
+            answer: Some of the task's results.
             options: Some of the task's options; ``None`` for an option that it does not have.
         """
-        return self._environment(host=host, module=module, options=options)
+        return self._environment(host=host, module=module, options=options, answer=answer or {})
 
     def after_act(self, node: str, act: str, state: str = "") -> Mapping[str, str]:
         """The environment for a run that waits, within a task, after one act of the rolling reboot.

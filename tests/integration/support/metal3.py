@@ -367,7 +367,7 @@ def wait(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> 
     """Wait for what no API reports: the power of a machine."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
+        assert time.monotonic() < deadline, f"not seen in time: {what}"
         time.sleep(0.1)
 
 

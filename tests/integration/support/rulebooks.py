@@ -81,7 +81,7 @@ class Listening:
             enough = self._news.wait_for(
                 lambda: self._failure or len(self.events(**wanted)) >= count or not self._thread.is_alive(), PATIENCE
             )
-        assert enough, f"in vain: {self._events}"
+        assert enough, f"not enough events: {self._events}"
         assert not self._failure, self._failure
         return self.events(**wanted)
 

@@ -45,6 +45,9 @@ _MACHINES = (
     "test_reboot_annotation.py::TestByMachine",
 )
 
+# Marked `together`: the first of them starts them all, in its own process. A second process would start them again.
+_TOGETHER = ("test_failover_killed", "test_killed", "test_paused")
+
 
 def nodes_of(nodeid: str) -> tuple[str, ...]:
     """The real nodes that a test has to itself, if it needs any."""
@@ -52,11 +55,13 @@ def nodes_of(nodeid: str) -> tuple[str, ...]:
 
 
 class Sharing(LoadScopeScheduling):
-    """One process runs a real node's tests, in order; one runs those of Machines; any free one runs the others."""
+    """One process runs a real node's tests, in order, one those of Machines, one those that run together."""
 
     def _split_scope(self, nodeid: str) -> str:
         if _name(nodeid).startswith(_MACHINES):
             return "machines"
+        if _name(nodeid).startswith(_TOGETHER):
+            return "together"
         own = _own_nodes(nodeid)
         if own is None:
             return nodeid

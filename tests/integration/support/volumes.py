@@ -184,7 +184,7 @@ class Volumes:
                 known[news.object["metadata"]["name"]] = news.object
             if condition(list(known.values())):
                 return list(known.values())
-        raise AssertionError(f"waited in vain: {known}")
+        raise AssertionError(f"not seen in time: {known}")
 
     def _belongs(self, item: Object, node: str | None) -> bool:
         spec = item["spec"]

@@ -98,7 +98,7 @@ class Recorder:
     def until(self, condition: Callable[[list[Changed]], Any]) -> Any:
         """Wait until the events so far fulfil a condition; return its value."""
         with self._news:
-            assert self._news.wait_for(lambda: condition(self.changes), PATIENCE), "waited in vain"
+            assert self._news.wait_for(lambda: condition(self.changes), PATIENCE), "not seen in time"
             return condition(self.changes)
 
     def stop(self) -> None:

@@ -237,7 +237,7 @@ def test_answers(serve, identity, tmp_path):
     server = serve()
     api = Api(config_for(server, tmp_path), ServerClock())
     server.answers = [(0, None)]
-    assert api.ask("GET", "/x") == {}, "a connection that was shut is made anew"
+    assert api.ask("GET", "/x") == {}, "a closed connection is opened again"
     server.answers = [(403, {"message": "no right"})]
     with pytest.raises(Refused, match="403 no right") as caught:
         api.ask("GET", "/x")

@@ -150,7 +150,7 @@ class Node(RuleBasedStateMachine):
         self.masks.clear()
         self.own_masks.clear()
         self.boot(written=written)
-        # The kubelet waits until this is done, and so does whoever reads the condition.
+        # The kubelet waits until this is done, and so do the readers of the condition.
         self.booting = True
         while isinstance(act := next_act(self.facts), (Lock, Mask)):
             self.act(act)

@@ -142,8 +142,14 @@ def cluster(api):
 
 
 @pytest.fixture(autouse=True)
-def _short_decisions(monkeypatch):
-    """So that a change that is sent in vain is decided again soon."""
+def _long_decisions(monkeypatch):
+    """A busy machine must not end a decision early."""
+    monkeypatch.setattr(api_cluster, "_DECISION", LONG)
+
+
+@pytest.fixture
+def short_decisions(monkeypatch, _long_decisions):
+    """A change that fails is decided again soon."""
     monkeypatch.setattr(api_cluster, "_DECISION", 0.3)
 
 
@@ -214,7 +220,7 @@ def test_it_ends_with_the_time_and_says_what_it_met(api):
     cluster = Cluster({"host": "http://127.0.0.1:1", "api_key": "abc", "api_timeout": 1})
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1.*refused"):
         cluster.get(THING)
-    busy = Cluster({"host": api.url, "api_key": "abc", "api_timeout": 1})
+    busy = Cluster({"host": api.url, "api_key": "abc", "api_timeout": 3})
     api.faults = [("GET", (503, {}))] * 1000
     with pytest.raises(ApiFailure, match=r"503.*not now"):
         busy.get(THING)
@@ -264,6 +270,7 @@ def test_someone_else_s_object_is_not_taken_for_ours(api, cluster):
     assert caught.value.status == 409
 
 
+@pytest.mark.usefixtures("short_decisions")
 @pytest.mark.parametrize("place", ["data", "annotations"])
 def test_an_annotation_that_should_be_gone_shows_that_the_write_failed(api, cluster, place):
     """The answers to the PUT that releases were lost, and it was not carried out."""
@@ -276,6 +283,7 @@ def test_an_annotation_that_should_be_gone_shows_that_the_write_failed(api, clus
         cluster.replace(THING, released)
 
 
+@pytest.mark.usefixtures("short_decisions")
 def test_what_was_removed_is_gone(api, cluster):
     api.thing["data"]["holder"] = "me"
     released = {**cluster.get(THING), "data": {}}
@@ -313,6 +321,7 @@ def test_a_count_goes_up_by_one(api, cluster, fault):
     assert api.thing["data"] == {"count": "1"}
 
 
+@pytest.mark.usefixtures("short_decisions")
 def test_after_a_longer_outage_it_is_decided_again(api, cluster):
     counter = Counter(cluster)
     # For longer than a decision lasts, and then another one was faster.
@@ -327,6 +336,7 @@ def test_after_a_longer_outage_it_is_decided_again(api, cluster):
     assert counter.decided > 1
 
 
+@pytest.mark.usefixtures("short_decisions")
 def test_a_change_that_is_lost_for_good_is_outdated(api, cluster):
     api.faults = [("PUT", (503, {}))] * 1000
     with pytest.raises(Outdated, match=r"503.*decided again") as caught:
@@ -359,6 +369,7 @@ def test_what_is_sent_once_and_carried_out_is_done(api, cluster):
     assert api.seen == ["PATCH", "GET"]
 
 
+@pytest.mark.usefixtures("short_decisions")
 def test_the_answer_that_came_too_late_still_counts(api, cluster):
     """Sent, carried out, its answer lost, and the server overloaded for longer than a decision lasts."""
     api.faults = [("PUT", "reset after"), *[("PUT", (503, {}))] * 1000]

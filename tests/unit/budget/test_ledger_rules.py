@@ -9,7 +9,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -21,6 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
     OPERATION,
     VERSION,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
     ACTIVE,
@@ -950,3 +951,81 @@ class Group(RuleBasedStateMachine):
 
 TestGroup = Group.TestCase
 TestGroup.settings = settings(stateful_step_count=60)
+
+
+class TestRows:
+    """What the table of the Nodes leaves out is read where a rule needs it."""
+
+    @staticmethod
+    def row(node):
+        """The row as the API server makes it; source: printNode in pkg/printers/internalversion of Kubernetes."""
+        conditions = [item for item in node["status"]["conditions"] if item["type"] == "Ready"]
+        words = ["Ready" if item["status"] == "True" else "NotReady" for item in conditions] or ["Unknown"]
+        if node["spec"].get("unschedulable"):
+            words.append("SchedulingDisabled")
+        return {"Name": node["metadata"]["name"], "Status": ",".join(words)}
+
+    @given(data=st.data())
+    def test_rows_and_nodes_decide_alike(self, data):
+        draw, names, runs = data.draw, ["a", "b", "c", "d", "e"], ["me", "live", "dead", ""]
+        nodes = {}
+        for name in names:
+            ready, marks = draw(st.sampled_from(["True", "False", "Unknown", None])), draw(st.booleans())
+            nodes[name] = {
+                "metadata": {
+                    "name": name,
+                    "labels": {"zone": draw(st.sampled_from(["x", "y"]))},
+                    "annotations": {CLAIM: "{}"} if marks else {},
+                },
+                "spec": {"unschedulable": True} if draw(st.booleans()) else {},
+                "status": {
+                    "conditions": [{"type": "Ready", "status": ready}] if ready else [],
+                    "nodeInfo": {"bootID": draw(st.sampled_from(["boot-1", "boot-2"]))},
+                },
+            }
+        slots = {
+            name: Slot(
+                name,
+                draw(st.sampled_from(["kernel", "other"])),
+                draw(st.sampled_from(runs)),
+                "",
+                domain=nodes[name]["metadata"]["labels"]["zone"],
+                state=draw(st.sampled_from(["active", "failed"])),
+                boot_id="boot-1",
+                claims=draw(st.integers(0, 1)),
+            )
+            for name in draw(st.sets(st.sampled_from(names)))
+        }
+        policy = Policy(
+            max_unavailable=draw(st.sampled_from(["0", "1", "2", "3", "60%"])),
+            topology_key=(key := draw(st.sampled_from(["", "zone"]))),
+            max_unavailable_per_domain=draw(st.sampled_from([None, 1, 2])) if key else None,
+            max_domains=draw(st.sampled_from([None, 1])) if key else None,
+        )
+        live = draw(st.sampled_from([None, frozenset({"me", "live"})]))
+        request = Request("a", "kernel", "me", "now", count_others=draw(st.booleans()), live=live)
+        ledger = Ledger(policy, slots)
+        known, whole = ledger_rules.seen_in_rows(ledger, policy, map(self.row, nodes.values()), request)
+        read = {name: member(nodes[name], key) for name in whole}
+
+        by_rows = decide(ledger, policy, {**known, **read}.values(), request)
+
+        assert by_rows == decide(ledger, policy, [member(node, key) for node in nodes.values()], request)
+
+    def test_few_nodes_are_read_whole(self):
+        rows = [{"Name": f"n{number}", "Status": "NotReady"} for number in range(100)]
+        policy = Policy(max_unavailable="3", topology_key="zone")
+        _known, whole = ledger_rules.seen_in_rows(Ledger(policy), policy, rows, Request("n7", "kernel", "", "now"))
+        assert whole == {"n7"}
+
+    def test_a_share_is_known_from_the_last_grant(self):
+        policy, nodes = Policy(max_unavailable="20%"), [Member(f"n{number}", True, False) for number in range(10)]
+        granted = decide(Ledger(), policy, nodes, Request("n1", "kernel", "me", "now")).ledger
+        granted = decide(granted, policy, nodes, Request("n2", "kernel", "me", "now")).ledger
+        granted = Ledger.from_data(granted.to_data())
+        request = Request("n3", "kernel", "me", "now", live=frozenset({"me"}))
+        glance = ledger_rules.at_a_glance(granted, policy, request)
+        assert (glance.outcome, glance.budget) == ("wait", 2)
+        assert ledger_rules.at_a_glance(replace(granted, nodes=0), policy, request) is None
+        assert ledger_rules.at_a_glance(ledger_rules.release(granted, "n1"), policy, request) is None
+        assert ledger_rules.in_queue(granted, policy).budget == 2

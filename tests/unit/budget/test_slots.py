@@ -52,7 +52,10 @@ class Api:
         self.seconds = end
 
     def find(self, path):
-        return self.config_map if "configmaps" in path else {"metadata": {"name": path.rpartition("/")[2]}}
+        if "configmaps" in path:
+            return self.config_map
+        name = path.rpartition("/")[2]
+        return next(item for item in self.items("/api/v1/nodes") if item["metadata"]["name"] == name)
 
     def get(self, path):
         return self.find(path)
@@ -60,7 +63,6 @@ class Api:
     def items(self, path, **_selectors):
         if path != "/api/v1/nodes":
             return []
-        self.looks += 1
         return [
             {
                 "metadata": {"name": name},
@@ -68,6 +70,12 @@ class Api:
             }
             for name in NAMES
         ]
+
+    def rows(self, path, **selectors):
+        self.looks += 1
+        for item in self.items(path, **selectors):
+            ready = item["status"]["conditions"][0]["status"] == "True"
+            yield {"Name": item["metadata"]["name"], "Status": "Ready" if ready else "NotReady"}
 
     def replace(self, _path, body):
         version = body["metadata"]["resourceVersion"]

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the doctor says of Machines whose deletion waits for work of ours."""
+"""What the doctor says about Machines whose deletion waits for our hooks."""
 
 from __future__ import annotations
 
@@ -83,11 +83,27 @@ def test_work_that_has_not_started_at_the_next_point(result):
         machine(reason="DrainingNode"),
         machine(reason="WaitingForPreTerminateHook"),
         machine(uid="that of one before"),
-        machine(phase=7),
     ],
 )
 def test_machines_that_wait_for_others_are_not_shown(other):
     assert examine(picture(other)) == []
+
+
+@pytest.mark.parametrize("broken", [{"phase": 7}, {"run": None}, {"uid": None}], ids=str)
+def test_a_record_that_no_run_resumes(broken):
+    """An early version wrote no UID."""
+    (found,) = examine(picture(machine(**broken)))
+    assert (found.kind, found.node, found.operation) == ("machine", "n", "metal/m")
+    assert found.why == (
+        "Machine metal/m waits at pre-drain for hook h; its record is invalid: someone changed it, or an early version "
+        "wrote it"
+    )
+    assert "Start guard_machine again, which starts the work again, with all tasks." in found.todo
+
+
+def test_a_live_run_of_an_early_version():
+    (found,) = examine(picture(machine(uid=None), works={"r": True}))
+    assert (found.run, found.alive, found.todo) == ("r", True, "")
 
 
 def test_only_machines_that_are_deleted_are_kept_in_memory():

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What of ours belongs to no live run, and what of that may go."""
+"""What the collection left that belongs to no live run, and what of that the doctor may clear."""
 
 from __future__ import annotations
 

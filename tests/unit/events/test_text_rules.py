@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Text in events is no template, whatever somebody wrote into the cluster."""
+"""Text in events is never a template, whatever a tenant writes into the cluster."""
 
 from __future__ import annotations
 

@@ -545,6 +545,8 @@ def test_any_record_is_valid_or_refused(content, one):
 
 
 @given(any_json | st.fixed_dictionaries({}, optional=dict.fromkeys(entry("claim"), any_json)))
+@example({"steps": [{}]})
+@example({"steps": [{"step": "of another version"}]})
 def test_any_entry_is_valid_or_none(content):
     for one in (content, {**entry("claim", "fence"), **(content if isinstance(content, dict) else {}), "node": "n"}):
         data = {"op": json.dumps(one), "broken": "{"}

@@ -71,7 +71,7 @@ class TestTaint:
 
 
 class TestBackUnderTheTaint:
-    """A node of ours that is on again under the taint."""
+    """A node that this collection tainted and that is on again."""
 
     def tainted(self, *arguments, evidence=None, **options):
         taints = rules.with_taint(node(), "nodeshutdown", NOW)

@@ -95,7 +95,7 @@ class Server:
         metadata = self.objects[path]["metadata"]
         assert set(patch) == {"metadata"}
         if patch["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
-            raise ApiFailure("somebody was faster", status=409)
+            raise ApiFailure("another client was faster", status=409)
         self.annotate(path, patch["metadata"]["annotations"])
         return self.find(path)
 
@@ -497,7 +497,7 @@ def test_an_annotation_of_the_same_name_by_others():
     assert server.annotations == {**THEIRS, f"{BASE}/ours": ""}
     assert server.run(state="absent")["changed"], "its name was given"
     assert server.run()["changed"]
-    # A record that somebody broke is none.
+    # A damaged record is ignored.
     kept = json.loads(server.annotations[RECORDS])
     kept["ours"]["powered_on"] = "false"
     server.annotate(HOST, {RECORDS: json.dumps(kept)})

@@ -214,7 +214,7 @@ def test_a_system_that_it_is_not(one, other):
     assert judged(str(one), str(other)).startswith("other_host: " if not same else "")
     assert bool(judged(str(one), str(other))) is not same
     assert "nothing proves" not in judged(str(one), str(other))
-    assert not judged(str(one), str(other), expected=str(one)), "somebody has looked"
+    assert not judged(str(one), str(other), expected=str(one)), "a person has looked"
     assert bool(judged(str(one), str(one), expected=str(other))) is not same
 
 
@@ -311,7 +311,7 @@ class TestStatement:
 
     def test_of_many_other_names_five_are_told(self):
         others = [f"worker-{number}" for number in range(10, 17)]
-        with pytest.raises(Refused, match="worker-14 and 2 more"):
+        with pytest.raises(Refused, match="worker-14, and 2 more"):
             rules.check_statement(" ".join(others), "worker-3", others)
 
 

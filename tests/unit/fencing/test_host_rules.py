@@ -119,7 +119,7 @@ class TestOff:
     def test_off_before_and_metal3_could_not_switch_it_on(self):
         dead = {"errorType": "power management error", "errorMessage": "PowerOn operation failed"}
         found = off(keyed(host(powered_on=False, **dead)))
-        assert not found.datable, "the wait would be in vain"
+        assert not found.datable, "the wait would never end"
         assert "off before" in found.why
         assert "PowerOn operation failed" in found.why
 
@@ -144,7 +144,7 @@ class TestOff:
         found = keyed(host(), poweredOn=False)
         found["metadata"]["annotations"][RECORDS] = record
         assert not off(found).believed
-        assert not off(found).datable, "the wait would be in vain"
+        assert not off(found).datable, "the wait would never end"
 
     @pytest.mark.parametrize(
         ("name", "value"),

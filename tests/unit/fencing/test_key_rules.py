@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reboot annotations as metal3 reads them, whoever wrote them."""
+"""Reboot annotations as metal3 reads them, from any writer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(text):
         ("{}", "soft", True),
         ("null", "soft", True),
         ('{"mode": "hard", "force": false}', "hard", True),
-        ('{"mode": "hard", "by": "somebody"}', "hard", True),
+        ('{"mode": "hard", "by": "another"}', "hard", True),
         ('{"mode": null}', "soft", True),
         ('{"Mode": "hard"}', "hard", True),
         ('{"mode": "HARD"}', "soft", False),

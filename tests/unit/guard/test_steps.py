@@ -10,12 +10,11 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Outdated
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import steps as step
-from ansible_collections.holdfast.kubernetes.plugins.modules import machine_guard_step
 
 
 def work(**options):
-    spec = {name: option.get("default") for name, option in machine_guard_step.SPEC["argument_spec"].items()}
-    params = {**spec, "hook": "backup", "owner": "team", "run": "r", "worker": "w", **options}
+    params = {"hook": "backup", "owner": "team", "run": "r", "worker": "w", "machines": [], "selector": ""}
+    params |= {"cluster": "", "templates": [], "set_points": [], "stop": "deadline", "retry_seconds": 0, **options}
     context = Context(params)
     context.__dict__["management"] = None
     return step._GuardStep(context, params)

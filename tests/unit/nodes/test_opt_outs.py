@@ -59,7 +59,7 @@ class Server:
         if metadata is None:
             raise NotFound(path)
         if patch["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
-            raise ApiFailure("somebody was faster", status=409)
+            raise ApiFailure("another client was faster", status=409)
         assert set(patch) == {"metadata"}
         assert set(patch["metadata"]) <= {"resourceVersion", "annotations", "labels"}
         self.annotate(path, patch["metadata"].get("annotations", {}))
@@ -194,7 +194,11 @@ def test_the_machine_comes_first_on_the_way_back():
     assert world.record == record
 
 
-VALUES = {"node": [None, "true", "false", ""], "machine": [None, "", "by somebody"], "label": [None, "true", "false"]}
+VALUES = {
+    "node": [None, "true", "false", ""],
+    "machine": [None, "", "by another"],
+    "label": [None, "true", "false"],
+}
 STARTS = list(itertools.product(*VALUES.values()))
 
 
@@ -407,7 +411,7 @@ def test_somebody_was_faster(state):
     def meddle(path):
         if path not in seen:
             seen.add(path)
-            world.server.annotate(path, {"news": "of somebody"})
+            world.server.annotate(path, {"news": "of another user"})
 
     world.server.before_write = meddle
     assert world.run(state)["changed"]
@@ -461,13 +465,13 @@ def test_medik8s_is_told_with_the_record_and_somebody_s_change_stays():
     world.killed("present", 1)
     assert (world.label, world.record["node_health_check"]) == ("true", {"before": "false"})
 
-    world.server.label(NODE, {EXCLUDED: "by somebody"})
+    world.server.label(NODE, {EXCLUDED: "by another"})
     again = world.run()
 
     assert again["opt_outs"]["node_health_check"] is False
     assert "may fence" in world.warnings[0]
     world.run("absent")
-    assert world.label == "by somebody"
+    assert world.label == "by another"
 
 
 def test_a_record_of_an_older_version_knows_nothing_of_the_label():

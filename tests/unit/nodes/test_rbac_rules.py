@@ -65,9 +65,9 @@ def test_labels_of_others_stay():
 def test_only_what_a_binding_grants_has_to_be_made_anew():
     other = {**rbac_rules.BINDING, "roleRef": {**rbac_rules.BINDING["roleRef"], "name": "cluster-admin"}}
 
-    assert rbac_rules.must_be_made_anew(other, rbac_rules.BINDING)
-    assert not rbac_rules.must_be_made_anew({**rbac_rules.BINDING, "subjects": []}, rbac_rules.BINDING)
-    assert not rbac_rules.must_be_made_anew({**rbac_rules.ROLE, "rules": []}, rbac_rules.ROLE)
+    assert rbac_rules.must_be_recreated(other, rbac_rules.BINDING)
+    assert not rbac_rules.must_be_recreated({**rbac_rules.BINDING, "subjects": []}, rbac_rules.BINDING)
+    assert not rbac_rules.must_be_recreated({**rbac_rules.ROLE, "rules": []}, rbac_rules.ROLE)
 
 
 def test_what_does_not_exist_grants_nothing():

@@ -10,7 +10,7 @@ import json
 import re
 from datetime import datetime, timezone
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
@@ -29,7 +29,7 @@ class MemoryCluster:
         broken: Paths that answer with a failure, as regular expressions.
     """
 
-    requests = 0
+    requests = received = 0
 
     def __init__(self, *, dry_run=False):
         self.dry_run = dry_run
@@ -56,6 +56,12 @@ class MemoryCluster:
             inside = part in place if part else place.rpartition("/")[0] == path
             if inside and _fields(item, field_selector) and _labels(item, label_selector):
                 yield copy.deepcopy(item)
+
+    def rows(self, path, *, label_selector="", limit=0):
+        for item in self.items(path, label_selector=label_selector):
+            ready = node_rules.ready(item), item["spec"].get("unschedulable")
+            status = [word for word, so in zip(("Ready", "SchedulingDisabled"), ready) if so]
+            yield {"Name": item["metadata"]["name"], "Status": ",".join(status) or "NotReady"}
 
     def pages(self, path, *, patient=True, **selectors):
         yield {"metadata": {"resourceVersion": str(self.version)}, "items": list(self.items(path, **selectors))}

@@ -83,6 +83,11 @@ def test_an_undisturbed_node_goes_step_by_step():
 ANSWERED = Answer("kernel 6.1 is installed", boot_id="boot-1")
 TABLE = {
     "no Node": (facts(seen={"exists": False}), "stop", "There is no Node node-1"),
+    "claimed midway, and its Node is gone": (
+        claimed({"when": "required"}, {"exists": False}),
+        "stop",
+        "There is no Node",
+    ),
     "excluded": (facts(seen={"excluded": True}), "skipped", "it is labelled holdfast.dev/exclude"),
     "done in this operation": (
         facts(seen={"record": Record("kernel", "uncordon", "rebooted", "boot-0")}),
@@ -553,4 +558,4 @@ def test_every_admission_ends(settings, events):
         if step.name in ANSWERS:
             return
         world.known = world.carry_out(step)
-    pytest.fail("it goes on for ever")
+    pytest.fail("it never ends")

@@ -23,7 +23,7 @@ EVENING = [{"start": "18:00", "end": "20:00"}]
 
 
 class Machine:
-    """A controller and an API server, whose clocks go on while somebody sleeps."""
+    """A controller and an API server, whose clocks run on while a process sleeps."""
 
     def __init__(self):
         self.now_, self.monotonic_, self.slept, self.asked = NOON, 0.0, [], 0

@@ -132,7 +132,7 @@ def read(text: str) -> Any:
 def parts_of_others(text: str) -> dict[str, int]:
     """How often each of the pieces that are not ours is in a text, byte for byte but for the ends of lines.
 
-    Empty lines behind one are counted by themselves: a key of ours may stand before them.
+    Empty lines behind one are counted by themselves: one of our keys may come before them.
     """
     text = text.replace("\r\n", "\n")
     pieces = [part.rstrip("\n") for part in OTHERS if part]

@@ -79,7 +79,7 @@ def test_settings_take_effect_and_are_restored(text, wishes):
 def test_what_others_set_meanwhile_is_what_was_before(text, first, second, seconds):
     node = Node(text)
     node.set(*first)
-    # The whole file is written anew, as kubeadm does it.
+    # The whole file is written again, as kubeadm does it.
     theirs = f"shutdownGracePeriod: {seconds}s\nshutdownGracePeriodCriticalPods: 0s\nkind: KubeletConfiguration\n"
     node.texts[MAIN] = theirs
     node.set(*second)

@@ -46,6 +46,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]
             result.host.get_name() == wanted["host"]
             and fields["action"].rpartition(".")[2] == wanted["module"]
             and all(given.get(name) == value for name, value in wanted["options"].items())
+            and all(result.result.get(name) == value for name, value in wanted["answer"].items())
         ):
             halt(Path(wanted["reached"]), Path(wanted["go"]))
 

@@ -1,0 +1,163 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What decides about the journey of a node through a failover and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from .rules import DONE, FAIL_OVER
+
+METAL3, REDFISH, COMMAND, ATTESTATION = "metal3", "redfish", "command", "attestation"
+# The look before the claim.
+LOOK = "look"
+# Fields of the progress that are lists where a task answers them.
+_TUPLES = ("doing", "runs", "pods", "volume_attachments")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for. Of a secret it says only whether it is given."""
+
+    fence: str = METAL3
+    key: str = "holdfast-failover"
+    bare_metal_host: str = ""
+    soft_timeout: int = 120
+    delete_node: bool = False
+    force: bool = False
+    ready_timeout: int = 900
+    attestation_by: str = ""
+    attestation_statement: str = ""
+    redfish_uri: str = ""
+    quorum_command: bool = False
+    power_on_command: bool = False
+
+
+def settings_of(given: Mapping[str, Any]) -> Settings:
+    """The settings among the variables of the role."""
+    names = {item.name for item in fields(Settings)}
+    return Settings(**{name: value for name, value in given.items() if name in names and value is not None})
+
+
+@dataclass(frozen=True)
+class Host:
+    """A BareMetalHost that may be the node.
+
+    Attributes:
+        node: The Node that it is, as far as is known.
+        why_not: Why metal3 would not switch it off; empty if it would.
+        keys_for: Keys of this collection that keep it off, each with the Node that it is for.
+    """
+
+    name: str
+    namespace: str
+    node: str | None = None
+    why_not: str = ""
+    keys_for: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far this run has come with a node. It is passed from task to task.
+
+    Attributes:
+        step: The next step by the Node's record when the run claimed it; empty before.
+        facts: What is recorded for later steps.
+        boot_id: The boot ID of the Node when the run claimed it.
+        record_boot_id: The boot ID that is failed over; ``None`` without a record.
+        boot_id_before: The boot ID that must have changed when the node is back.
+        sent: The machine was requested to switch off, or may have been.
+        under_way: There is more to do; otherwise the role skips its other steps.
+        doing: The steps of the role that follow now.
+        tainted: This run has seen the taint.
+        runs: The runs that worked on this failover.
+        boot_id_after: The boot ID of the node that is back.
+        taint_stays: The taint was there before the failover, and stays.
+        host: Name and namespace of the BareMetalHost that is to be switched off.
+        evidence: What the step that switched the machine off has proven.
+        pods: What was on the node when it was declared out of service.
+        volume_attachments: As pods.
+    """
+
+    node: str = ""
+    direction: str = FAIL_OVER
+    run: str = ""
+    step: str = ""
+    operation: str = ""
+    exists: bool = True
+    resumed: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    boot_id: str = ""
+    record_boot_id: str | None = None
+    boot_id_before: str = ""
+    sent: bool = False
+    under_way: bool = False
+    doing: tuple[str, ...] = ()
+    tainted: bool = False
+    runs: tuple[str, ...] = ()
+    boot_id_after: str = ""
+    taint_stays: bool = False
+    host: Mapping[str, str] = field(default_factory=dict)
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    pods: tuple[Mapping[str, Any], ...] = ()
+    volume_attachments: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def claimed(self) -> bool:
+        """Whether it is for this run to leave the node in order."""
+        return self.step not in ("", DONE)
+
+    @property
+    def may_be_on_already(self) -> bool:
+        """Whether the node has booted since it was fenced, as far as its Node tells.
+
+        If the machine was not proven off, a boot shows nothing: it may have happened before, or on another machine.
+        """
+        never_proven = not self.boot_id_before and "evidence" not in self.facts
+        return self.boot_id not in ("", self.record_boot_id or "") and not never_proven
+
+    def to_data(self) -> dict[str, Any]:
+        """The progress as plain data, which a task can answer."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
+
+
+def progress_of(data: Mapping[str, Any]) -> Progress:
+    """The progress that a task answered."""
+    known: dict[str, Any] = {name: tuple(data[name]) if name in _TUPLES else data[name] for name in data}
+    return Progress(**known)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What decides about the next step. ``None`` is not looked at yet.
+
+    Attributes:
+        done: The last step that is done, one of :data:`DONE_STEPS`.
+        control_plane: The node is a control-plane node.
+        quorum_asked: The user's command has said that a member of etcd may go.
+        cordoned_by: Who has cordoned the node.
+        hosts: The BareMetalHosts that may be the node.
+        off: Whether the evidence proves that the machine is off.
+        result: What the step that is done answered.
+        recorded: The step that follows is recorded.
+    """
+
+    settings: Settings
+    progress: Progress
+    done: str = LOOK
+    check_mode: bool = False
+    control_plane: bool = False
+    quorum_asked: bool = False
+    cordoned_by: str | None = None
+    hosts: tuple[Host, ...] | None = None
+    host_before: tuple[Host, ...] | None = None
+    off: bool | None = None
+    result: Mapping[str, Any] = field(default_factory=dict)
+    recorded: bool = False
+
+    @property
+    def known(self) -> Mapping[str, Any]:
+        return self.progress.facts

@@ -1,0 +1,481 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Say what is next in the failover of a node or on its way back, and record what was done.
+
+Nothing is decided here: see :mod:`.journey_rules` and :mod:`.ending_rules`. What a run knows of a node is in the answer
+of each task, and is passed to the next.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.errors import HoldfastError, Refused
+from .._api.names import CORDON
+from .._api.objects import Object
+from .._api.runner import Context, Params, Result, unexpected
+from .._budget.claim_rules import Claimed
+from .._drain.cordon import cordon
+from .._fencing import command, evidence_rules
+from .._fencing.annotation import reboot_annotation
+from .._fencing.host_info import bare_metal_host_info
+from .._reboot.quorum_rules import is_control_plane
+from . import ending_rules, journey_rules
+from .ending_rules import Undone, failure_of
+from .facts_rules import ATTESTATION, COMMAND, LOOK, REDFISH, Facts, Host, Progress, progress_of, settings_of
+from .journey_rules import Step
+from .record import failover_record
+from .rules import CLAIM, DONE, FAILED, FENCE, PURPOSE, RECOVER, TAINT
+from .settings_rules import check_node, check_nodes
+from .steps import failover_step
+from .taint import out_of_service
+
+# What is done before the first node is worked on.
+SETTINGS, NOTHING = "settings", "nothing"
+_LAST_LINES = 3
+# timeout(1) ends by the signal that it sends to itself and to all processes that it started.
+_KILLED = -9
+_GRACE = 30.0
+# How a machine is switched off, which is also how it is switched on again.
+_FACTS = ("fence", "host", "namespace", "key", "mode", "uri")
+# What later tasks need to reach the BMC.
+_BMC = {
+    "redfish_username": "username",
+    "redfish_validate_certs": "validate_certs",
+    "redfish_ca_cert": "ca_cert",
+    "redfish_insecure_http": "insecure_http",
+}
+
+
+def failover_turn(context: Context, params: Params) -> Result:
+    """Say the next step of a failover; see the module of the same name."""
+    done = params["done"]
+    if done == SETTINGS:
+        return _check(params)
+    if done == NOTHING:
+        return _begin_run(context, params)
+    turn = _Turn(context, params)
+    if params.get("failed") is not None:
+        return turn.fail(params["failed"])
+    return turn.begin() if done == CLAIM else turn.go_on()
+
+
+def _check(params: Params) -> Result:
+    """Check the variables of one node."""
+    machine = check_node(
+        params["direction"],
+        params["name"],
+        params["settings"],
+        uri=params.get("unchecked_redfish_uri") or "",
+        given=params["given"],
+        node_name=params.get("node_name") or "",
+    )
+    return {"changed": False, "name": params["name"], "machine": machine}
+
+
+def _begin_run(context: Context, params: Params) -> Result:
+    """Check the nodes together, and name the run."""
+    check_nodes(params["checked"])
+    who = params["who"]
+    started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    run = params["settings"].get("run") or who["job"] or f"{who['host']}/{started}-{secrets.randbelow(1_000_000)}"
+    return {"changed": False, "step": "", "steps": [], "report": _empty_report(run, context)}
+
+
+def _empty_report(run: str, context: Context) -> dict[str, Any]:
+    return ending_rules.report_of(run, [], check_mode=context.check_mode, delete_node=False)
+
+
+class _Turn:
+    """What is next for one node."""
+
+    def __init__(self, context: Context, params: Params) -> None:
+        self._context, self._params = context, params
+        self._given: Mapping[str, Any] = params["settings"]
+        more = {
+            "redfish_uri": (params.get("redfish_uri") or "").strip(),
+            "quorum_command": "quorum_command" in params["given"],
+            "power_on_command": "power_on_command" in params["given"],
+        }
+        self._settings = settings_of({**self._given, **more})
+        known = params["turn"]
+        self._report: dict[str, Any] = known.get("report") or _empty_report("", context)
+        self._progress = progress_of(known.get("progress") or {})
+        self._step = Step(journey_rules.GO)
+        self._entry: dict[str, Any] = {}
+        self._changed = False
+
+    # -- the journey
+
+    def begin(self) -> Result:
+        """Look at the node, claim it, and say what is left."""
+        run = f"{self._report['content']['summary']['run']}/{self._params['name']}"
+        self._progress = Progress(node=self._params["name"], direction=self._params["direction"], run=run)
+        try:
+            return self._tried(self._claim)
+        except HoldfastError as error:
+            if error.kind not in ending_rules.NOTHING_WRITTEN:
+                raise
+            # A refusal is the node's result. As a failed task, Ansible would show it once more.
+            return self.fail(error.as_result())
+
+    def go_on(self) -> Result:
+        """Record what was done, and say what follows."""
+        return self._tried(self._next) if self._progress.under_way else self._result()
+
+    def _tried(self, act: Callable[[], Result]) -> Result:
+        try:
+            return act()
+        except HoldfastError as error:
+            error.fields.setdefault("changed", self._changed)
+            error.fields.update(self._known())
+            raise
+        except Exception as error:  # noqa: BLE001 - what is known of the node is needed to leave it in order
+            return {**unexpected(error, "failover_turn", self._params), **self._known()}
+
+    def _known(self) -> Result:
+        """What the next call needs after a failure, which is none of the role's steps."""
+        self._progress = replace(self._progress, doing=())
+        return {"progress": self._progress.to_data(), "report": self._report}
+
+    def _claim(self) -> Result:
+        progress = self._progress
+        options = {name: self._given[name] for name in _STEP if self._given.get(name) is not None}
+        params = {
+            **_STEP,
+            **options,
+            "name": progress.node,
+            "run": progress.run,
+            "direction": progress.direction,
+            "holder": self._params.get("holder"),
+            "quorum_asked": self._settings.quorum_command,
+        }
+        begun = failover_step(self._context, params, before=self._look)
+        self._changed = begun["changed"]
+        record = begun["record"] or {}
+        self._progress = replace(
+            self._progress,
+            step=begun["step"],
+            operation=begun["operation"],
+            exists=begun["exists"],
+            resumed=begun["resumed"],
+            facts=begun["facts"],
+            boot_id=begun["boot_id"],
+            record_boot_id=record.get("boot_id"),
+            boot_id_before=begun["boot_id_before"],
+            sent=progress.direction == RECOVER or record.get("phase", CLAIM) != CLAIM,
+        )
+        facts = Facts(self._settings, self._progress, CLAIM, self._context.check_mode)
+        if begun["exists"] and begun["step"] != DONE:
+            node = self._context.cluster.find(paths.node(progress.node)) or {"metadata": {}}
+            facts = replace(facts, cordoned_by=(node_rules.record(node, CORDON) or {}).get("owner"))
+        return self._follow(facts)
+
+    def _look(self, node: Object) -> None:
+        """Look at all that may refuse the failover, before anything is written.
+
+        Raises:
+            HoldfastError: It is refused.
+        """
+        facts = Facts(self._settings, self._progress, LOOK, self._context.check_mode)
+        self._follow(replace(facts, control_plane=is_control_plane(node)))
+
+    def _next(self) -> Result:
+        done, last, progress = self._params["done"], self._params["last"] or {}, self._progress
+        if done == FENCE:
+            sent = progress.sent or FENCE in progress.doing
+            self._progress = replace(progress, sent=sent, evidence=last.get("evidence") or {})
+        elif done == TAINT:
+            self._progress = replace(
+                progress,
+                tainted=last.get("taint") is not None,
+                pods=tuple(last["pods"]),
+                volume_attachments=tuple(last["volume_attachments"]),
+            )
+        elif done == journey_rules.READY:
+            self._progress = replace(progress, boot_id_after=str(last.get("boot_id") or ""))
+        elif done == journey_rules.IN_SERVICE:
+            self._progress = replace(progress, taint_stays=last.get("taint") is not None)
+        facts = Facts(self._settings, self._progress, done, self._context.check_mode, result=last)
+        if done == journey_rules.CORDON and self._settings.quorum_command:
+            node = self._context.cluster.find(paths.node(progress.node))
+            facts = replace(facts, control_plane=node is not None and is_control_plane(node))
+        return self._follow(facts)
+
+    def _follow(self, facts: Facts) -> Result:
+        """Carry out steps until there is an answer."""
+        step = journey_rules.next_step(facts)
+        while step.name in journey_rules.ACTS:
+            facts = replace(self._ACTS[step.name](self, facts, step), progress=self._progress)
+            step = journey_rules.next_step(facts)
+        self._step = step
+        if step.name == journey_rules.REFUSE:
+            raise Refused(step.why, node=self._progress.node)
+        known = {**self._progress.facts, **step.facts}
+        self._progress = replace(self._progress, doing=step.steps, facts=known, under_way=step.name == journey_rules.GO)
+        if step.name in (journey_rules.SKIPPED, journey_rules.PLANNED):
+            self._note(ending_rules.result_of_step(self._progress, step))
+        elif step.name == journey_rules.ENDED:
+            self._note(self._ended(facts))
+        return self._result()
+
+    def _ended(self, facts: Facts) -> dict[str, Any]:
+        pods, attachments = (
+            journey_rules.contents(self._progress, facts.result) if facts.done == journey_rules.MOVE else ([], [])
+        )
+        found = ending_rules.result_of(
+            self._progress, str(self._entry["result"]), str(self._entry.get("detail") or ""), self._entry
+        )
+        return {**found, "pods": pods, "volume_attachments": attachments}
+
+    # -- the steps that are carried out here
+
+    def _ask_quorum(self, facts: Facts, _step: Step) -> Facts:
+        """Ask the user's command whether a member of etcd may go."""
+        node, seconds = self._progress.node, self._given["fence_timeout"]
+        environment = {"HOLDFAST_NODE": node}
+        argv = command.expand(command.split(self._params["quorum_command"], "failover_quorum_command"), environment)
+        # This process may be killed meanwhile; then nothing else would end the command.
+        ended = command.run(["timeout", "-s", "KILL", str(seconds), *argv], environment, seconds + _GRACE)
+        if ended.status == 0:
+            return replace(facts, quorum_asked=True)
+        how = (
+            f"did not end within {seconds} s, and was killed"
+            if ended.status in (None, _KILLED)
+            else f"ended with {ended.status}"
+        )
+        # It may contain secrets: it is shown, but not recorded where others can read it.
+        for line in (ended.error_output.strip() or ended.output.strip() or "It had no output.").splitlines()[
+            -_LAST_LINES:
+        ]:
+            self._context.say(f"failover_quorum_command for node {node}: {line}")
+        raise Refused(
+            f"failover_quorum_command ({argv[0]}) for node {node} {how}. A member of etcd may go only if the "
+            "command ends with 0. This run has switched nothing off. Bring another member back first.",
+            node=node,
+        )
+
+    def _find_host(self, facts: Facts, _step: Step) -> Facts:
+        named = self._given.get("bare_metal_host") or None
+        hosts = self._hosts(named, self._given.get("bare_metal_host_namespace") or None, facts.progress.node)
+        if len(hosts) == 1:
+            host = {"namespace": hosts[0].namespace, "name": hosts[0].name}
+            if hosts[0].node in (None, facts.progress.node) and not hosts[0].why_not:
+                self._progress = replace(self._progress, host=host)
+        return replace(facts, hosts=hosts)
+
+    def _look_at_host_before(self, facts: Facts, _step: Step) -> Facts:
+        return replace(facts, host_before=self._hosts(facts.known["host"], facts.known["namespace"], ""))
+
+    def _hosts(self, name: str | None, namespace: str | None, node: str) -> tuple[Host, ...]:
+        params = {"bare_metal_host": name, "namespace": namespace, "node": None if name else node}
+        return tuple(map(_host, bare_metal_host_info(self._context, params)["hosts"]))
+
+    def _look_at_evidence(self, facts: Facts, _step: Step) -> Facts:
+        """Look whether the evidence proves that the machine is off."""
+        plan = self._context.check_mode
+        context = self._context if plan else _looking(self._context)
+        params = {
+            **_TAINT,
+            "name": self._progress.node,
+            "value": self._given["value"],
+            "evidence": {**self._proof(), **{key: value for key, value in self._params["proof"].items() if value}},
+            "run": "" if plan else self._progress.run,
+            "override_holds": self._given["override_holds"],
+        }
+        try:
+            out_of_service(context, params)
+        except Claimed:
+            # In check mode, the claim of a dead run stays.
+            if not plan:
+                raise
+        except HoldfastError as error:
+            if error.fields.get("why") != evidence_rules.NOT_OFF:
+                raise
+            return replace(facts, off=False)
+        return replace(facts, off=True)
+
+    def _record(self, facts: Facts, step: Step) -> Facts:
+        record, progress = step.record, self._progress
+        done = failover_record(
+            self._context,
+            {
+                "name": progress.node,
+                "operation": progress.operation,
+                "run": progress.run,
+                "override_holds": self._given.get("override_holds", False),
+                "wait_timeout": 120,
+                **asdict(record),
+                "result": record.result or None,
+                "host_version": record.host_version or None,
+            },
+        )
+        self._changed |= done["changed"]
+        self._entry = done["entry"]
+        self._progress = replace(progress, runs=tuple(done["entry"].get("runs") or ()))
+        return replace(facts, recorded=True)
+
+    _ACTS: Mapping[str, Callable[[_Turn, Facts, Step], Facts]] = {
+        journey_rules.ASK_QUORUM: _ask_quorum,
+        journey_rules.FIND_HOST: _find_host,
+        journey_rules.LOOK_AT_HOST_BEFORE: _look_at_host_before,
+        journey_rules.LOOK_AT_EVIDENCE: _look_at_evidence,
+        journey_rules.RECORD: _record,
+    }
+
+    # -- a failure
+
+    def fail(self, failed: Mapping[str, Any]) -> Result:
+        """Leave the node in order after a failure. Each write is tried, no matter what became of the others."""
+        failure = failure_of(failed, self._params.get("task") or "")
+        if not self._progress.node:
+            self._progress = Progress(node=self._params["name"], direction=self._params["direction"])
+        progress = self._progress
+        ending = ending_rules.after_failure(progress, failure)
+        why_not = self._try(lambda: self._undo(remove_key=ending.remove_key)) if ending.undo else ""
+        result = FAILED if why_not else ending.result
+        record = journey_rules.Record(result=result, detail=failure.why + ending.advice)
+        facts = Facts(self._settings, progress, CLAIM)
+        unrecorded = (
+            self._try(lambda: self._record(facts, Step(journey_rules.RECORD, record=record))) if ending.record else ""
+        )
+        undone = Undone(why_not, unrecorded, self._entry)
+        self._progress = replace(self._progress, doing=(), under_way=False)
+        self._step = Step(journey_rules.ENDED, failure.why)
+        self._note(ending_rules.result_of_failure(self._progress, failure, ending, undone))
+        return self._result()
+
+    def _undo(self, *, remove_key: bool) -> None:
+        """Remove the key from the host, and undo the role's cordon."""
+        node, run = self._progress.node, self._progress.run
+        if remove_key:
+            known = self._progress.facts
+            place = {"bare_metal_host": known["host"], "namespace": known["namespace"], "key": known["key"]}
+            reboot_annotation(self._context, {**_ANNOTATION, "node": node, "run": run, **place})
+        cordon(self._context, {"name": node, "owner": PURPOSE, "run": run, "state": "uncordoned", "force": False})
+        self._changed = True
+
+    @staticmethod
+    def _try(act: Callable[[], Any]) -> str:
+        """Why it was not possible; empty where it was."""
+        try:
+            act()
+        except HoldfastError as error:
+            return error.message
+        return ""
+
+    # -- the answer
+
+    def _note(self, result: dict[str, Any]) -> None:
+        """Add the result of the node to the report."""
+        content = self._report["content"]
+        self._report = ending_rules.report_of(
+            content["summary"]["run"],
+            [*content["nodes"], result],
+            check_mode=self._context.check_mode,
+            delete_node=self._settings.delete_node,
+        )
+
+    def _result(self) -> Result:
+        progress = self._progress
+        return {
+            "changed": self._changed,
+            "step": self._step.name,
+            "why": self._step.why,
+            "steps": [*progress.doing, *self._closing()],
+            "node": progress.node,
+            # Without a Node there is no claim.
+            "run": progress.run if progress.exists else "",
+            "operation": progress.operation,
+            "facts": {name: progress.facts[name] for name in _FACTS if name in progress.facts},
+            "method": self._method(),
+            "bmc": self._bmc() if self._method() == REDFISH else {},
+            "evidence": self._proof(),
+            "progress": progress.to_data(),
+            "report": self._report,
+        }
+
+    def _closing(self) -> list[str]:
+        """The steps of the role that end the run."""
+        report = ["report"] if self._given.get("report") else []
+        return report + (["fail"] if self._report["why"] else [])
+
+    def _method(self) -> str:
+        """How the machine is switched."""
+        if self._progress.direction == RECOVER:
+            return str(self._progress.facts.get("fence") or "")
+        return self._settings.fence
+
+    def _bmc(self) -> dict[str, Any]:
+        known = self._progress.facts
+        proven = known.get("evidence") or {}
+        found = {
+            "uri": self._settings.redfish_uri or str(known.get("uri") or ""),
+            "uuid": self._given.get("redfish_uuid") or proven.get("uuid"),
+            **{name: self._given.get(option) for option, name in _BMC.items()},
+        }
+        return {name: value for name, value in found.items() if value not in (None, "")}
+
+    def _proof(self) -> dict[str, Any]:
+        """What proves that the machine is off, without secrets."""
+        if self._progress.direction == RECOVER:
+            return {}
+        fence, given = self._settings.fence, self._given
+        if fence == REDFISH:
+            return {"kind": "Redfish", **self._bmc()}
+        if fence == COMMAND:
+            return {"kind": "Command"}
+        if fence == ATTESTATION:
+            names = {"by": "attestation_by", "statement": "attestation_statement", "at": "attestation_at"}
+            return {"kind": "Attestation", **{name: given.get(option) for name, option in names.items()}}
+        return dict(self._progress.evidence)
+
+
+# What failover_step is told where the user says nothing.
+_STEP: Mapping[str, Any] = {
+    "reason": "",
+    "fence": "",
+    "confirm_seconds": 30,
+    "selector": "",
+    "max_unhealthy": "40%",
+    "etcd_selector": "component=etcd",
+    "override_holds": False,
+    "claim_timeout": 120,
+}
+_TAINT: Mapping[str, Any] = {
+    "state": "present",
+    "proof_timeout": 0,
+    "wait": False,
+    "wait_timeout": 0,
+    "force": False,
+}
+_ANNOTATION: Mapping[str, Any] = {
+    "mode": "soft",
+    "state": "absent",
+    "wait": False,
+    "wait_timeout": 600,
+    "override_holds": False,
+}
+
+
+def _looking(context: Context) -> Context:
+    """The same clusters, with every write a dry run."""
+    return Context(context.params, check_mode=True, warn=context.warn)
+
+
+def _host(found: Mapping[str, Any]) -> Host:
+    keys = [key for key in found["keys"] if key["ours"]]
+    return Host(
+        found["name"],
+        found["namespace"],
+        found["node"],
+        "" if found["acts"] else found["why_not"],
+        # The run of a failover ends with the name of its Node.
+        tuple((key["key"], str(key["run"]).rpartition("/")[2]) for key in keys),
+    )

@@ -1,0 +1,144 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cluster for the plans of many nodes: what the plan of each node asks is asked once, for all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.objects import Object
+from .._drain.drain import budgets_of
+from .._drain.rules import LATER, NEVER, NOW, Budget, Options, node_verdict, plan, read_pod
+
+# Part of a field selector, for one node -> where an object has the node's name.
+_OF_A_NODE = {"spec.nodeName": ("spec", "nodeName"), "metadata.name": ("metadata", "name")}
+# Blockers that are kept of each kind: a plan names no more.
+_NAMED = 5
+# Read all Nodes' objects if at least this part of the cluster's Nodes is planned.
+_PART = 4
+
+Blockers = list[dict[str, Any]]
+
+
+class Picture:
+    """Reads of :class:`Cluster`, each query sent once; all else is the cluster itself.
+
+    It keeps only what belongs to the nodes of the plan, and nothing of pods that can go.
+
+    Args:
+        cluster: The cluster.
+        names: The nodes of the plan.
+    """
+
+    def __init__(self, cluster: Cluster, names: Collection[str]) -> None:
+        self._cluster, self._names = cluster, frozenset(names)
+        self._answers: dict[tuple[str, ...], list[Any]] = {}
+        self._of_nodes: dict[tuple[str, ...], dict[str, list[Object]]] = {}
+        self._drains: dict[Options, Mapping[str, dict[str, Any]]] = {}
+        self._whole = self._is_most()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def find(self, path: str) -> Object | None:
+        name = path.rpartition("/")[2]
+        if path.startswith(f"{paths.NODES}/") and self._whole and name in self._names:
+            return next(iter(self._all_of(paths.NODES, "metadata.name", "", "").get(name, ())), None)
+        return next(iter(self._answer(("find", path), lambda: [self._cluster.find(path)])), None)
+
+    def items(
+        self, path: str, *, field_selector: str = "", label_selector: str = "", limit: int = 0
+    ) -> Iterator[Object]:
+        parts = [part for part in field_selector.split(",") if part]
+        mine = next((part for part in parts if part.partition("=")[0] in _OF_A_NODE and "!" not in part), "")
+        field, _equal, name = mine.partition("=")
+        if mine and self._whole and name in self._names:
+            rest = ",".join(part for part in parts if part != mine)
+            return iter(self._all_of(path, field, rest, label_selector).get(name, ()))
+        key = ("items", path, field_selector, label_selector, str(limit))
+        more: dict[str, Any] = {"limit": limit} if limit else {}
+        more |= {"field_selector": field_selector, "label_selector": label_selector}
+        return iter(self._answer(key, lambda: list(self._cluster.items(path, **more))))
+
+    def rows(self, path: str, *, label_selector: str = "", limit: int = 0) -> Iterator[Mapping[str, Any]]:
+        key = ("rows", path, label_selector, str(limit))
+        more = {"limit": limit} if limit else {}
+        return iter(
+            self._answer(key, lambda: _first(self._cluster.rows(path, label_selector=label_selector, **more), limit))
+        )
+
+    def drain(self, name: str, options: Options) -> dict[str, Any]:
+        """What a drain of a node would meet: ``verdict`` and ``blockers``, the worst of them."""
+        if options not in self._drains:
+            self._drains[options] = self._all_drains(options)
+        return self._drains[options].get(name) or {"verdict": NOW, "blockers": []}
+
+    def _is_most(self) -> bool:
+        """Whether one query over all nodes is cheaper than one for each node of the plan."""
+        page = next(iter(self._cluster.pages(paths.NODES, limit=1)))
+        total = len(page.get("items") or []) + int(page["metadata"].get("remainingItemCount") or 0)
+        return len(self._names) * _PART >= total
+
+    def _answer(self, key: tuple[str, ...], ask: Any) -> list[Any]:
+        if key not in self._answers:
+            self._answers[key] = [item for item in ask() if item is not None]
+        return self._answers[key]
+
+    def _all_of(self, path: str, field: str, rest: str, label_selector: str) -> dict[str, list[Object]]:
+        """The objects of a collection that belong to a node of the plan, by the node's name."""
+        key = (path, field, rest, label_selector)
+        if key not in self._of_nodes:
+            part, place = _OF_A_NODE[field]
+            found: dict[str, list[Object]] = defaultdict(list)
+            for item in self._cluster.items(path, field_selector=rest, label_selector=label_selector):
+                name = (item.get(part) or {}).get(place)
+                if name in self._names:
+                    found[name].append(_slim(item))
+            self._of_nodes[key] = found
+        return self._of_nodes[key]
+
+    def _all_drains(self, options: Options) -> Mapping[str, dict[str, Any]]:
+        budgets: dict[str, list[Budget]] = defaultdict(list)
+        for budget in budgets_of(self._cluster):
+            budgets[budget.namespace].append(budget)
+        # Pods that the user has to allow are named first, as a drain names them.
+        found: dict[str, tuple[Blockers, Blockers, Blockers]] = defaultdict(lambda: ([], [], []))
+        for item in self._pods():
+            pod = read_pod(item)
+            mine = plan([pod], options)
+            for blocker in node_verdict(mine, budgets[pod.namespace])[1]:
+                kind = 0 if mine.refused else 1 if blocker["verdict"] == NEVER else 2
+                if len(found[item["spec"]["nodeName"]][kind]) < _NAMED:
+                    found[item["spec"]["nodeName"]][kind].append(blocker)
+        return {
+            name: {"verdict": NEVER if refused or never else LATER, "blockers": [*refused, *never, *later]}
+            for name, (refused, never, later) in found.items()
+        }
+
+    def _pods(self) -> Iterator[Object]:
+        if not self._whole:
+            for name in sorted(self._names):
+                yield from self._cluster.items(paths.PODS, field_selector=f"spec.nodeName={name}")
+            return
+        for item in self._cluster.items(paths.PODS, field_selector="spec.nodeName!="):
+            if item["spec"].get("nodeName") in self._names:
+                yield item
+
+
+def _first(rows: Iterator[Any], limit: int) -> list[Any]:
+    """The rows; with a limit, no more than that."""
+    return [row for _number, row in zip(range(limit), rows)] if limit else list(rows)
+
+
+def _slim(item: Object) -> Object:
+    """An object without what is most of it and no rule needs: who set its fields, a Node's images and addresses."""
+    metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
+    status = item.get("status") or {}
+    if "nodeInfo" in status:
+        status = {"conditions": status.get("conditions"), "nodeInfo": {"bootID": node_rules.boot_id(item)}}
+    return {**item, "metadata": metadata, "status": status}

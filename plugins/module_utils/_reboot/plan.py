@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Plan a rolling reboot: what a run would do with each of its nodes, from one look at the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._api.errors import InvalidInput
+from .._api.runner import Context, Params, Result
+from .admit import reboot_turn
+from .begin import enter
+from .end_rules import entry_of, left_over, line_of, plan_words, stats_of, summary_of
+from .picture import Picture
+
+
+def reboot_plan(context: Context, params: Params) -> Result:
+    """Plan a rolling reboot; see the module of the same name."""
+    hosts = [host for host in params["hosts"] if host["settings"]]
+    names = {host["host"]: str(host["settings"]["node_name"]) for host in hosts}
+    if not params["hosts"]:
+        raise InvalidInput("No host is left to plan. Look at rolling_reboot_hosts and --limit.")
+    picture = Picture(context.cluster, set(names.values()))
+    seeing = Context(params, True, context.warn, context.say)
+    vars(seeing)["cluster"] = picture
+    begun = enter(seeing, params, names) if hosts else {"operation": "", "run": ""}
+    entries: dict[str, Mapping[str, Any]] = {}
+    for host in params["hosts"]:
+        turn = host["turn"]
+        entry = entry_of(host, check_mode=True)
+        if entry is None and host["settings"] and "answer" in turn:
+            entry = _plan(seeing, params, host, begun, picture)
+        if entry is not None:
+            entries[host["host"]] = entry
+    silent = [host["host"] for host in params["hosts"] if host["host"] not in entries]
+    nodes = list(entries.values())
+    summary = summary_of(nodes, silent, operation=begun["operation"], check_mode=True)
+    api = context.traffic()
+    for node in nodes:
+        context.say(line_of(node))
+    context.say(plan_words(nodes, api))
+    failures = {
+        host: f"Node {node['name']}: {node['detail']}" for host, node in entries.items() if node["result"] == "failed"
+    }
+    return {
+        "changed": False,
+        "nodes": nodes,
+        "summary": summary,
+        "api": api,
+        "stats": stats_of(summary),
+        "failures": {**failures, **{host: left_over([host], {}) for host in silent}},
+    }
+
+
+def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Params, picture: Picture) -> Any:
+    settings, turn = host["settings"], host["turn"]
+    options = {
+        "name": settings["node_name"],
+        "settings": settings,
+        "operation": begun["operation"],
+        "run": begun["run"],
+        "inventory_host": host["host"],
+        "play": "only",
+        "answer": turn["answer"],
+        "shutdown": turn.get("shutdown"),
+        "hosts": [],
+        "uncounted": [],
+        "canaries": [],
+        "pods": settings["block_pods"],
+        "alerts": params.get("alerts"),
+    }
+    return reboot_turn(context, options, drain=picture.drain)["result"]

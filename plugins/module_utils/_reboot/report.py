@@ -1,0 +1,87 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Gather the results of a rolling reboot, and look after nodes of hosts that dropped out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .._api.errors import HoldfastError, InvalidInput
+from .._api.runner import Context, Params, Result
+from .end_rules import entry_of, left_over, line_of, stats_of, summary_of, traffic_of
+from .finish import UNREACHABLE, reboot_finish
+from .turn_rules import DROPPED_OUT
+from .work import Work
+
+Host = Mapping[str, Any]
+
+
+def reboot_report(context: Context, params: Params) -> Result:
+    """Gather the results; see the module of the same name."""
+    hosts: Sequence[Host] = params["hosts"]
+    if not hosts:
+        raise InvalidInput(
+            f"No host is left: rolling_reboot_hosts is {params.get('pattern')}, and --limit is "
+            f"{params.get('limit') or 'not set'}. Nothing was done."
+        )
+    operation, run, group = (params.get(name) or "" for name in ("operation", "run", "group"))
+    entries: dict[str, Mapping[str, Any]] = {}
+    uncounted = [failure for host in hosts for failure in host["turn"].get("uncounted") or []]
+    for host in hosts:
+        entry = entry_of(host, check_mode=context.check_mode)
+        if entry is None and host["turn"].get("node") and not context.check_mode:
+            entry, late = _look_after(context, host)
+            uncounted += late
+        if entry is not None:
+            entries[host["host"]] = {**entry, "api": traffic_of(params["traffic"], entry["name"])}
+    silent = [host["host"] for host in hosts if host["host"] not in entries]
+    nodes = list(entries.values())
+    summary = summary_of(nodes, silent, operation=operation, check_mode=context.check_mode)
+    lost = {} if context.check_mode else _count(context, uncounted, operation, run)
+    return {
+        "changed": False,
+        "nodes": nodes,
+        "summary": summary,
+        "api": traffic_of(params["traffic"], *params["traffic"]),
+        "stats": stats_of(summary),
+        "lines": [line_of(node) for node in nodes],
+        "left": left_over(silent, lost),
+        "complete": not (summary["failed"] or summary["stopped"] or summary["postponed"] or silent),
+        "operation": operation,
+        "run": run,
+        "group": group,
+    }
+
+
+def _look_after(context: Context, host: Host) -> tuple[Mapping[str, Any] | None, list[dict[str, Any]]]:
+    """The result of a node whose host dropped out, and the failures that could not be counted."""
+    params = {
+        "name": host["turn"]["node"],
+        "turn": host["turn"],
+        "settings": host["settings"],
+        "rebooted": {},
+        "failed": {"msg": DROPPED_OUT, "error": UNREACHABLE},
+        "dropped": True,
+    }
+    try:
+        found = reboot_finish(context, params)
+    except HoldfastError as error:
+        context.warn(
+            f"Node {params['name']} could not be looked after: {error.message} Run holdfast.kubernetes.doctor."
+        )
+        return None, []
+    return found["result"], found["uncounted"]
+
+
+def _count(context: Context, uncounted: Sequence[Mapping[str, Any]], operation: str, run: str) -> dict[str, str]:
+    """Count failures that could not be counted when they happened; those that still can't, and why."""
+    lost = {}
+    for failure in uncounted:
+        work = Work(context, failure["name"], operation, failure.get("run") or run)
+        try:
+            work.slot(failure["group"], "failed", reason=failure["reason"], healthy=failure["healthy"])
+        except HoldfastError as error:
+            lost[str(failure["name"])] = error.message
+    return lost

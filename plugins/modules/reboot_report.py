@@ -1,0 +1,160 @@
+#!/usr/bin/python
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: reboot_report
+short_description: Gather the results of a rolling reboot
+version_added: 0.1.0
+description:
+  - Only the roles of this collection call this module; its options may change in any release.
+  - Looks after the nodes of hosts that dropped out of the plays, and counts failures that could not be counted before.
+  - It does not fail because of that; RV(left) says what is left to do. M(holdfast.kubernetes.reboot_end) leaves the operation.
+options:
+  operation:
+    description:
+      - Id of the rolling reboot.
+    type: str
+  run:
+    description:
+      - Id of the run.
+    type: str
+  group:
+    description:
+      - The group whose ledger has the operation.
+    type: str
+  names:
+    description:
+      - Names of the hosts that take part. In the controller, the action plugin makes O(hosts) from them.
+    type: list
+    elements: str
+    default: []
+  pattern:
+    description:
+      - The pattern that gave them, for messages.
+    type: str
+  limit:
+    description:
+      - The limit of the playbook; blank without one. With it, only hosts of the play take part.
+    type: str
+  hosts:
+    description:
+      - Of each host, C(host) is its name, C(turn) what M(holdfast.kubernetes.reboot_turn) or
+        M(holdfast.kubernetes.reboot_finish) returned last, C(settings) its variables, and C(misfit) why they do not fit.
+    type: list
+    elements: dict
+    default: []
+  traffic:
+    description:
+      - Of each Node, C(requests) that were sent for it and C(bytes) that came back; those of the run under an empty name.
+        In the controller, the action plugin knows them.
+    type: dict
+    default: {}
+seealso:
+  - module: holdfast.kubernetes.reboot_end
+  - module: holdfast.kubernetes.reboot_turn
+author:
+  - holdfast.kubernetes contributors (@holdfast)
+extends_documentation_fragment:
+  - holdfast.kubernetes.auth
+  - holdfast.kubernetes.auth.management
+  - holdfast.kubernetes.attributes
+  - holdfast.kubernetes.attributes.actiongroup_all
+  - holdfast.kubernetes.attributes.change_module
+"""
+
+EXAMPLES = r"""
+---
+- name: Gather the results
+  holdfast.kubernetes.reboot_report:
+    names: "{{ ansible_play_hosts_all }}"
+  register: report
+"""
+
+RETURN = r"""
+nodes:
+  description: The result of each node.
+  type: list
+  elements: dict
+  returned: success
+summary:
+  description: The names of the nodes by their results.
+  type: dict
+  returned: success
+api:
+  description: The C(requests) of the run's tasks, and the C(bytes) of their answers.
+  type: dict
+  returned: success
+stats:
+  description: What the next job of a workflow gets.
+  type: dict
+  returned: success
+lines:
+  description: The results in words.
+  type: list
+  elements: str
+  returned: success
+left:
+  description: What is left to do, in words; empty if nothing is.
+  type: str
+  returned: success
+complete:
+  description: Whether no node is left over.
+  type: bool
+  returned: success
+operation:
+  description: Id of the rolling reboot; blank if no host entered one.
+  type: str
+  returned: success
+run:
+  description: Id of the run.
+  type: str
+  returned: success
+group:
+  description: The group whose ledger has the operation.
+  type: str
+  returned: success
+error:
+  description: What kind of failure it was, for example V(refused), V(held), V(timed_out), V(not_found), V(invalid_input),
+    V(api) or V(api_unreachable).
+  type: str
+  returned: failure
+  sample: refused
+"""
+
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import (
+    auth_options,
+    management_option,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.report import reboot_report
+
+OPERATION = reboot_report
+SPEC: dict[str, Any] = {
+    "argument_spec": {
+        "operation": {"type": "str"},
+        "run": {"type": "str"},
+        "group": {"type": "str"},
+        "names": {"type": "list", "elements": "str", "default": []},
+        "pattern": {"type": "str"},
+        "limit": {"type": "str"},
+        "hosts": {"type": "list", "elements": "dict", "default": []},
+        "traffic": {"type": "dict", "default": {}},
+        **auth_options(),
+        **management_option(),
+    },
+    "supports_check_mode": True,
+}
+
+
+def main() -> None:
+    run_module(OPERATION, SPEC)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,301 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The turns of a failover against a cluster in memory, in the order of the role's own files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from unit.failover.play import GIVEN, Play, entry, silent_node
+from unit.reboot.memory_cluster import AT
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import turn as turns
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.journey_rules import (
+    FAILOVER_STEPS,
+    RECOVER_STEPS,
+)
+
+
+class Killed(BaseException):
+    """The process ended."""
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    return silent_node(monkeypatch)
+
+
+def test_there_and_back(cluster):
+    play = Play(cluster, reason="its disk has failed")
+    moved = play.go()
+    assert play.done == list(FAILOVER_STEPS)
+    assert (moved["result"], moved["detail"]) == ("moved", "1 pod and 1 VolumeAttachment gone")
+    assert [item["state"] for item in (*moved["pods"], *moved["volume_attachments"])] == ["gone", "gone"]
+    assert [step["step"] for step in entry(cluster)["steps"]] == ["claim", "fence", "taint", "move", "moved"]
+    assert cluster.cordoned()
+    assert "claim" not in cluster.marks()
+    assert play.turn["steps"] == []
+    assert play.turn["report"]["stats"]["failover_moved"] == 1
+    assert any("stays off, cordoned and out of service" in line for line in play.turn["report"]["lines"])
+
+    again = Play(cluster, run="r2")
+    assert again.go()["result"] == "skipped"
+    assert again.done == []
+
+    back = Play(cluster, run="r3", direction="recover")
+    recovered = back.go()
+    assert back.done == ["power_on", "ready", "in_service", "in_service", "uncordon"]
+    assert (recovered["result"], recovered["boot_id_before"], recovered["boot_id_after"]) == (
+        "recovered",
+        "boot-1",
+        "boot-2",
+    )
+    assert recovered["detail"] == "it is Ready with boot ID boot-2"
+    assert (cluster.marks(), cluster.cordoned()) == ({}, False)
+    assert entry(cluster)["result"] == "recovered"
+    assert Play(cluster, run="r4", direction="recover").go()["detail"] == "it was not failed over"
+
+
+@pytest.mark.parametrize("writes", range(1, 15))
+def test_a_run_that_dies_after_any_write_is_resumed(cluster, writes):
+    """The next run ends as an undisturbed one, and only a machine that was requested to switch off gets the taint."""
+    told = []
+
+    def die(_verb, path, _body):
+        told.append(path)
+        if len(told) == writes:
+            raise Killed
+
+    play = Play(cluster)
+    cluster.hooks.append(die)
+    try:
+        play.go()
+    except Killed:
+        pass
+    else:
+        assert len(told) < writes, "there are no more"
+        return
+    cluster.hooks.clear()
+    # Its Lease has expired.
+    for path in [path for path in cluster.objects if "/leases/" in path]:
+        del cluster.objects[path]
+    again = Play(cluster, run="r2")
+    result = again.go()
+
+    assert result["result"] in ("moved", "skipped"), result
+    assert (play.commands + again.commands)[:1] == ["off"]
+    assert entry(cluster)["result"] == "moved"
+    assert cluster.cordoned()
+    assert "claim" not in cluster.marks()
+    assert Play(cluster, run="r3", direction="recover").go()["result"] == "recovered"
+    assert (cluster.marks(), cluster.cordoned()) == ({}, False)
+
+
+def test_check_mode_changes_nothing(cluster):
+    before = json.dumps(cluster.objects, sort_keys=True)
+    planned = Play(cluster).go(check_mode=True)
+    assert (planned["result"], planned["detail"]) == ("planned", "the next step would be: fence")
+    assert json.dumps(cluster.objects, sort_keys=True) == before
+
+
+@pytest.mark.parametrize(
+    ("node", "words"),
+    [
+        ({"ready": True}, "is Ready"),
+        ({"ready": False, "labels": {"node-role.kubernetes.io/control-plane": ""}}, "failover_quorum_command"),
+    ],
+)
+def test_what_is_refused_leaves_nothing(cluster, node, words):
+    cluster.node(**node)
+    play = Play(cluster)
+    refused = play.go()
+    assert refused["result"] == "refused"
+    assert words in refused["detail"]
+    # It is said once, by the task that fails at the end.
+    assert (play.failed, play.turn["steps"]) == ([], ["fail"])
+    assert refused["detail"] in play.turn["report"]["why"]
+    assert refused["detail"] not in str(play.turn["report"]["lines"])
+    assert cluster.marks() == {}
+
+
+def test_check_mode_refuses_as_a_run_does(cluster):
+    cluster.hold()
+    play = Play(cluster)
+    planned = play.go(check_mode=True)
+    assert (planned["result"], play.failed, play.turn["steps"]) == ("refused", [], ["fail"])
+
+
+def test_a_held_node_is_refused_and_the_run_says_so(cluster):
+    cluster.hold()
+    play = Play(cluster, report="/tmp/report.json")
+    assert play.go()["result"] == "refused"
+    assert play.turn["steps"] == ["report", "fail"]
+    assert "held by" in play.turn["report"]["why"] or "is held" in play.turn["report"]["why"]
+
+
+@pytest.mark.parametrize(("error", "sent"), [("bmc", None), ("came_back", None), ("command", True)])
+def test_a_failure_at_the_power_off(cluster, error, sent):
+    play = Play(cluster)
+    failed = HoldfastError("It did not work.", **({} if sent is None else {"sent": sent}))
+    failed.kind = error
+    play.failing = {"fence": failed}
+    result = play.go()
+    refused = error == "came_back"
+    assert result["result"] == ("stopped" if refused else "failed")
+    assert result["detail"].startswith("Switch the machine off: It did not work.")
+    # Of what was not sent, nothing is left.
+    assert cluster.cordoned() is not refused
+    assert "claim" not in cluster.marks()
+
+
+def test_a_defect_leaves_the_node_for_the_next_run(cluster, monkeypatch):
+    play = Play(cluster)
+    monkeypatch.setattr(turns.journey_rules, "contents", lambda *_arguments: 1 / 0)
+    result = play.go()
+    assert result["result"] == "failed"
+    assert "ZeroDivisionError" in result["detail"]
+    assert (cluster.marks()["failover"]["phase"], "claim" in cluster.marks()) == ("move", False)
+
+
+def test_a_command_that_an_earlier_run_has_started_is_not_started_again(cluster):
+    play = Play(cluster)
+    play.failing = {"taint": HoldfastError("The API is away.")}
+    assert play.go()["result"] == "failed"
+    assert cluster.marks()["failover"]["phase"] == "taint"
+
+    again = Play(cluster, run="r2")
+    assert again.go()["result"] == "moved"
+    assert again.done == ["cordon", "taint", "move"]
+    assert (play.commands, again.commands) == (["off"], [])
+
+
+def test_it_is_started_again_while_the_machine_is_on(cluster):
+    play = Play(cluster)
+    play.failing = {"taint": HoldfastError("The API is away.")}
+    play.go()
+    cluster.off = False
+    again = Play(cluster, run="r2")
+    again.go()
+    assert again.commands == ["off"]
+
+
+def test_it_comes_back_under_the_taint(cluster):
+    play = Play(cluster)
+    play.failing = {"move": HoldfastError("It came back.", back=True)}
+    result = play.go()
+    assert result["result"] == "failed"
+    assert "It is back, but still has the taint: run the playbook recover" in result["detail"]
+    assert cluster.cordoned()
+    assert cluster.marks()["failover"]["result"] == "failed"
+
+
+def test_it_comes_back_before_the_taint(cluster):
+    play = Play(cluster)
+    act = play.act
+
+    def wake(name, arguments):
+        found = act(name, arguments)
+        if play.commands:
+            play.boot("boot-1")
+        return found
+
+    play.act = wake
+    result = play.go()
+    assert result["result"] == "failed"
+    assert (
+        "The machine of failover_fence_command was requested to switch off and may be off. Run the playbook recover"
+        in (result["detail"])
+    )
+    assert cluster.cordoned()
+
+
+def test_a_person_vouches(cluster):
+    words = {"attestation_by": "Ada", "attestation_statement": "I pulled the cords of node-1.", "attestation_at": AT}
+    play = Play(cluster, fence="attestation", given=(), **words)
+    assert play.go()["result"] == "moved"
+    assert play.done == ["cordon", "taint", "move"]
+    assert entry(cluster)["attested_by"] == "Ada"
+    back = Play(cluster, run="r2", direction="recover", given=())
+    assert back.go()["result"] == "recovered"
+    assert back.done == ["ask", "ready", "in_service", "in_service", "uncordon"]
+
+
+def test_a_node_that_is_deleted(cluster):
+    assert Play(cluster, delete_node=True).go()["result"] == "moved"
+    assert paths.node("node-1") not in cluster.objects
+    assert Play(cluster, run="r2").go()["result"] == "skipped"
+
+    nobody = Play(cluster, run="r3", direction="recover", given=()).go()
+    assert nobody["result"] == "failed"
+    assert "by a command: set failover_power_on_command" in nobody["detail"]
+    assert entry(cluster)["result"] == "moved"
+
+    back = Play(cluster, run="r4", direction="recover")
+    assert back.go()["detail"] == "its Node was deleted, so only its host was released"
+    assert back.done == ["power_on"]
+    assert Play(cluster, run="r5", direction="recover").go()["detail"] == "it was recovered before"
+
+
+def test_a_node_with_its_old_boot_id_was_never_off(cluster):
+    Play(cluster).go()
+    back = Play(cluster, run="r2", direction="recover")
+    back.boot = lambda _boot_id: None
+    act = back.act
+    back.act = lambda name, arguments: {"boot_id": "boot-1"} if name == "node_ready" else act(name, arguments)
+    result = back.go()
+    assert result["result"] == "failed"
+    assert "its boot ID is still boot-1, so it was never off" in result["detail"]
+    assert cluster.marks()["failover"]["phase"] == "ready"
+
+    forced = Play(cluster, run="r3", direction="recover", force=True)
+    act_forced = forced.act
+    forced.act = lambda name, arguments: {"boot_id": "boot-1"} if name == "node_ready" else act_forced(name, arguments)
+    assert forced.go()["result"] == "recovered"
+
+
+def test_a_run_that_lost_its_claim_writes_nothing_more(cluster):
+    play = Play(cluster)
+    act = play.act
+
+    def lose(name, arguments):
+        found = act(name, arguments)
+        node = cluster.objects[paths.node("node-1")]
+        claim = json.loads(node["metadata"]["annotations"]["holdfast.dev/claim"])
+        node["metadata"]["annotations"]["holdfast.dev/claim"] = json.dumps({**claim, "run": "another"})
+        return found
+
+    play.act = lose
+    result = play.go()
+    assert result["result"] == "failed"
+    assert cluster.marks()["claim"]["run"] == "another"
+    assert (cluster.marks()["failover"]["result"], cluster.cordoned()) == ("", True)
+
+
+def test_the_quorum_is_asked_before_the_claim_and_before_the_power_off(cluster, tmp_path):
+    cluster.node(ready=False, labels={"node-role.kubernetes.io/control-plane": ""})
+    log, script = tmp_path / "log", tmp_path / "quorum"
+    script.write_text(
+        f"#!/bin/sh\necho $HOLDFAST_NODE >> {log}\n[ $(wc -l < {log}) -lt 2 ] || {{ echo away; exit 1; }}\n"
+    )
+    script.chmod(0o755)
+    play = Play(cluster, given=(*GIVEN, "quorum_command"))
+    call = play.call
+    play.call = lambda **options: call(**options, quorum_command=str(script))
+    result = play.go()
+    assert log.read_text().split() == ["node-1", "node-1"]
+    assert result["detail"].startswith("Check the node again before the power-off: failover_quorum_command")
+    assert any("failover_quorum_command for node node-1: away" in line for line in play.said)
+    assert "away" not in json.dumps(result)
+    assert (result["result"], play.commands, cluster.marks(), cluster.cordoned()) == ("failed", [], {}, False)
+
+
+def test_the_steps_of_the_role_are_those_of_the_rules():
+    """In their order; one step may be several tasks."""
+    for direction, steps in (("failover", FAILOVER_STEPS), ("recover", RECOVER_STEPS)):
+        whens = [when for _task, _name, _arguments, when, _kept in Play(None, direction=direction)._tasks() if when]
+        assert list(dict.fromkeys(when.split("'")[1] for when in whens)) == list(steps)
+        assert all(when == f"'{when.split(chr(39))[1]}' in __failover_turn.steps" for when in whens)

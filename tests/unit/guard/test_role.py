@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The role machine_guard shows the order of the steps and the user's own tasks, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import begin_rules, journey_rules
+
+ROLE = Path(__file__).resolve().parents[3] / "roles/machine_guard"
+FILES = sorted((ROLE / "tasks").glob("*.yml"))
+# A module's answer: the steps that are left, or the next step.
+ON_A_STEP = re.compile(r"__machine_guard_turn\.step [=!]= '(\w+)'|'(\w+)' in __machine_guard_(?:begun|end)\.steps")
+
+
+def tasks(path):
+    def walk(items):
+        for item in items:
+            parts = [part for key in ("block", "rescue", "always") for part in walk(item.get(key) or [])]
+            yield item
+            yield from parts
+
+    return list(walk(yaml.safe_load(path.read_text())))
+
+
+def steps(path):
+    """The steps on which the tasks of a file depend."""
+    found = [ON_A_STEP.fullmatch(task["when"]) for task in tasks(path) if "when" in task]
+    return [step for match in found if match for step in match.groups() if step]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_no_condition_but_on_a_step_that_a_module_answered(path):
+    for task in tasks(path):
+        assert "when" not in task or ON_A_STEP.fullmatch(task["when"]), task["name"]
+        assert not {"until", "failed_when", "ansible.builtin.set_fact"} & task.keys(), task["name"]
+
+
+def test_every_answer_of_the_module_has_its_task():
+    answers = {*journey_rules.ANSWERS} - {journey_rules.CONTINUE}
+    assert {*steps(ROLE / "tasks/step.yml"), *steps(ROLE / "tasks/serve.yml")} == answers
+    assert {*steps(ROLE / "tasks/main.yml"), *steps(ROLE / "tasks/begin.yml")} == {begin_rules.SERVE, begin_rules.PLAN}
+
+
+def test_a_worker_takes_steps_until_the_module_says_that_it_is_done():
+    """Without a count or a time of the role's own, and without meta: end_role, which Ansible 2.17 does not have."""
+    (block,) = yaml.safe_load((ROLE / "tasks/serve.yml").read_text())
+    first, *others = block["block"]
+    assert (first["ansible.builtin.include_tasks"], "when" in first) == ("step.yml", False)
+    assert {task["when"] for task in others} == {"__machine_guard_turn.step != 'done'"}
+    assert others[-1]["ansible.builtin.include_tasks"] == "serve.yml"
+    for path in FILES:
+        for task in tasks(path):
+            assert not {"loop", "ansible.builtin.meta", "ansible.builtin.wait_for"} & task.keys(), task["name"]
+
+
+def test_there_are_few_internal_variables():
+    text = "".join(path.read_text() for path in ROLE.rglob("*.yml"))
+    names = set(re.findall(r"__machine_guard_\w+", text))
+    assert len(names) <= 10, sorted(names)
