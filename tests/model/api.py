@@ -81,7 +81,7 @@ def stored(path: str, content: Mapping[str, Any], version: int) -> Stored:
     key = (path, text, version)
     if key not in _stored:
         known = json.loads(text)
-        meta = {"creationTimestamp": BORN, **known.get("metadata", {}), "resourceVersion": str(version)}
+        meta = {"creationTimestamp": BORN, "uid": path, **known.get("metadata", {}), "resourceVersion": str(version)}
         _stored[key] = Stored(path, known, version, {**known, "metadata": meta})
         _by_number[_stored[key].number] = _stored[key]
     return _stored[key]
@@ -130,6 +130,9 @@ def perform(objects: Objects, asked: Request, taken: Collection[int] = ()) -> tu
     if asked.verb == "GET":
         return objects, Answer("object", (present,))
     if asked.verb == "DELETE":
+        wanted = (asked.body.get("preconditions") or {}).get("resourceVersion")
+        if wanted not in (None, str(present.version)):
+            return objects, CONFLICT
         return write(objects, path, None), OK
     version = (asked.body.get("metadata") or {}).get("resourceVersion")
     if version not in (None, str(present.version)):
@@ -156,7 +159,7 @@ def merged(content: Any, patch: Any) -> Any:
 
 def _kept(body: Mapping[str, Any]) -> dict[str, Any]:
     """Without what the server manages itself."""
-    own = ("resourceVersion", "creationTimestamp")
+    own = ("resourceVersion", "creationTimestamp", "uid")
     return {
         key: {name: item for name, item in value.items() if name not in own} if key == "metadata" else value
         for key, value in body.items()

@@ -143,8 +143,8 @@ class Recorder:
     def merge(self, path: str, body: Any, **_how: Any) -> Any:
         return self.ask("PATCH", path, body).value[0].shown
 
-    def delete(self, path: str, _options: Any = None, **_how: Any) -> None:
-        self.ask("DELETE", path)
+    def delete(self, path: str, options: Any = None, **_how: Any) -> None:
+        self.ask("DELETE", path, options)
 
     def news(self, path: str, selectors: Mapping[str, str], known: dict[str, Stored], left: float) -> list[Changed]:
         """Wait for a change, or for the deadline."""
