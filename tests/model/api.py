@@ -16,9 +16,6 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON
-
 BORN = "2026-11-21T00:00:00Z"
 _numbers = count()
 
@@ -84,7 +81,7 @@ def stored(path: str, content: Mapping[str, Any], version: int) -> Stored:
     key = (path, text, version)
     if key not in _stored:
         known = json.loads(text)
-        meta = {"creationTimestamp": BORN, **known.get("metadata", {}), "resourceVersion": str(version)}
+        meta = {"creationTimestamp": BORN, "uid": path, **known.get("metadata", {}), "resourceVersion": str(version)}
         _stored[key] = Stored(path, known, version, {**known, "metadata": meta})
         _by_number[_stored[key].number] = _stored[key]
     return _stored[key]
@@ -133,6 +130,9 @@ def perform(objects: Objects, asked: Request, taken: Collection[int] = ()) -> tu
     if asked.verb == "GET":
         return objects, Answer("object", (present,))
     if asked.verb == "DELETE":
+        wanted = (asked.body.get("preconditions") or {}).get("resourceVersion")
+        if wanted not in (None, str(present.version)):
+            return objects, CONFLICT
         return write(objects, path, None), OK
     version = (asked.body.get("metadata") or {}).get("resourceVersion")
     if version not in (None, str(present.version)):
@@ -159,7 +159,7 @@ def merged(content: Any, patch: Any) -> Any:
 
 def _kept(body: Mapping[str, Any]) -> dict[str, Any]:
     """Without what the server manages itself."""
-    own = ("resourceVersion", "creationTimestamp")
+    own = ("resourceVersion", "creationTimestamp", "uid")
     return {
         key: {name: item for name, item in value.items() if name not in own} if key == "metadata" else value
         for key, value in body.items()
@@ -171,22 +171,20 @@ def listed(objects: Objects, path: str, selectors: Mapping[str, Any]) -> list[St
     fields, labels = selectors.get("field_selector", ""), selectors.get("label_selector", "")
     found = [item for item in objects.values() if item.path[0] == "/" and _is_in(item.path, path)]
     found = sorted((item for item in found if _matches(item, fields, labels)), key=lambda item: item.path)
-    # What a request does not look at makes no difference: who asks for a few Nodes only counts them, and who asks for
-    # those of a group reads what counts in a budget.
+    # What a request does not look at makes no difference: who asks for a few Nodes only counts them, and a table shows
+    # their status.
     if "limit" in selectors:
-        return [_in_part(item, counted=True) for item in found[: selectors["limit"]]]
-    return [_in_part(item) for item in found] if labels and path == paths.NODES else found
+        return [_in_part(item) for item in found[: selectors["limit"]]]
+    return [_in_part(item, "spec", "status") for item in found] if "as" in selectors else found
 
 
 @lru_cache(None)
-def _in_part(item: Stored, *, counted: bool = False) -> Stored:
+def _in_part(item: Stored, *keys: str) -> Stored:
     meta, content = item.content["metadata"], item.content
     part = {"metadata": {key: meta[key] for key in ("name", "labels") if key in meta}}
-    if not counted:
-        part["metadata"]["annotations"] = {
-            mark: "" for mark in (CLAIM, CORDON) if mark in (meta.get("annotations") or {})
-        }
-        part |= {key: content[key] for key in ("spec", "status") if key in content}
+    part |= {key: content[key] for key in keys if key in content}
+    if "status" in part:
+        part["status"] = {"conditions": content["status"]["conditions"]}
     return stored(item.path, part, -1)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from model import api
 from model.api import Answer, Request, Stored
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import watch
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, watch
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
     ApiFailure,
     HoldfastError,
@@ -121,12 +121,18 @@ class Recorder:
         except NotFound:
             return None
 
-    def items(self, path: str, *, field_selector: str = "", label_selector: str = "", limit: int = 0) -> list[Any]:
-        given = {"field_selector": field_selector, "label_selector": label_selector, "limit": limit}
+    def items(self, path: str, *, field_selector: str = "", label_selector: str = "") -> list[Any]:
+        given = {"field_selector": field_selector, "label_selector": label_selector}
         self.last = self.ask("LIST", path, {key: value for key, value in given.items() if value}).value
         if path.endswith("/namespaces/holdfast/leases"):
             self._leases = [item.number for item in self.last]
         return [item.shown for item in self.last]
+
+    def rows(self, path: str, *, label_selector: str = "", limit: int = 0) -> list[dict[str, str]]:
+        """The table of the Nodes."""
+        given = {"label_selector": label_selector, "limit": limit, "as": "table"}
+        found = self.ask("LIST", path, {key: value for key, value in given.items() if value}).value
+        return [_row(item.shown) for item in found]
 
     def create(self, path: str, body: Any, **_how: Any) -> Any:
         return self.ask("POST", path, body).value[0].shown
@@ -137,8 +143,8 @@ class Recorder:
     def merge(self, path: str, body: Any, **_how: Any) -> Any:
         return self.ask("PATCH", path, body).value[0].shown
 
-    def delete(self, path: str, _options: Any = None, **_how: Any) -> None:
-        self.ask("DELETE", path)
+    def delete(self, path: str, options: Any = None, **_how: Any) -> None:
+        self.ask("DELETE", path, options)
 
     def news(self, path: str, selectors: Mapping[str, str], known: dict[str, Stored], left: float) -> list[Changed]:
         """Wait for a change, or for the deadline."""
@@ -152,6 +158,12 @@ class Recorder:
         if kind != "DELETED":
             known[item.path] = item
         return [Changed(kind, item.shown)]
+
+
+def _row(node: Any) -> dict[str, str]:
+    status = "Ready" if node.get("status") and node_rules.ready(node) else "NotReady"
+    cordoned = ",SchedulingDisabled" if node_rules.unschedulable(node) else ""
+    return {"Name": node_rules.name(node), "Status": status + cordoned}
 
 
 _current: list[Recorder] = []
@@ -196,7 +208,7 @@ _REPLACED: list[tuple[Any, str, Any]] = [
     (watch.Deadline, "__init__", _deadline),
     (runs, "heartbeat", _heartbeat),
     (drain._DrainRun, "run", _evict),
-    *((module, "time", _TIME) for module in (watch, slots, ready, drain)),
+    *((module, "time", _TIME) for module in (watch, runs, slots, ready, drain)),
     (begin, "datetime", _NOW),
 ]
 

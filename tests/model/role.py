@@ -85,15 +85,21 @@ class Role:
                     yield from self._task(file, task, variables)
 
     def _block(self, file: str, task: Mapping[str, Any], variables: Variables) -> Tasks:
-        if "always" in task:
-            raise UnknownTask(f"{file}: the model does not know always. Say in _block in {__name__} what it does.")
+        broken: Failed | None = None
         try:
             yield from self._tasks(file, task["block"], variables)
         except Failed as failure:
-            if "rescue" not in task:
-                raise
-            variables.update(ansible_failed_result=failure.result, ansible_failed_task={"name": failure.task})
-            yield from self._tasks(file, task["rescue"], variables)
+            broken = failure
+        if broken and "rescue" in task:
+            variables.update(ansible_failed_result=broken.result, ansible_failed_task={"name": broken.task})
+            try:
+                broken = None
+                yield from self._tasks(file, task["rescue"], variables)
+            except Failed as failure:
+                broken = failure
+        yield from self._tasks(file, task.get("always", []), variables)
+        if broken:
+            raise broken
 
     def _task(self, file: str, task: Mapping[str, Any], variables: Variables) -> Tasks:
         name, action = task["name"], next(key for key in task if key not in _KEYWORDS)
@@ -240,10 +246,10 @@ class Plan:
             given = {"names": list(turns), "pattern": "all", "limit": "", "management": _OMIT, "hosts": hosts, **own}
             variables = _variables("end", "localhost")
             try:
-                yield from self._role(reboot_end=given).play("report.yml", variables)
+                yield from self._role(reboot_report=given).play("report.yml", variables)
             except Failed as failure:
-                return {"left": str(failure)}
-            return variables["__rolling_reboot_ended"]
+                return str(failure)
+            return ""
 
         return Program(f"end {self._key} {json.dumps(hosts, sort_keys=True)}", tasks, self.number)
 

@@ -89,9 +89,9 @@ def a_slot_that_passed_on():
 
 
 def a_second_claim():
-    """The second run is about to claim the node, and a third one of another operation has begun."""
-    state = lead(a_slot_that_passed_on(), 1, "LIST configmaps")
-    state = lead(state, 2, "PUT configmaps")
+    """The second run is about to claim the node, and a third one of another operation is about to ask for a slot."""
+    state = lead(lead(a_slot_that_passed_on(), 1, "LIST configmaps"), 2, "PUT configmaps")
+    state = lead(lead(state, 1, "LIST configmaps"), 2, "LIST configmaps")
     # Only these two matter from here on.
     return replace(state, runs=state.runs[1:])
 
