@@ -183,7 +183,7 @@ def test_one_that_came_too_late_on_a_node_that_another_run_finished_ends_there(n
         return {"rc": 1, "stdout": LATE, "stderr": ""}
 
     node.answers = [paused]
-    with pytest.raises(Refused, match="meanwhile"):
+    with pytest.raises(Refused, match="Someone else has rebooted"):
         node.reboot()
     assert node.acts == 1
 

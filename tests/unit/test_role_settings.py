@@ -116,7 +116,7 @@ def test_invalid_values_are_reported_at_once_without_secrets(play):
     assert "demo_wait has to be a whole number; it is 'soon'." in output
     assert "demo_forse is unknown. Did you mean demo_force?" in output
     assert "demo_auth has to be a dictionary, in JSON or YAML. Its value is not shown." in output
-    assert "demo_password has to be a text. Its value is not shown." in output
+    assert "demo_password has to be a string. Its value is not shown." in output
     assert "demo_other is unknown" not in output, "another entry point has it"
     assert SECRET not in output
 

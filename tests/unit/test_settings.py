@@ -159,7 +159,7 @@ class TestText:
 
     @pytest.mark.parametrize("value", [["a"], {"a": "b"}])
     def test_a_list_is_not_a_text(self, value):
-        with pytest.raises(Unfit, match="has to be a text"):
+        with pytest.raises(Unfit, match="has to be a string"):
             typed(value, {"type": "str"})
 
 
