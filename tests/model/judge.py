@@ -97,8 +97,9 @@ def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place 
     for name in nodes:
         node, machine = after[node_path(name)], after[f"machine/{name}"].content
         had, has = slot_of(before, name), slot_of(after, name)
-        if has:
+        if _cordoned(node) and not _cordoned(before[node_path(name)]):
             excused.discard(name)
+        if has:
             if not had and place is not None:
                 _grant(after, has, place, len(nodes))
         elif had and (had.state == FAILED or words[0] == "the doctor" or _gives_up(place)):
