@@ -560,7 +560,8 @@ def in_the_background(options: argparse.Namespace) -> Iterator[dict[str, Stage]]
             raise
 
 
-WITHOUT_LAB: dict[str, Stage] = {"lint": lint, "sanity": sanity, "unit": unit}
+# The one that can use only one core is first.
+WITHOUT_LAB: dict[str, Stage] = {"unit": unit, "lint": lint, "sanity": sanity}
 WITH_LAB: dict[str, Stage] = {"integration": integration, "long": long, "molecule": molecule}
 # What the commands for all tests run on the lab, while the stages without a lab run in the background.
 TOGETHER = {"test": ["molecule", "integration"], "test-all": ["molecule", "integration", "long"]}

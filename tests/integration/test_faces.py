@@ -92,7 +92,7 @@ print(json.dumps(results))
 
 
 def assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    dropped = ("failed", "warnings", "deprecations", "exception", "ansible_facts", "_ansible_no_log")
+    dropped = ("failed", "api", "warnings", "deprecations", "exception", "ansible_facts", "_ansible_no_log")
     assert {key: value for key, value in plain(ours).items() if key not in dropped} == {
         key: value for key, value in plain(theirs).items() if key not in dropped
     }

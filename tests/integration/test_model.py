@@ -35,9 +35,11 @@ class Server:
 class Model:
     def __init__(self):
         self._objects = {}
+        self._seen = set()
 
     def ask(self, verb, path, body):
-        self._objects, answer = api.perform(self._objects, api.request(verb, path, body))
+        self._objects, answer = api.perform(self._objects, api.request(verb, path, body), self._seen)
+        self._seen |= {item.version for item in answer.value}
         return answer.kind, [item.shown for item in answer.value]
 
 

@@ -115,7 +115,7 @@ def test_what_others_went_through_before_does_not_count(canaries):
 
     assert result["error"] == "timed_out"
     assert result["waiting_for"] == [two]
-    assert f"not done after 1 s: {two} has not started. Look" in result["msg"]
+    assert f"not done after 1 s: {two} has not started. Check" in result["msg"]
     assert result["canaries"][0]["result"] == "rebooted"
 
 
