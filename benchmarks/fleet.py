@@ -28,8 +28,7 @@ from pathlib import Path
 import yaml
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-for folder in ("benchmarks", "tests", "tools"):
-    sys.path.insert(0, str(CHECKOUT / folder))
+sys.path[:0] = [str(CHECKOUT / folder) for folder in ("benchmarks", "tests", "tools")]
 
 import stages  # noqa: E402
 from measure import PEERS, BenchmarkError  # noqa: E402

@@ -21,8 +21,7 @@ from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 OUTPUT = CHECKOUT / "build/bench"
-for folder in ("benchmarks", "tests", "tools"):
-    sys.path.insert(0, str(CHECKOUT / folder))
+sys.path[:0] = [str(CHECKOUT / folder) for folder in ("benchmarks", "tests", "tools")]
 
 import stages  # noqa: E402
 from cases import CASES, SECONDS, Rival  # noqa: E402
