@@ -241,7 +241,7 @@ MUTANTS = [
         "An answer of Prometheus without a list of alerts counts as one with an empty list.",
         Code(
             "_list",
-            "if not isinstance(found, list): raise Nonsense(f'its answer has no list of {name}')",
+            "if not isinstance(found, list): raise InvalidAnswer(f'its answer has no list of {name}')",
             "if not isinstance(found, list): return []",
         ),
         "tests/unit/reboot/test_blocker_rules.py::TestAnswer::test_only_an_empty_list_of_alerts_is_no_alerts",
@@ -429,7 +429,7 @@ MUTANTS = [
         "doctor-clears-what-a-live-run-has",
         6,
         "The doctor takes every run for dead, and clears its claim, slot and cordon.",
-        Code("Picture.alive", "run in self.runs and self.runs[run].alive(self.now)", "False"),
+        Code("Snapshot.alive", "run in self.runs and self.runs[run].alive(self.now)", "False"),
         "tests/unit/doctor/test_rules.py::test_nothing_of_a_live_run_may_go",
     ),
     Mutant(

@@ -37,7 +37,7 @@ def _begin(cluster: Cluster, params: Params) -> Result:
         raise InvalidInput("reboot_operation needs operation, or fresh: the id of a new one.")
     with run_leases.heartbeat(cluster, params["run"], params.get("holder") or ""):
         before, decision = retry_conflicts(lambda: _enter(cluster, params))
-    _bury(cluster, before, decision.ledger, decision.operation)
+    _delete_dead_runs(cluster, before, decision.ledger, decision.operation)
     return {
         "changed": before != decision.ledger,
         "operation": decision.operation,
@@ -107,7 +107,7 @@ def _end(cluster: Cluster, params: Params) -> Result:
     if params["complete"] and not cluster.dry_run:
         _await_silent(cluster, params)
     before, after = retry_conflicts(attempt)
-    _bury(cluster, before, after, params["operation"])
+    _delete_dead_runs(cluster, before, after, params["operation"])
     run_leases.end(cluster, params["run"])
     return {"changed": before != after, "operation": params["operation"], "adopted": False, "takes_over": []}
 
@@ -134,7 +134,7 @@ def _silent(cluster: Cluster, params: Params) -> list[str]:
     )
 
 
-def _bury(cluster: Cluster, before: Ledger, after: Ledger, operation: str) -> None:
+def _delete_dead_runs(cluster: Cluster, before: Ledger, after: Ledger, operation: str) -> None:
     """Delete the Leases of the runs that the operation has dropped: they were dead."""
     known = set(ledger_rules.operation_entry(before, operation).get("runs", []))
     for run in sorted(known - set(ledger_rules.operation_entry(after, operation).get("runs", []))):

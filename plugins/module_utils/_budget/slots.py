@@ -26,7 +26,7 @@ from .claim_rules import PURPOSE, claim_of
 from .front import Front
 from .ledger_rules import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
 from .policy_rules import Policy, check_amount
-from .standing_rules import Standing, pause
+from .standstill_rules import Standstill, pause
 
 # Above this number, list the Nodes instead of reading them one by one.
 _MANY = 50
@@ -92,7 +92,7 @@ class _SlotRequest:
         self._follower: Follower | None = None
         self._runs: runs.Look | None = None
         # How long the same nodes have filled the budget without a run that works on them.
-        self._standing = Standing()
+        self._standstill = Standstill()
         # Seconds from the start of the request until a slot of the group was last taken or given back.
         self._went_on = 0.0
 
@@ -124,7 +124,7 @@ class _SlotRequest:
 
     def _look(self) -> Decision:
         if self._front.ask():
-            self._standing.resume(self._front.read())
+            self._standstill.resume(self._front.read())
         return self._attempt(store.load(self._cluster, self._params["group"]), waiting=False)
 
     def _wait(self, last: Decision) -> Decision:
@@ -155,7 +155,7 @@ class _SlotRequest:
         until = self._until_one_may_be_dead() if at_front and self._params.get("run") else float("inf")
         passes = bool(last.fills)
         if passes:
-            until = min(until, pause(time.monotonic() - self._standing.since, self._params["unhealthy_grace"]))
+            until = min(until, pause(time.monotonic() - self._standstill.since, self._params["unhealthy_grace"]))
         follower = Follower(
             self._cluster,
             paths.config_maps(NAMESPACE),
@@ -165,7 +165,7 @@ class _SlotRequest:
         self._follower = follower
         if self._front.here != at_front:
             # It has just got to the front.
-            self._standing.resume(self._front.read())
+            self._standstill.resume(self._front.read())
             return last
         for news in follower:
             try:
@@ -181,7 +181,7 @@ class _SlotRequest:
             if last.outcome == GRANTED or bool(last.fills) != passes or self._front.here != at_front:
                 break
         if not at_front and self._front.here:
-            self._standing.resume(self._front.read())
+            self._standstill.resume(self._front.read())
         return last
 
     def _until_one_may_be_dead(self) -> float:
@@ -217,9 +217,9 @@ class _SlotRequest:
 
     def _passes(self, decision: Decision) -> bool:
         """Whether the budget may become free by itself: after an outage of the API, many Nodes look down."""
-        stood = self._standing.seconds(decision.fills, time.monotonic())
+        stood = self._standstill.seconds(decision.fills, time.monotonic())
         # The next node at the front continues from this data.
-        self._front.write(self._standing.to_data())
+        self._front.write(self._standstill.to_data())
         return bool(stood < self._params["unhealthy_grace"])
 
     @property

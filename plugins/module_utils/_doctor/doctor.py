@@ -26,17 +26,17 @@ from .._drain import cordon
 from .._failover.taint_rules import taint_of
 from .._nodes import opt_outs
 from . import related_objects, report_rules
-from .picture_rules import Finding, Picture, Scope
 from .rules import ROLE_OWNER, abandoned, examine
+from .snapshot_rules import Finding, Scope, Snapshot
 
 _MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER)
 
 
 def doctor(context: Context, params: Params) -> Result:
     """Report, and with ``state: cleared`` clear what is stale."""
-    picture = related_objects.seen(context, take_picture(context.cluster))
-    scope = _scope(context, params, picture)
-    findings = examine(replace(picture, scope=scope), release=params["release"])
+    snapshot = related_objects.seen(context, take_snapshot(context.cluster))
+    scope = _scope(context, params, snapshot)
+    findings = examine(replace(snapshot, scope=scope), release=params["release"])
     stale = [finding for finding in findings if finding.stale]
     clearing = _Clearing(context, params["release"])
     if params["state"] == "cleared":
@@ -62,7 +62,7 @@ def doctor(context: Context, params: Params) -> Result:
     return result
 
 
-def take_picture(cluster: Cluster, only: str = "") -> Picture:
+def take_snapshot(cluster: Cluster, only: str = "") -> Snapshot:
     """Return the Nodes that have our marks or a slot (or ``only`` this one), all ledgers and all runs."""
     ledgers = dict(store.all_ledgers(cluster))
     if only:
@@ -78,19 +78,19 @@ def take_picture(cluster: Cluster, only: str = "") -> Picture:
             if name in wanted or marked or taint_of(node):
                 nodes[name] = node
     runs = {run.id: run for run in run_leases.all_runs(cluster)}
-    return Picture(nodes, ledgers, runs, cluster.now(), names=names)
+    return Snapshot(nodes, ledgers, runs, cluster.now(), names=names)
 
 
-def _scope(context: Context, params: Params, picture: Picture) -> Scope:
+def _scope(context: Context, params: Params, snapshot: Snapshot) -> Scope:
     group, nodes = params.get("group") or "", params.get("nodes")
     if nodes is not None:
         return Scope(frozenset(nodes), group, operations=False)
     if not group:
         return Scope()
     store.check_group(group)
-    ledger = picture.ledgers.get(group)
+    ledger = snapshot.ledgers.get(group)
     if ledger is None:
-        context.warn(f"There is no group {group}. Known groups: {', '.join(sorted(picture.ledgers)) or 'none'}.")
+        context.warn(f"There is no group {group}. Known groups: {', '.join(sorted(snapshot.ledgers)) or 'none'}.")
         return Scope(frozenset(), group)
     # Before its first slot, no run has said which nodes the group has.
     selector = ledger.policy.selector if ledger.policy else None
@@ -166,9 +166,9 @@ class _Clearing:
 
     def _look_again(self, name: str) -> list[Finding]:
         """Return what is on one node now; our own work on it does not count."""
-        picture = take_picture(self._cluster, only=name)
-        others = {run.id: run for run in picture.runs.values() if run.id != self._own_run}
-        return examine(replace(picture, runs=others), release=self._release)
+        snapshot = take_snapshot(self._cluster, only=name)
+        others = {run.id: run for run in snapshot.runs.values() if run.id != self._own_run}
+        return examine(replace(snapshot, runs=others), release=self._release)
 
     @property
     def _claimant(self) -> str:

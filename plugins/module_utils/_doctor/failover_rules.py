@@ -17,21 +17,21 @@ from .._failover import rules as failover_rules
 from .._failover.taint_rules import attachment, evidence_of, taint_of
 from .._fencing import host_rules as hosts
 from .._fencing.key_rules import Request
-from .picture_rules import Finding, Picture
+from .snapshot_rules import Finding, Snapshot
 
 KINDS = ("failover", "taint", "key", "attachment")
 
 
-def examine(picture: Picture) -> Iterable[Finding]:
+def examine(snapshot: Snapshot) -> Iterable[Finding]:
     """Return all findings of these kinds."""
-    for name in picture.nodes:
-        yield from _on_node(picture, name)
-    yield from _keys(picture)
-    yield from _attachments(picture)
+    for name in snapshot.nodes:
+        yield from _on_node(snapshot, name)
+    yield from _keys(snapshot)
+    yield from _attachments(snapshot)
 
 
-def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
-    node = picture.nodes[name]
+def _on_node(snapshot: Snapshot, name: str) -> Iterable[Finding]:
+    node = snapshot.nodes[name]
     taint = taint_of(node)
     try:
         record = failover_rules.record_of(node)
@@ -40,13 +40,13 @@ def _on_node(picture: Picture, name: str) -> Iterable[Finding]:
         yield Finding("failover", node=name, why="its record is invalid", todo=error.message)
     if record:
         run, result = str(record.get("run") or ""), str(record.get("result") or "")
-        live = picture.alive(run)
+        live = snapshot.alive(run)
         yield Finding(
             "failover",
             node=name,
             operation=str(record.get("id")),
             since=str(record.get("since") or ""),
-            **picture.signs(run),
+            **snapshot.signs(run),
             why=f"{result or 'in phase ' + str(record.get('phase'))}, operation {record.get('id')}",
             todo="" if live else _resume(name, result, str(record.get("phase"))),
         )
@@ -85,34 +85,34 @@ def _recover(name: str) -> str:
     return f"ansible-playbook holdfast.kubernetes.recover -e failover_node={name}"
 
 
-def _keys(picture: Picture) -> Iterable[Finding]:
-    for host in picture.hosts:
+def _keys(snapshot: Snapshot) -> Iterable[Finding]:
+    for host in snapshot.hosts:
         for request in hosts.requests_of(host):
             written = hosts.written_of(host, request.key) if request.key else None
             if written is None:
                 continue
             power = {True: "is still on", False: "is off", None: "may be off"}[hosts.powered_on(host)]
-            live = picture.alive(written.run)
+            live = snapshot.alive(written.run)
             full_name = hosts.full_name(host)
             way_out = (
-                _recover(written.node) if _known(picture, written.node, host, request.key) else _remove(host, request)
+                _recover(written.node) if _known(snapshot, written.node, host, request.key) else _remove(host, request)
             )
             yield Finding(
                 "key",
                 node=written.node,
                 since=written.since,
-                **picture.signs(written.run),
+                **snapshot.signs(written.run),
                 why=f"{request.annotation} keeps BareMetalHost {full_name} off, which {power}",
                 todo="" if live else f"BareMetalHost {full_name} stays off until this key is removed: {way_out}.",
             )
 
 
-def _known(picture: Picture, node: str, host: Object, key: str) -> bool:
+def _known(snapshot: Snapshot, node: str, host: Object, key: str) -> bool:
     """Return whether the playbook would find this key, by the record on the Node or by the entry in the history."""
     wanted = (host["metadata"]["name"], host["metadata"]["namespace"], key)
-    kept = [picture.failovers[node]] if node in picture.failovers else []
+    kept = [snapshot.failovers[node]] if node in snapshot.failovers else []
     try:
-        record = failover_rules.record_of(picture.nodes[node]) if node in picture.nodes else None
+        record = failover_rules.record_of(snapshot.nodes[node]) if node in snapshot.nodes else None
     except Refused:
         record = None
     # The record on the Node takes precedence.
@@ -130,12 +130,12 @@ def _remove(host: Object, request: Request) -> str:
     )
 
 
-def _attachments(picture: Picture) -> Iterable[Finding]:
-    if picture.names is None:
+def _attachments(snapshot: Snapshot) -> Iterable[Finding]:
+    if snapshot.names is None:
         return
-    for item in picture.attachments:
+    for item in snapshot.attachments:
         name = item["spec"]["nodeName"]
-        if name in picture.names:
+        if name in snapshot.names:
             continue
         found = attachment(item)
         yield Finding(

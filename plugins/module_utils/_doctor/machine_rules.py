@@ -16,7 +16,7 @@ from .._api.names import MACHINE_GUARD
 from .._api.objects import Object
 from .._capi.rules import POINTS, is_deleting, key_of, node_of, waiting_since, waits_for
 from .._guard import rules as guard
-from .picture_rules import Finding, Picture
+from .snapshot_rules import Finding, Snapshot
 
 KIND = "machine"
 
@@ -26,14 +26,14 @@ def is_marked(machine: Object) -> bool:
     return is_deleting(machine) and MACHINE_GUARD in node_rules.annotations_of(machine)
 
 
-def examine(picture: Picture) -> Iterable[Finding]:
+def examine(snapshot: Snapshot) -> Iterable[Finding]:
     """Return all findings of this kind."""
-    for machine in picture.machines:
+    for machine in snapshot.machines:
         for hook in node_rules.record(machine, MACHINE_GUARD) or {}:
-            yield from _at_hook(picture, machine, hook)
+            yield from _at_hook(snapshot, machine, hook)
 
 
-def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
+def _at_hook(snapshot: Snapshot, machine: Object, hook: str) -> Iterable[Finding]:
     record = guard.record_of(machine, hook)
     point = next((found for found in POINTS if waits_for(machine, found, key_of(found, hook))), None)
     if point is None:
@@ -42,7 +42,7 @@ def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
     name = f"{metadata['namespace']}/{metadata['name']}"
     if record is None:
         if guard.is_invalid(machine, hook):
-            yield _invalid(picture, machine, hook, f"Machine {name} waits at {point} for hook {hook}")
+            yield _invalid(snapshot, machine, hook, f"Machine {name} waits at {point} for hook {hook}")
         return
     run = str(record["run"])
     # The record may be of the previous point, where the run ended.
@@ -51,30 +51,30 @@ def _at_hook(picture: Picture, machine: Object, hook: str) -> Iterable[Finding]:
     state = f"in phase {record['phase']}" if started else "has not started"
     if failed:
         state = f"failed ({record.get('detail') or 'no reason given'})"
-    alive = picture.works.get(run, False)
+    alive = snapshot.works.get(run, False)
     yield Finding(
         KIND,
         node=node_of(machine) or "",
         operation=name,
         since=record["since"] if started else waiting_since(machine) or record["since"],
-        **{**picture.signs(run), "alive": alive},
+        **{**snapshot.signs(run), "alive": alive},
         why=f"Machine {name} waits at {point} for hook {hook}; its work {state}",
         todo="" if alive else _advice(name, hook, failed=failed),
     )
 
 
-def _invalid(picture: Picture, machine: Object, hook: str, waits: str) -> Finding:
+def _invalid(snapshot: Snapshot, machine: Object, hook: str, waits: str) -> Finding:
     """Report a record that no run resumes: an early version wrote it without fields that are needed now."""
     record = (node_rules.record(machine, MACHINE_GUARD) or {})[hook]
     run = str(record.get("run") or "") if isinstance(record, dict) else ""
-    alive = picture.works.get(run, False)
+    alive = snapshot.works.get(run, False)
     advice = "Start guard_machine again, which starts the work again, with all tasks."
     return Finding(
         KIND,
         node=node_of(machine) or "",
         operation=f"{machine['metadata']['namespace']}/{machine['metadata']['name']}",
         since=waiting_since(machine) or "",
-        **{**picture.signs(run), "alive": alive},
+        **{**snapshot.signs(run), "alive": alive},
         why=f"{waits}; its record is invalid: someone changed it, or an early version wrote it",
         todo="" if alive else f"{waits}, and no run can resume the work. {advice}",
     )

@@ -19,15 +19,15 @@ from .._capi import find as capi
 from .._failover import audit, audit_rules
 from .._fencing import find_host
 from . import machine_rules
-from .picture_rules import Picture
+from .snapshot_rules import Snapshot
 
 
-def seen(context: Context, picture: Picture) -> Picture:
-    """Return the picture with all of these objects."""
-    return _with_machines(context, _with_failovers(context, picture))
+def seen(context: Context, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with all of these objects."""
+    return _with_machines(context, _with_failovers(context, snapshot))
 
 
-def _with_failovers(context: Context, picture: Picture) -> Picture:
+def _with_failovers(context: Context, snapshot: Snapshot) -> Snapshot:
     """Add what failovers may have left."""
     hosts: list[Object] = []
     attachments: list[Object] = []
@@ -36,22 +36,22 @@ def _with_failovers(context: Context, picture: Picture) -> Picture:
     except ApiFailure as error:
         context.warn(f"Could not look for volumes of nodes that no longer exist: {error.message}")
     # A Node may have been created between the two lists.
-    wanted = {item["spec"]["nodeName"] for item in attachments} - set(picture.names or ())
+    wanted = {item["spec"]["nodeName"] for item in attachments} - set(snapshot.names or ())
     younger = {name for name in wanted if context.cluster.find(paths.node(name))}
     try:
         hosts = find_host.listed(context.management)
     except HoldfastError as error:
         context.warn(f"Could not look for keys that keep BareMetalHosts off: {error.message}")
     return replace(
-        picture,
-        names={*(picture.names or ()), *younger},
+        snapshot,
+        names={*(snapshot.names or ()), *younger},
         hosts=hosts,
         attachments=attachments,
         failovers=audit_rules.unfinished_of(audit.read(context.cluster)),
     )
 
 
-def _with_machines(context: Context, picture: Picture) -> Picture:
+def _with_machines(context: Context, snapshot: Snapshot) -> Snapshot:
     """Add the Machines that our runs have worked on."""
     management = context.management
     try:
@@ -59,8 +59,8 @@ def _with_machines(context: Context, picture: Picture) -> Picture:
         machines = [item for item in found if machine_rules.is_marked(item)]
         runs, now = run_leases.all_runs(management) if machines else [], management.now()
     except NotFound:
-        return picture
+        return snapshot
     except HoldfastError as error:
         context.warn(f"Could not look for Machines that wait for hooks of this collection: {error.message}")
-        return picture
-    return replace(picture, machines=machines, works={run.id: run.alive(now) for run in runs})
+        return snapshot
+    return replace(snapshot, machines=machines, works={run.id: run.alive(now) for run in runs})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from .picture_rules import Finding
+from .snapshot_rules import Finding
 
 _KINDS = {"opt_outs": "opt-outs"}
 _HEADER = ("", "WHAT", "NODE", "OWNER", "SINCE (UTC)", "LAST SIGN", "")

@@ -21,7 +21,7 @@ from .._nodes import optout_rules
 from . import advice_rules
 from . import failover_rules as failovers
 from . import machine_rules as machines
-from .picture_rules import Finding, Picture, Scope
+from .snapshot_rules import Finding, Scope, Snapshot
 
 ROLE_OWNER = "rolling_reboot"
 ORDER = ("cordon", "opt_outs", "claim", "record", "slot", "operation", *failovers.KINDS, machines.KIND, "run")
@@ -49,54 +49,56 @@ _NOT_READY = "its node is not Ready"
 _ABANDONED = "abandoned in phase"
 
 
-def examine(picture: Picture, *, release: Collection[str] = ()) -> list[Finding]:
-    """Return all our objects in the picture's scope, in the order in which they are safe to clear.
+def examine(snapshot: Snapshot, *, release: Collection[str] = ()) -> list[Finding]:
+    """Return all our objects in the snapshot's scope, in the order in which they are safe to clear.
 
     Args:
-        picture: The cluster.
+        snapshot: The cluster.
         release: Nodes that a person has decided to release although they are not back.
     """
     found = [
-        *(finding for name in picture.nodes for finding in _on_node(picture, name, release)),
-        *(finding for group in picture.ledgers for finding in _in_ledger(picture, group, release)),
-        *failovers.examine(picture),
-        *machines.examine(picture),
+        *(finding for name in snapshot.nodes for finding in _on_node(snapshot, name, release)),
+        *(finding for group in snapshot.ledgers for finding in _in_ledger(snapshot, group, release)),
+        *failovers.examine(snapshot),
+        *machines.examine(snapshot),
     ]
-    within = [finding for finding in found if picture.scope.has(finding)]
-    stays = [finding for finding in found if not finding.stale or not picture.scope.has(finding)]
-    runs = _runs(picture, _named(picture, within), _named(picture, stays))
+    within = [finding for finding in found if snapshot.scope.has(finding)]
+    stays = [finding for finding in found if not finding.stale or not snapshot.scope.has(finding)]
+    runs = _runs(snapshot, _named(snapshot, within), _named(snapshot, stays))
     return sorted([*within, *runs], key=lambda finding: (ORDER.index(finding.kind), *finding.about[1:]))
 
 
-def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[Finding]:
-    node = picture.nodes[name]
-    busy, left = picture.worked_on(name), _left_alone(picture, name, release)
+def _on_node(snapshot: Snapshot, name: str, release: Collection[str]) -> Iterable[Finding]:
+    node = snapshot.nodes[name]
+    busy, left = snapshot.worked_on(name), _left_alone(snapshot, name, release)
     cordon, record = node_rules.record(node, CORDON), node_rules.record(node, OPERATION)
     opt_outs, claim = optout_rules.record_of(node), claim_of(node)
     if cordon:
         ours = cordon.get("owner") == ROLE_OWNER
-        signs = {**picture.signs(picture.worker(name)), "alive": busy} if ours else {"holder": str(cordon.get("owner"))}
-        verdict = _LIVE if ours and busy else _cordon(picture, node, left, ours=ours)
+        signs = (
+            {**snapshot.signs(snapshot.worker(name)), "alive": busy} if ours else {"holder": str(cordon.get("owner"))}
+        )
+        verdict = _LIVE if ours and busy else _cordon(snapshot, node, left, ours=ours)
         since = str(cordon.get("since") or "")
         yield Finding("cordon", node=name, since=since, **signs, **verdict.on(_cordoned(node, cordon)))
     if opt_outs:
-        alive = busy or picture.alive(opt_outs.run)
+        alive = busy or snapshot.alive(opt_outs.run)
         verdict = left or (_STALE if opt_outs.run else _unknown(advice_rules.restore_opt_outs(name)))
         yield Finding(
             "opt_outs",
             node=name,
             since=opt_outs.since,
-            **{**picture.signs(opt_outs.run), "alive": alive},
+            **{**snapshot.signs(opt_outs.run), "alive": alive},
             **(_LIVE if alive else verdict).on(opt_outs.words()),
         )
     if claim:
-        verdict = _LIVE if picture.alive(claim.run) else left or _STALE
+        verdict = _LIVE if snapshot.alive(claim.run) else left or _STALE
         yield Finding(
             "claim",
             node=name,
             operation=claim.operation,
             since=claim.since,
-            **picture.signs(claim.run),
+            **snapshot.signs(claim.run),
             **verdict.on(f"for {claim.purpose}, operation {claim.operation}"),
         )
     if record and not record.get("result"):
@@ -107,12 +109,12 @@ def _on_node(picture: Picture, name: str, release: Collection[str]) -> Iterable[
             node=name,
             operation=operation,
             since=str(record.get("since") or ""),
-            **picture.signs(run),
+            **snapshot.signs(run),
             **(_LIVE if busy else verdict).on(f"in phase {record.get('phase')} of operation {operation}"),
         )
 
 
-def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdict | None:
+def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Verdict | None:
     """Return why nothing on a node is cleared, regardless of its owner; ``None`` if it may be.
 
     If a node is down, its opt-outs keep its Machine from being replaced, its slot counts in the budget, and the record
@@ -120,7 +122,7 @@ def _left_alone(picture: Picture, name: str, release: Collection[str]) -> _Verdi
     """
     if name in release:
         return None
-    node, slot = picture.nodes.get(name), picture.failed(name)
+    node, slot = snapshot.nodes.get(name), snapshot.failed(name)
     if node is None:
         gone = "its node has failed and no longer exists"
         return _Verdict(why=gone, todo=advice_rules.release_deleted_node(name, slot)) if slot else None
@@ -155,7 +157,7 @@ def _cordoned(node: Object, cordon: dict[str, Any]) -> str:
     return what
 
 
-def _cordon(picture: Picture, node: Object, left: _Verdict | None, *, ours: bool) -> _Verdict:
+def _cordon(snapshot: Snapshot, node: Object, left: _Verdict | None, *, ours: bool) -> _Verdict:
     """Return whether a cordon may be undone on a node that no live run works on."""
     if not ours:
         return _Verdict(why="only its owner undoes it")
@@ -163,16 +165,16 @@ def _cordon(picture: Picture, node: Object, left: _Verdict | None, *, ours: bool
         return left
     if not node_rules.ready(node):
         return _Verdict(why=_NOT_READY, todo=advice_rules.run_again(node))
-    if any(slot.run == "" and slot.state != FAILED for slot in picture.slots(node_rules.name(node))):
+    if any(slot.run == "" and slot.state != FAILED for slot in snapshot.slots(node_rules.name(node))):
         return _Verdict(why="its node has a slot that names no run")
     return _STALE
 
 
-def _in_ledger(picture: Picture, group: str, release: Collection[str]) -> Iterable[Finding]:
-    ledger = picture.ledgers[group]
+def _in_ledger(snapshot: Snapshot, group: str, release: Collection[str]) -> Iterable[Finding]:
+    ledger = snapshot.ledgers[group]
     staying = set()
     for name, slot in ledger.slots.items():
-        verdict = _slot(picture, slot, group, release)
+        verdict = _slot(snapshot, slot, group, release)
         if not verdict.stale:
             staying.add(slot.operation)
         what = f"failed ({slot.reason})" if slot.state == FAILED else slot.state
@@ -182,12 +184,12 @@ def _in_ledger(picture: Picture, group: str, release: Collection[str]) -> Iterab
             group=group,
             operation=slot.operation,
             since=slot.since,
-            **picture.signs(slot.run),
+            **snapshot.signs(slot.run),
             **verdict.on(f"{what}, group {group}, operation {slot.operation}"),
         )
     for entry in ledger.operations:
         operation, runs = str(entry["id"]), list(entry.get("runs", []))
-        dead = [run for run in runs if not picture.alive(run)]
+        dead = [run for run in runs if not snapshot.alive(run)]
         if not dead and not entry.get("unfinished"):
             continue
         live = len(dead) < len(runs)
@@ -199,44 +201,44 @@ def _in_ledger(picture: Picture, group: str, release: Collection[str]) -> Iterab
             group=group,
             operation=operation,
             since=str(entry.get("seen") or ""),
-            **{**picture.signs(picture.last_of(runs)), "alive": live},
+            **{**snapshot.signs(snapshot.last_of(runs)), "alive": live},
             **verdict.on(
                 f"{operation} of group {group}, left by {', '.join(dead) or 'a run that ended before all was done'}"
             ),
         )
 
 
-def _slot(picture: Picture, slot: Slot, group: str, release: Collection[str]) -> _Verdict:
+def _slot(snapshot: Snapshot, slot: Slot, group: str, release: Collection[str]) -> _Verdict:
     name = slot.node
-    if picture.claimed(name):
+    if snapshot.claimed(name):
         return _LIVE
     if slot.state == FAILED:
-        return (_left_alone(picture, name, release) if picture.failed(name) else None) or _STALE
-    if picture.alive(slot.run):
+        return (_left_alone(snapshot, name, release) if snapshot.failed(name) else None) or _STALE
+    if snapshot.alive(slot.run):
         return _LIVE
     if not slot.run:
         return _unknown(advice_rules.release_slot(group, slot))
-    return _left_alone(picture, name, release) or _STALE
+    return _left_alone(snapshot, name, release) or _STALE
 
 
-def _named(picture: Picture, findings: Iterable[Finding]) -> set[str]:
+def _named(snapshot: Snapshot, findings: Iterable[Finding]) -> set[str]:
     """Return the runs that findings name. The run of a cordon follows from the others."""
     named: set[str] = set()
     for finding in findings:
         if finding.kind != "cordon":
             named.add(finding.run)
         if finding.kind == "operation":
-            entries = picture.ledgers[finding.group].operations
+            entries = snapshot.ledgers[finding.group].operations
             named.update(run for entry in entries if entry["id"] == finding.operation for run in entry.get("runs", []))
     return named
 
 
-def _runs(picture: Picture, within: Collection[str], stays: Collection[str]) -> Iterable[Finding]:
+def _runs(snapshot: Snapshot, within: Collection[str], stays: Collection[str]) -> Iterable[Finding]:
     """Find the runs; with a scope, those that it names. A dead run is cleared if nothing that stays names it."""
-    for run in picture.runs.values():
-        if picture.scope != Scope() and run.id not in within:
+    for run in snapshot.runs.values():
+        if snapshot.scope != Scope() and run.id not in within:
             continue
-        verdict = _LIVE if run.alive(picture.now) else _STALE
+        verdict = _LIVE if run.alive(snapshot.now) else _STALE
         if verdict.stale and run.id in stays:
             verdict = _Verdict(why="an object that it left stays")
-        yield Finding("run", since=run.began, **picture.signs(run.id), **verdict.on(run.holder or "ended"))
+        yield Finding("run", since=run.began, **snapshot.signs(run.id), **verdict.on(run.holder or "ended"))

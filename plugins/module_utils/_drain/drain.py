@@ -262,7 +262,7 @@ class _DrainRun:
                 if not self.state.entries:
                     return
                 raise self._timed_out()
-            if self.state.hopeless(now):
+            if self.state.gives_up(now):
                 blocked = self.state.blocked()
                 raise Refused(_never_message(self._name, blocked, cordoned=True), **self._outcome(), blocked=blocked)
             chosen = self.state.next_evictions(now)
@@ -270,7 +270,7 @@ class _DrainRun:
                 self._keep_to_our_claim(now)
             for pod in chosen:
                 self._pool.submit(self._send_and_tell, pod)
-            self._name_the_hopeless()
+            self._warn_of_pods_that_never_go()
             self._take_events(block=not self.state.done)
 
     def _keep_to_our_claim(self, now: float) -> None:
@@ -291,7 +291,7 @@ class _DrainRun:
         except queue.Empty:
             return
 
-    def _name_the_hopeless(self) -> None:
+    def _warn_of_pods_that_never_go(self) -> None:
         never = {uid: item for uid, item in self.state.never_now().items() if uid not in self._named}
         if never:
             self._named.update(never)

@@ -242,7 +242,7 @@ class Drain:
     def done(self) -> bool:
         return not self.entries and not self._unanswered
 
-    def hopeless(self, now: float) -> bool:
+    def gives_up(self, now: float) -> bool:
         """Whether no remaining pod can be evicted, and the time to settle after other pods left is over."""
         if not self._only_never():
             return False

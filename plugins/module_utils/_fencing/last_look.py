@@ -102,8 +102,8 @@ def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id
         still_down_rules.check_still_down(seen.node, {"boot_id": boot_id or seen.boot_id})
     elif boot_id and seen.boot_id != boot_id:
         raise Refused(
-            f"Node {name} was rebooted meanwhile: its boot ID is {seen.boot_id or '-'}, it was {boot_id}. Nothing was "
-            "changed. Run this again if it still needs a reboot.",
+            f"Node {name} was rebooted since this run checked it: its boot ID is {seen.boot_id or '-'}, it was "
+            f"{boot_id}. Nothing was changed. Run this again if it still needs a reboot.",
             node=name,
             why="new_boot",
         )

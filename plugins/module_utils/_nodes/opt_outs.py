@@ -61,9 +61,11 @@ def node_opt_outs(context: Context, params: Params) -> Result:
     return {
         "changed": before.facts != after.facts,
         "opt_outs": {
-            "autoscaler": bool(record and record.autoscaler and optout_rules.is_told(optout_rules.on_node(after.node))),
+            "autoscaler": bool(
+                record and record.autoscaler and optout_rules.is_opt_out(optout_rules.on_node(after.node))
+            ),
             "node_health_check": bool(
-                record and record.node_health_check and optout_rules.is_told(optout_rules.label_on_node(after.node))
+                record and record.node_health_check and optout_rules.is_opt_out(optout_rules.label_on_node(after.node))
             ),
             "machine": record.machine.full_name if spared and record and record.machine else None,
         },
@@ -219,12 +221,12 @@ def _changes(wanted: dict[str, str | None], present: dict[str, str]) -> dict[str
 def _warn_of_others(context: Context, after: _State) -> None:
     """Warn about values that someone else has changed since they were recorded; they stay."""
     record = optout_rules.record_of(after.node)
-    if record and record.node_health_check and not optout_rules.is_told(optout_rules.label_on_node(after.node)):
+    if record and record.node_health_check and not optout_rules.is_opt_out(optout_rules.label_on_node(after.node)):
         context.warn(
             f"Someone else has changed the label {EXCLUDE_FROM_REMEDIATION} of node {node_rules.name(after.node)} to "
             f"{optout_rules.label_on_node(after.node)!r}. The value stays, so a NodeHealthCheck may fence the node."
         )
-    if record and record.autoscaler and not optout_rules.is_told(optout_rules.on_node(after.node)):
+    if record and record.autoscaler and not optout_rules.is_opt_out(optout_rules.on_node(after.node)):
         context.warn(
             f"Someone else has changed {SCALE_DOWN_DISABLED} of node {node_rules.name(after.node)} to "
             f"{optout_rules.on_node(after.node)!r}. The value stays, so the cluster autoscaler may remove the node."

@@ -105,7 +105,7 @@ def on_machine(machine: Object) -> str | None:
     return node_rules.annotations_of(machine).get(SKIP_REMEDIATION)
 
 
-def is_told(value: str | None) -> bool:
+def is_opt_out(value: str | None) -> bool:
     """Whether this value of a Node's annotation or label is an opt-out."""
     return value == _TRUE
 

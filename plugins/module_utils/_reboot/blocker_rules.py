@@ -23,7 +23,7 @@ _LONGEST_REASON = 300
 _POSIX_CLASS = re.compile(r"\[:\^?\w+:\]")
 
 
-class Nonsense(ValueError):
+class InvalidAnswer(ValueError):
     """An answer that can't be parsed as alerts."""
 
 
@@ -133,7 +133,7 @@ def read_alerts(answer: Any) -> list[Alert]:
     """Read the alerts from an answer of ``/api/v1/alerts``.
 
     Raises:
-        Nonsense: The answer has another format. An alert that can't be read never counts as absent.
+        InvalidAnswer: The answer has another format. An alert that can't be read never counts as absent.
     """
     return [_alert(item) for item in _list(_data(answer), "alerts")]
 
@@ -141,9 +141,9 @@ def read_alerts(answer: Any) -> list[Alert]:
 def _alert(item: Any) -> Alert:
     labels = item.get("labels") if isinstance(item, dict) else None
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
-        raise Nonsense("an alert in its answer has no labels")
+        raise InvalidAnswer("an alert in its answer has no labels")
     if not labels.get(_NAME) or not isinstance(item.get("state"), str):
-        raise Nonsense("an alert in its answer has no name or no state")
+        raise InvalidAnswer("an alert in its answer has no name or no state")
     return Alert(labels[_NAME], item["state"], labels, str(item.get("activeAt") or ""))
 
 
@@ -153,13 +153,13 @@ def read_unevaluated(answer: Any) -> list[str]:
     A Prometheus that has just started knows no alerts until it has evaluated its rules.
 
     Raises:
-        Nonsense: The answer has another format.
+        InvalidAnswer: The answer has another format.
     """
     found = []
     for group in _list(_data(answer), "groups"):
         for rule in _list(group, "rules"):
             if not isinstance(rule, dict) or not isinstance(rule.get("name"), str):
-                raise Nonsense("a rule in its answer has no name")
+                raise InvalidAnswer("a rule in its answer has no name")
             if rule.get("type") == "alerting" and rule.get("health") == "unknown":
                 found.append(rule["name"])
     return found
@@ -168,17 +168,17 @@ def read_unevaluated(answer: Any) -> list[str]:
 def _data(answer: Any) -> Any:
     if not isinstance(answer, dict) or answer.get("status") != "success":
         said = answer.get("error") if isinstance(answer, dict) else None
-        raise Nonsense(f"it reports: {_short(said)}" if said else "its answer does not have Prometheus' format")
+        raise InvalidAnswer(f"it reports: {_short(said)}" if said else "its answer does not have Prometheus' format")
     if answer.get("warnings"):
         # A server that queries other servers warns here if an answer is missing.
-        raise Nonsense(f"its answer is incomplete: {_short(answer['warnings'])}")
+        raise InvalidAnswer(f"its answer is incomplete: {_short(answer['warnings'])}")
     return answer.get("data")
 
 
 def _list(data: Any, name: str) -> list[Any]:
     found = data.get(name) if isinstance(data, dict) else None
     if not isinstance(found, list):
-        raise Nonsense(f"its answer has no list of {name}")
+        raise InvalidAnswer(f"its answer has no list of {name}")
     return found
 
 

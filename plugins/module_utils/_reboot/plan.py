@@ -13,7 +13,7 @@ from .._api.runner import Context, Params, Result
 from .admit import reboot_turn
 from .begin import enter
 from .end_rules import entry_of, left_over, line_of, plan_words, stats_of, summary_of
-from .picture import Picture
+from .snapshot import Snapshot
 
 
 def reboot_plan(context: Context, params: Params) -> Result:
@@ -22,16 +22,16 @@ def reboot_plan(context: Context, params: Params) -> Result:
     names = {host["host"]: str(host["settings"]["node_name"]) for host in hosts}
     if not params["hosts"]:
         raise InvalidInput("There is no host to plan. Check rolling_reboot_hosts and --limit.")
-    picture = Picture(context.cluster, set(names.values()))
+    snapshot = Snapshot(context.cluster, set(names.values()))
     planning = Context(params, True, context.warn, context.say)
-    vars(planning)["cluster"] = picture
+    vars(planning)["cluster"] = snapshot
     begun = enter(planning, params, names) if hosts else {"operation": "", "run": ""}
     entries: dict[str, Mapping[str, Any]] = {}
     for host in params["hosts"]:
         turn = host["turn"]
         entry = entry_of(host, check_mode=True)
         if entry is None and host["settings"] and "answer" in turn:
-            entry = _plan(planning, params, host, begun, picture)
+            entry = _plan(planning, params, host, begun, snapshot)
         if entry is not None:
             entries[host["host"]] = entry
     silent = [host["host"] for host in params["hosts"] if host["host"] not in entries]
@@ -54,7 +54,7 @@ def reboot_plan(context: Context, params: Params) -> Result:
     }
 
 
-def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Params, picture: Picture) -> Any:
+def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Params, snapshot: Snapshot) -> Any:
     settings, turn = host["settings"], host["turn"]
     options = {
         "name": settings["node_name"],
@@ -71,4 +71,4 @@ def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Para
         "pods": settings["block_pods"],
         "alerts": params.get("alerts"),
     }
-    return reboot_turn(context, options, drain=picture.drain)["result"]
+    return reboot_turn(context, options, drain=snapshot.drain)["result"]

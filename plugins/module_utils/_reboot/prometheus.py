@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from .._api.connection import IMPORT_ERROR
 from .._api.errors import InvalidInput
 from .._api.watch import Deadline
-from .blocker_rules import ALERT, Blocker, Nonsense, of_alerts, read_alerts, read_filter, read_unevaluated
+from .blocker_rules import ALERT, Blocker, InvalidAnswer, of_alerts, read_alerts, read_filter, read_unevaluated
 
 if not IMPORT_ERROR:
     import urllib3
@@ -31,7 +31,7 @@ _CHUNK = 64 * 1024
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
 
-class Unanswered(Exception):
+class QueryFailed(Exception):
     """Prometheus did not answer, or its answer is not usable."""
 
 
@@ -64,7 +64,7 @@ class Prometheus:
             # The rules first: the second answer has the alerts of every rule that was evaluated by then.
             unevaluated = read_unevaluated(self._ask("/api/v1/rules?type=alert"))
             alerts = read_alerts(self._ask("/api/v1/alerts"))
-        except (Unanswered, Nonsense) as error:
+        except (QueryFailed, InvalidAnswer) as error:
             return [Blocker(ALERT, None, self.url, f"this Prometheus does not report its alerts: {error}")]
         return of_alerts(alerts, unevaluated, self._filter)
 
@@ -84,12 +84,12 @@ class Prometheus:
                 with closing(answer):
                     body = _read(answer, deadline)
         except (HTTPError, OSError) as error:
-            raise Unanswered(f"{path}: {error}") from error
+            raise QueryFailed(f"{path}: {error}") from error
         content = _decoded(body)
         if answer.status != 200:
-            raise Unanswered(f"{path}: {_refusal(answer, content)}")
+            raise QueryFailed(f"{path}: {_refusal(answer, content)}")
         if content is None:
-            raise Unanswered(f"{path}: its answer is not JSON")
+            raise QueryFailed(f"{path}: its answer is not JSON")
         return content
 
     def _pool(self) -> Any:
@@ -140,16 +140,16 @@ def _read(answer: Any, deadline: Deadline) -> bytes:
     """Read the whole answer.
 
     Raises:
-        Unanswered: The answer is too big, or not complete in time.
+        QueryFailed: The answer is too big, or not complete in time.
     """
     body = bytearray()
     # read1() returns what is there. read() would wait for a full chunk, past the deadline if the server is slow.
     while chunk := answer.read1(_CHUNK, decode_content=False):
         body += chunk
         if len(body) > _LARGEST:
-            raise Unanswered(f"its answer is bigger than {_LARGEST} bytes")
+            raise QueryFailed(f"its answer is bigger than {_LARGEST} bytes")
         if deadline.passed:
-            raise Unanswered(f"its answer was not complete after {deadline.seconds} s")
+            raise QueryFailed(f"its answer was not complete after {deadline.seconds} s")
     return bytes(body)
 
 

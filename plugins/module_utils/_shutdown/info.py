@@ -14,7 +14,7 @@ from .._logind.bus import NodeBus
 from .._logind.runner import Context, Params, Result
 from . import logind_files, logind_rules
 from .kubelet_files import find_kubelet, read_settings
-from .proof_rules import UNTOLD, LastShutdown, Picture, Problem, in_effect, problems, read_state
+from .proof_rules import UNTOLD, LastShutdown, Problem, Snapshot, in_effect, problems, read_state
 
 _STATE = "graceful_node_shutdown_state"
 # A kubelet takes its lock after it has reached the container runtime. If it has none after this time, it is no longer
@@ -30,7 +30,7 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
     given = {name: params.get(f"kubelet_{name}") for name in ("config", "config_dir", "root_dir")}
     kubelet = find_kubelet(bus, unit if "." in unit else f"{unit}.service", given)
     last, trouble = _last(bus, Path(kubelet.root_dir) / _STATE)
-    picture = Picture(
+    snapshot = Snapshot(
         kubelet=kubelet,
         settings=read_settings(kubelet.config, kubelet.config_dir),
         effective=logind_rules.effective(bus.inhibit_delay_max()),
@@ -38,46 +38,46 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
         logind=bus.logind(),
         last=last,
     )
-    picture = _with_lock(bus, picture)
-    found = problems(picture) + trouble
+    snapshot = _with_lock(bus, snapshot)
+    found = problems(snapshot) + trouble
     return {
         "changed": False,
-        "enabled": picture.enabled,
-        "in_effect": in_effect(picture, found),
+        "enabled": snapshot.enabled,
+        "in_effect": in_effect(snapshot, found),
         "kubelet": {
             "unit": kubelet.unit,
             "active": kubelet.active,
             "config": kubelet.config or None,
             "config_dir": kubelet.config_dir or None,
-            "drop_ins": list(picture.settings.drop_ins),
-            "set_by": dict(picture.settings.set_by),
-            "groups": [group.to_data() for group in picture.groups],
-            "needed": picture.needed,
-            "restart_needed": picture.restart_needed,
+            "drop_ins": list(snapshot.settings.drop_ins),
+            "set_by": dict(snapshot.settings.set_by),
+            "groups": [group.to_data() for group in snapshot.groups],
+            "needed": snapshot.needed,
+            "restart_needed": snapshot.restart_needed,
         },
         "logind": {
-            "inhibit_delay_max": logind_rules.finite(picture.effective),
-            "configured": logind_rules.finite(picture.files.seconds),
-            "file": picture.files.winner.file if picture.files.winner else None,
-            "candidates": [candidate.to_data() for candidate in picture.files.candidates],
+            "inhibit_delay_max": logind_rules.finite(snapshot.effective),
+            "configured": logind_rules.finite(snapshot.files.seconds),
+            "file": snapshot.files.winner.file if snapshot.files.winner else None,
+            "candidates": [candidate.to_data() for candidate in snapshot.files.candidates],
         },
-        "delay_lock": _lock(picture),
+        "delay_lock": _lock(snapshot),
         "last_shutdown": last.to_data() if last else None,
         "problems": [asdict(item) for item in found],
     }
 
 
-def _with_lock(bus: NodeBus, picture: Picture) -> Picture:
-    """Return the picture with the lock of a kubelet that has just started, if it takes one."""
-    started = picture.kubelet.started
-    while picture.lock_missing and started is not None and -_LOOK_EVERY <= time.time() - started < _LOCK_SECONDS:
+def _with_lock(bus: NodeBus, snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with the lock of a kubelet that has just started, if it takes one."""
+    started = snapshot.kubelet.started
+    while snapshot.lock_missing and started is not None and -_LOOK_EVERY <= time.time() - started < _LOCK_SECONDS:
         time.sleep(_LOOK_EVERY)
-        picture = replace(picture, logind=bus.logind())
-    return picture
+        snapshot = replace(snapshot, logind=bus.logind())
+    return snapshot
 
 
-def _lock(picture: Picture) -> dict[str, Any] | None:
-    lock = picture.delay_lock
+def _lock(snapshot: Snapshot) -> dict[str, Any] | None:
+    lock = snapshot.delay_lock
     return {"who": lock.who, "why": lock.why, "pid": lock.pid, "since": lock.since} if lock else None
 
 

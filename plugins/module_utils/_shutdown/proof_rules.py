@@ -64,7 +64,7 @@ class LastShutdown:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Snapshot:
     """All that is known of a node.
 
     Attributes:
@@ -142,35 +142,35 @@ def _time(value: Any) -> datetime | None:
     return found if found and found.year > 1 else None
 
 
-def in_effect(picture: Picture, problems: Iterable[Problem]) -> bool:
+def in_effect(snapshot: Snapshot, problems: Iterable[Problem]) -> bool:
     """Return whether a shutdown that begins now gives the pods their time."""
-    return picture.enabled and all(item.problem in _HARMLESS for item in problems)
+    return snapshot.enabled and all(item.problem in _HARMLESS for item in problems)
 
 
-def problems(picture: Picture) -> list[Problem]:
+def problems(snapshot: Snapshot) -> list[Problem]:
     """Return all problems."""
-    return [*_of_files(picture), *_of_kubelet(picture), *_of_logind(picture), *_of_last(picture)]
+    return [*_of_files(snapshot), *_of_kubelet(snapshot), *_of_logind(snapshot), *_of_last(snapshot)]
 
 
-def _of_files(picture: Picture) -> Iterator[Problem]:
-    for file, reason in picture.settings.troubles:
+def _of_files(snapshot: Snapshot) -> Iterator[Problem]:
+    for file, reason in snapshot.settings.troubles:
         yield Problem(
             UNREADABLE,
             f"{file} {reason}. A kubelet that starts with it fails or ignores it; fix or remove the file.",
             file,
         )
-    for reason in picture.configured.refusals:
-        named = max((key for key in picture.settings.set_by if key in reason), key=len, default="")
+    for reason in snapshot.configured.refusals:
+        named = max((key for key in snapshot.settings.set_by if key in reason), key=len, default="")
         yield Problem(
             REFUSED,
             f"The kubelet does not start with its configuration: {reason} "
-            f"({', '.join(sorted(set(picture.settings.set_by.values())))}). Correct it before the next restart.",
-            picture.settings.set_by.get(named),
+            f"({', '.join(sorted(set(snapshot.settings.set_by.values())))}). Correct it before the next restart.",
+            snapshot.settings.set_by.get(named),
         )
 
 
-def _of_kubelet(picture: Picture) -> Iterator[Problem]:
-    kubelet = picture.kubelet
+def _of_kubelet(snapshot: Snapshot) -> Iterator[Problem]:
+    kubelet = snapshot.kubelet
     if not kubelet.active:
         yield Problem(
             NOT_RUNNING,
@@ -184,15 +184,15 @@ def _of_kubelet(picture: Picture) -> Iterator[Problem]:
             "the kubelet's files is unknown. Name its unit with kubelet_unit, or its files with kubelet_config and "
             "kubelet_config_dir.",
         )
-    if picture.restart_needed:
+    if snapshot.restart_needed:
         yield Problem(
             RESTART_NEEDED,
-            f"{picture.settings.changed_file} was changed at {moment(picture.settings.changed)}, after {kubelet.unit} "
-            f"started at {moment(kubelet.started or 0)}, so the kubelet does not use the change. Restart "
-            f"{kubelet.unit}.",
-            picture.settings.changed_file,
+            f"{snapshot.settings.changed_file} was changed at {moment(snapshot.settings.changed)}, after "
+            f"{kubelet.unit} started at {moment(kubelet.started or 0)}, so the kubelet does not use the change. "
+            f"Restart {kubelet.unit}.",
+            snapshot.settings.changed_file,
         )
-    if picture.lock_missing:
+    if snapshot.lock_missing:
         yield Problem(
             LOCK_MISSING,
             f"{kubelet.unit} (process {kubelet.pid}) holds no delay lock on shutdown, so logind does not wait for it "
@@ -202,10 +202,10 @@ def _of_kubelet(picture: Picture) -> Iterator[Problem]:
         )
 
 
-def _of_logind(picture: Picture) -> Iterator[Problem]:
-    files, effective = picture.files, picture.effective
+def _of_logind(snapshot: Snapshot) -> Iterator[Problem]:
+    files, effective = snapshot.files, snapshot.effective
     reloaded = abs(files.seconds - effective) < _SAME or files.seconds == effective
-    if picture.needed - effective > _SAME:
+    if snapshot.needed - effective > _SAME:
         cause = (
             _winner(files)
             if reloaded
@@ -218,7 +218,7 @@ def _of_logind(picture: Picture) -> Iterator[Problem]:
         )
         yield Problem(
             NEEDS_MORE,
-            f"The kubelet needs {picture.needed} s for a shutdown, and logind delays one for {_seconds(effective)} at "
+            f"The kubelet needs {snapshot.needed} s for a shutdown, and logind delays one for {_seconds(effective)} at "
             f"most: {cause}. Pods that still run then are killed. {way_out}.",
             files.winner.file if files.winner else None,
         )
@@ -241,12 +241,12 @@ def _seconds(value: float) -> str:
     return "any time" if value == inf else f"{value:g} s"
 
 
-def _of_last(picture: Picture) -> Iterator[Problem]:
-    last = picture.last
-    if last and not last.ended and not (last.this_boot and picture.logind.preparing_for_shutdown):
+def _of_last(snapshot: Snapshot) -> Iterator[Problem]:
+    last = snapshot.last
+    if last and not last.ended and not (last.this_boot and snapshot.logind.preparing_for_shutdown):
         yield Problem(
             UNFINISHED,
-            f"The shutdown that {picture.kubelet.unit} noticed at {moment(last.started.timestamp())} did not finish: "
+            f"The shutdown that {snapshot.kubelet.unit} noticed at {moment(last.started.timestamp())} did not finish: "
             "the power failed, or the time was over, before all pods had stopped. Compare the pods' grace periods "
             "with the kubelet's (graceful_shutdown_fit), and look at the end of the previous boot's log: journalctl "
             "-b -1.",

@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.front import Front
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.standing_rules import Standing
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.standstill_rules import Standstill
 
 PATIENCE = 30
 
@@ -87,22 +87,22 @@ def test_another_queue_waits_for_nobody(front, other):
 def test_what_stood_stands_for_the_next_node_too(front):
     (first, _), (second, arrived) = front(), front()
     first.ask(), second.ask()
-    standing, next_standing = Standing(), Standing()
-    standing.seconds(("alfa is not Ready",), 100)
-    first.write(standing.to_data())
+    standstill, next_standstill = Standstill(), Standstill()
+    standstill.seconds(("alfa is not Ready",), 100)
+    first.write(standstill.to_data())
     assert second.read() is None
     first.leave()
     assert arrived.wait(PATIENCE)
 
-    next_standing.resume(second.read())
+    next_standstill.resume(second.read())
 
-    assert next_standing.seconds(("alfa is not Ready",), 160) == 60
+    assert next_standstill.seconds(("alfa is not Ready",), 160) == 60
 
 
 def test_an_unreadable_note_says_nothing(front):
     (first, _) = front()
     first.ask()
-    standing = Standing()
-    standing.resume(first.read())
-    standing.resume({"odd": True})
-    assert standing.seconds("a", 5) == 0
+    standstill = Standstill()
+    standstill.resume(first.read())
+    standstill.resume({"odd": True})
+    assert standstill.seconds("a", 5) == 0

@@ -15,10 +15,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Listed
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots, standing_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots, standstill_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.standing_rules import Standing, pause
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.standstill_rules import Standstill, pause
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_slot
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
@@ -192,11 +192,11 @@ def test_a_negative_grace_is_refused(ask):
         ask(Api(), unhealthy_grace=-1)
 
 
-class TestStanding:
+class TestStandstill:
     def test_it_stands_as_long_as_it_is_the_same(self):
-        standing = Standing()
+        standstill = Standstill()
 
-        assert [standing.seconds(what, now) for what, now in (("a", 5), ("a", 35), ("b", 65), ("b", 70))] == [
+        assert [standstill.seconds(what, now) for what, now in (("a", 5), ("a", 35), ("b", 65), ("b", 70))] == [
             0,
             30,
             0,
@@ -204,10 +204,10 @@ class TestStanding:
         ]
 
     def test_what_nobody_looked_at_for_long_does_not_count(self):
-        standing = Standing()
-        standing.seconds("a", 5)
+        standstill = Standstill()
+        standstill.seconds("a", 5)
 
-        assert standing.seconds("a", 5 + standing_rules._BLIND + 1) == 0
+        assert standstill.seconds("a", 5 + standstill_rules._BLIND + 1) == 0
 
     def test_looks_are_many_at_first_and_end_with_the_grace(self):
         assert pause(0, 300) < 5

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta, timezone
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import failover_rules as failovers
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Picture
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import examine
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Snapshot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import begin
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.host_rules import Written
 
@@ -48,13 +48,13 @@ def attached(name):
     return {"metadata": {"name": f"va-{name}"}, "spec": spec}
 
 
-def picture(*nodes, hosts=(), attachments=(), names=("n",), failovers_=None):
+def snapshot(*nodes, hosts=(), attachments=(), names=("n",), failovers_=None):
     runs = {
         name: Run(name, name, (NOW - timedelta(seconds=silent)).isoformat())
         for name, silent in ((LIVE, 5), (DEAD, DEAD_AFTER + 1))
     }
     found = {item["metadata"]["name"]: item for item in nodes}
-    return Picture(found, {}, runs, NOW, names=names, hosts=hosts, attachments=attachments, failovers=failovers_ or {})
+    return Snapshot(found, {}, runs, NOW, names=names, hosts=hosts, attachments=attachments, failovers=failovers_ or {})
 
 
 def only(seen, kind):
@@ -67,59 +67,59 @@ def kinds(seen):
 
 
 def test_an_out_of_service_taint_on_a_ready_node():
-    found = only(picture(node(ready=True, tainted=True, evidence=True)), "taint")
+    found = only(snapshot(node(ready=True, tainted=True, evidence=True)), "taint")
     assert "recover -e failover_node=n" in found.todo
-    assert "Ask who added it" in only(picture(node(ready=True, tainted=True)), "taint").todo
-    assert kinds(picture(node(ready=False, tainted=True, evidence=True))) == []
-    assert kinds(picture(node(ready=True))) == []
+    assert "Ask who added it" in only(snapshot(node(ready=True, tainted=True)), "taint").todo
+    assert kinds(snapshot(node(ready=False, tainted=True, evidence=True))) == []
+    assert kinds(snapshot(node(ready=True))) == []
 
 
 def test_a_key_of_this_collection_that_keeps_a_host_off():
     facts = {"host": "h", "namespace": "m", "key": "k"}
-    found = only(picture(hosts=[host(DEAD)], failovers_={"n": facts}), "key")
+    found = only(snapshot(hosts=[host(DEAD)], failovers_={"n": facts}), "key")
     assert (found.node, found.run, found.alive) == ("n", DEAD, False)
     assert "m/h off, which is off" in found.why
     assert "recover -e failover_node=n" in found.todo
-    assert "recover" in only(picture(node(ready=False, run=DEAD, facts=facts), hosts=[host(DEAD)]), "key").todo
+    assert "recover" in only(snapshot(node(ready=False, run=DEAD, facts=facts), hosts=[host(DEAD)]), "key").todo
     for unknown in (
-        picture(hosts=[host(DEAD, of="")], failovers_={"n": facts}),
-        picture(hosts=[host(DEAD)]),
-        picture(hosts=[host(DEAD)], failovers_={"n": {**facts, "host": "g"}}),
-        picture(node(ready=False, run=DEAD), hosts=[host(DEAD)], failovers_={"n": facts}),
+        snapshot(hosts=[host(DEAD, of="")], failovers_={"n": facts}),
+        snapshot(hosts=[host(DEAD)]),
+        snapshot(hosts=[host(DEAD)], failovers_={"n": {**facts, "host": "g"}}),
+        snapshot(node(ready=False, run=DEAD), hosts=[host(DEAD)], failovers_={"n": facts}),
     ):
         todo = only(unknown, "key").todo
         assert "recover" not in todo
         assert "state=absent bare_metal_host=h namespace=m key=k" in todo
-    assert only(picture(hosts=[host(LIVE)]), "key").todo == ""
-    assert kinds(picture(hosts=[host(DEAD, ours=False)])) == [], "others' keys are theirs"
+    assert only(snapshot(hosts=[host(LIVE)]), "key").todo == ""
+    assert kinds(snapshot(hosts=[host(DEAD, ours=False)])) == [], "others' keys are theirs"
 
 
 def test_a_volume_that_is_attached_to_a_deleted_node():
-    found = only(picture(attachments=[attached("n"), attached("gone")]), "attachment")
+    found = only(snapshot(attachments=[attached("n"), attached("gone")]), "attachment")
     assert found.node == "gone"
     assert "va-gone" in found.why
-    assert kinds(picture(attachments=[attached("gone")], names=None)) == [], "not all nodes were looked at"
+    assert kinds(snapshot(attachments=[attached("gone")], names=None)) == [], "not all nodes were looked at"
 
 
 def test_a_failover_that_was_interrupted():
-    assert "resumes it" in only(picture(node(ready=False, run=DEAD)), "failover").todo
-    assert "have moved" in only(picture(node(ready=False, run=DEAD, result="moved")), "failover").todo
-    assert only(picture(node(ready=False, run=LIVE)), "failover").todo == ""
+    assert "resumes it" in only(snapshot(node(ready=False, run=DEAD)), "failover").todo
+    assert "have moved" in only(snapshot(node(ready=False, run=DEAD, result="moved")), "failover").todo
+    assert only(snapshot(node(ready=False, run=LIVE)), "failover").todo == ""
     for result in ("", "failed"):
-        todo = only(picture(node(ready=False, run=DEAD, phase="power_on", result=result)), "failover").todo
+        todo = only(snapshot(node(ready=False, run=DEAD, phase="power_on", result=result)), "failover").todo
         assert ("recover -e failover_node=n" in todo, "kubernetes.failover" in todo) == (True, False)
 
 
 def test_an_invalid_record():
     broken = node(ready=False)
     broken["metadata"]["annotations"]["holdfast.dev/failover"] = "{}"
-    found = only(picture(broken, hosts=[host(DEAD)]), "failover")
+    found = only(snapshot(broken, hosts=[host(DEAD)]), "failover")
     assert (found.node, "is invalid" in found.todo) == ("n", True)
-    assert "state=absent" in only(picture(broken, hosts=[host(DEAD)]), "key").todo
+    assert "state=absent" in only(snapshot(broken, hosts=[host(DEAD)]), "key").todo
 
 
 def test_nothing_of_a_failover_is_ever_cleared():
-    seen = picture(
+    seen = snapshot(
         node(ready=True, tainted=True, evidence=True, run=DEAD),
         hosts=[host(DEAD)],
         attachments=[attached("gone")],

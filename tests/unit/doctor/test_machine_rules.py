@@ -11,9 +11,9 @@ from datetime import datetime, timezone
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import machine_rules as machines
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Picture, Scope
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.report_rules import lines
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import examine
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Scope, Snapshot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import rules as guard
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
@@ -41,13 +41,13 @@ def machine(*, reason="WaitingForPreDrainHook", node="n", hooks=(HOOK,), **recor
     }
 
 
-def picture(*found, works=None, scope=EVERYTHING):
-    return Picture({}, {}, {}, NOW, scope=scope, machines=found, works=works or {})
+def snapshot(*found, works=None, scope=EVERYTHING):
+    return Snapshot({}, {}, {}, NOW, scope=scope, machines=found, works=works or {})
 
 
 def test_work_whose_run_is_dead():
     for works in ({}, {"r": False}):
-        (found,) = examine(picture(machine(phase="drain"), works=works))
+        (found,) = examine(snapshot(machine(phase="drain"), works=works))
         assert (found.kind, found.node, found.operation, found.run) == ("machine", "n", "metal/m", "r")
         assert (found.stale, found.alive) == (False, False)
         assert found.why == "Machine metal/m waits at pre-drain for hook h; its work in phase drain"
@@ -56,12 +56,12 @@ def test_work_whose_run_is_dead():
 
 
 def test_work_in_progress():
-    (found,) = examine(picture(machine(), works={"r": True}))
+    (found,) = examine(snapshot(machine(), works={"r": True}))
     assert (found.alive, found.todo) == (True, "")
 
 
 def test_work_that_failed():
-    (found,) = examine(picture(machine(result="failed", detail="Back up: no room")))
+    (found,) = examine(snapshot(machine(result="failed", detail="Back up: no room")))
     assert "its work failed (Back up: no room)" in found.why
     assert "Fix the cause of the failure, and start guard_machine again" in found.todo
 
@@ -70,7 +70,7 @@ def test_work_that_failed():
 def test_work_that_has_not_started_at_the_next_point(result):
     """The run was killed between the two points: what is on record is of the first."""
     waiting = machine(reason="WaitingForPreTerminateHook", hooks=(LAST,), phase="release", result=result, detail="x")
-    (found,) = examine(picture(waiting))
+    (found,) = examine(snapshot(waiting))
     assert found.why == "Machine metal/m waits at pre-terminate for hook h; its work has not started"
     assert (found.since, found.alive) == ("2026-11-21T08:30:00Z", False)
     assert "No run works on it. Start guard_machine again" in found.todo
@@ -86,13 +86,13 @@ def test_work_that_has_not_started_at_the_next_point(result):
     ],
 )
 def test_machines_that_wait_for_others_are_not_shown(other):
-    assert examine(picture(other)) == []
+    assert examine(snapshot(other)) == []
 
 
 @pytest.mark.parametrize("broken", [{"phase": 7}, {"run": None}, {"uid": None}], ids=str)
 def test_a_record_that_no_run_resumes(broken):
     """An early version wrote no UID."""
-    (found,) = examine(picture(machine(**broken)))
+    (found,) = examine(snapshot(machine(**broken)))
     assert (found.kind, found.node, found.operation) == ("machine", "n", "metal/m")
     assert found.why == (
         "Machine metal/m waits at pre-drain for hook h; its record is invalid: someone changed it, or an early version "
@@ -102,7 +102,7 @@ def test_a_record_that_no_run_resumes(broken):
 
 
 def test_a_live_run_of_an_early_version():
-    (found,) = examine(picture(machine(uid=None), works={"r": True}))
+    (found,) = examine(snapshot(machine(uid=None), works={"r": True}))
     assert (found.run, found.alive, found.todo) == ("r", True, "")
 
 
@@ -116,6 +116,6 @@ def test_only_machines_that_are_deleted_are_kept_in_memory():
 
 def test_within_a_scope_by_its_node():
     for scope, seen in ((Scope(frozenset({"n"})), 1), (Scope(frozenset({"o"})), 0), (Scope(), 1)):
-        assert len(examine(picture(machine(), scope=scope))) == seen
-    assert examine(picture(machine(node=None), scope=Scope(frozenset({"n"})))) == []
-    assert len(examine(picture(machine(node=None)))) == 1
+        assert len(examine(snapshot(machine(), scope=scope))) == seen
+    assert examine(snapshot(machine(node=None), scope=Scope(frozenset({"n"})))) == []
+    assert len(examine(snapshot(machine(node=None)))) == 1

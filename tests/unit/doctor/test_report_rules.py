@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Finding
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.report_rules import lines
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Finding
 
 SINCE = "2026-11-21T09:00:17.123456Z"
 DEAD = Finding("slot", "b", "g", "kernel", "awx-1", since=SINCE, silent_seconds=300, stale=True, why="active")

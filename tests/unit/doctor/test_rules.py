@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.failover_rules import KINDS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Picture, Scope
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import ORDER, abandoned, examine
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Scope, Snapshot
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 SINCE = "2026-11-21T08:00:00Z"
@@ -60,8 +60,8 @@ def ledger(*slots, operations=()):
     return Ledger(slots={item.node: item for item in slots}, operations=tuple(operations))
 
 
-def picture(*nodes, groups=None, runs=None, scope=None):
-    return Picture(
+def snapshot(*nodes, groups=None, runs=None, scope=None):
+    return Snapshot(
         {item["metadata"]["name"]: item for item in nodes},
         groups or {},
         {item.id: item for item in ((run(DEAD), run(LIVE)) if runs is None else runs)},
@@ -89,7 +89,7 @@ def marks(who):
 
 
 def test_everything_of_a_dead_run_may_go():
-    seen = picture(node("n", *marks(DEAD)), groups={"g": ledger(slot(DEAD))})
+    seen = snapshot(node("n", *marks(DEAD)), groups={"g": ledger(slot(DEAD))})
 
     assert stale(seen) == EVERYTHING
     ours = [kind for kind in ORDER if kind not in ("operation", "machine", *KINDS)]
@@ -97,7 +97,7 @@ def test_everything_of_a_dead_run_may_go():
 
 
 def test_nothing_of_a_live_run_may_go():
-    seen = picture(node("n", *marks(LIVE)), groups={"g": ledger(slot(LIVE))})
+    seen = snapshot(node("n", *marks(LIVE)), groups={"g": ledger(slot(LIVE))})
 
     found = examine(seen)
     assert stale(seen) == set()
@@ -105,12 +105,12 @@ def test_nothing_of_a_live_run_may_go():
 
 
 def test_a_run_without_a_lease_is_dead():
-    assert stale(picture(node("n", *marks("gone")), groups={"g": ledger(slot("gone"))}, runs=())) == EVERYTHING
+    assert stale(snapshot(node("n", *marks("gone")), groups={"g": ledger(slot("gone"))}, runs=())) == EVERYTHING
 
 
 @pytest.mark.parametrize(("silent", "gone"), [(DEAD_AFTER - 1, False), (DEAD_AFTER, True)])
 def test_when_a_run_is_dead(silent, gone):
-    seen = picture(node("n", claim("one")), runs=[run("one", silent)])
+    seen = snapshot(node("n", claim("one")), runs=[run("one", silent)])
 
     found = only(seen, "claim")
     assert found.stale is gone
@@ -122,15 +122,15 @@ def test_what_a_live_run_works_under_stays_even_if_another_run_left_it(work):
     """Its run is dead, but another one has gone on with the node."""
     left = (cordon(), opt_outs(DEAD), record(DEAD))
     if work == "claim":
-        seen = picture(node("n", *left, claim(LIVE)), groups={"g": ledger(slot(DEAD))})
+        seen = snapshot(node("n", *left, claim(LIVE)), groups={"g": ledger(slot(DEAD))})
     else:
-        seen = picture(node("n", *left), groups={"g": ledger(slot(LIVE))})
+        seen = snapshot(node("n", *left), groups={"g": ledger(slot(LIVE))})
 
     assert stale(seen) == set()
 
 
 def test_only_its_owner_undoes_a_cordon():
-    found = only(picture(node("n", cordon("storage"))), "cordon")
+    found = only(snapshot(node("n", cordon("storage"))), "cordon")
 
     assert not found.stale
     assert "only its owner" in found.why
@@ -140,7 +140,7 @@ def test_only_its_owner_undoes_a_cordon():
 
 def test_a_node_that_is_down_stays_as_it_is():
     operation = {"id": "kernel", "failures": {}, "runs": [DEAD]}
-    seen = picture(node("n", *marks(DEAD), ready=False), groups={"g": ledger(slot(DEAD), operations=[operation])})
+    seen = snapshot(node("n", *marks(DEAD), ready=False), groups={"g": ledger(slot(DEAD), operations=[operation])})
 
     assert stale(seen) == set()
     for kind in ("cordon", "opt_outs", "claim", "record", "slot"):
@@ -156,7 +156,7 @@ def test_a_node_that_is_down_stays_as_it_is():
 
 @pytest.mark.parametrize("who", [DEAD, LIVE])
 def test_a_failed_slot_stays_until_a_person_decides(who):
-    seen = picture(node("n", cordon(), opt_outs(DEAD)), groups={"g": ledger(slot(who, state="failed"))})
+    seen = snapshot(node("n", cordon(), opt_outs(DEAD)), groups={"g": ledger(slot(who, state="failed"))})
 
     assert stale(seen) == set()
     assert "has failed" in only(seen, "cordon").why
@@ -166,7 +166,7 @@ def test_a_failed_slot_stays_until_a_person_decides(who):
 
 
 def test_the_failed_slot_of_a_deleted_node_stays_until_a_person_decides():
-    seen = picture(groups={"g": ledger(slot(DEAD, state="failed"))})
+    seen = snapshot(groups={"g": ledger(slot(DEAD, state="failed"))})
 
     assert stale(seen) == set()
     assert "no longer exists" in only(seen, "slot").todo
@@ -179,12 +179,12 @@ def test_a_failed_slot_goes_with_all_else_once_its_node_is_back(boot_id, back):
     rebooted["status"]["nodeInfo"] = {"bootID": boot_id}
     failed = replace(slot(DEAD, state="failed"), boot_id="old")
 
-    assert stale(picture(rebooted, groups={"g": ledger(failed)})) == (EVERYTHING if back else set())
+    assert stale(snapshot(rebooted, groups={"g": ledger(failed)})) == (EVERYTHING if back else set())
 
 
 def test_a_node_that_failed_its_check_after_the_reboot_stays_cordoned():
     failed = {"operation": {"id": "kernel", "phase": "ready", "result": "failed", "detail": "no disk"}}
-    seen = picture(node("n", cordon(), opt_outs(DEAD), failed))
+    seen = snapshot(node("n", cordon(), opt_outs(DEAD), failed))
 
     assert stale(seen) == set()
     assert "(no disk)" in only(seen, "cordon").todo
@@ -194,21 +194,21 @@ def test_a_node_that_failed_its_check_after_the_reboot_stays_cordoned():
 def test_a_record_that_the_doctor_closed_is_no_failed_check():
     ours = {"operation": abandoned({"id": "kernel", "phase": "ready", "result": ""})}
 
-    assert stale(picture(node("n", cordon(), ours))) == {"cordon n"}
+    assert stale(snapshot(node("n", cordon(), ours))) == {"cordon n"}
 
 
 def test_a_failed_slot_is_not_released_under_a_run_that_works_there():
-    seen = picture(node("n", claim(LIVE)), groups={"g": ledger(slot(DEAD, state="failed"))})
+    seen = snapshot(node("n", claim(LIVE)), groups={"g": ledger(slot(DEAD, state="failed"))})
 
     assert stale(seen, release=["n"]) == set()
 
 
 def test_a_slot_of_a_deleted_node():
-    assert stale(picture(groups={"g": ledger(slot(DEAD))})) == {"slot n"}
+    assert stale(snapshot(groups={"g": ledger(slot(DEAD))})) == {"slot n"}
 
 
 def test_objects_without_a_run_are_not_cleared():
-    seen = picture(node("n", cordon(), opt_outs(""), record("")), groups={"g": ledger(slot(""))})
+    seen = snapshot(node("n", cordon(), opt_outs(""), record("")), groups={"g": ledger(slot(""))})
 
     assert stale(seen) == set()
     for kind, module in (("slot", "reboot_slot"), ("opt_outs", "node_opt_outs"), ("record", "node_operation")):
@@ -220,21 +220,21 @@ def test_objects_without_a_run_are_not_cleared():
 def test_only_our_cordon_is_undone_above_that_of_others(mark):
     both = cordon()
     both["cordon"][mark] = True
-    found = only(picture(node("n", both, {"keep-cordoned": True} if mark == "keep-cordoned" else {})), "cordon")
+    found = only(snapshot(node("n", both, {"keep-cordoned": True} if mark == "keep-cordoned" else {})), "cordon")
 
     assert found.stale
     assert "cordoned" in found.why.partition(";")[2]
 
 
 def test_a_cordon_is_that_of_the_run_that_works_under_it():
-    assert only(picture(node("n", cordon(), claim(DEAD))), "cordon").run == DEAD
-    seen = picture(node("n", cordon(), claim(DEAD)), groups={"g": ledger(slot(LIVE))})
+    assert only(snapshot(node("n", cordon(), claim(DEAD))), "cordon").run == DEAD
+    seen = snapshot(node("n", cordon(), claim(DEAD)), groups={"g": ledger(slot(LIVE))})
     assert only(seen, "cordon").run == LIVE
-    assert only(picture(node("n", cordon("storage"), claim(LIVE))), "cordon").run == ""
+    assert only(snapshot(node("n", cordon("storage"), claim(LIVE))), "cordon").run == ""
 
 
 def test_a_record_that_is_complete_is_not_a_finding():
-    assert examine(picture(node("n", record(DEAD, "rebooted")), runs=())) == []
+    assert examine(snapshot(node("n", record(DEAD, "rebooted")), runs=())) == []
 
 
 @pytest.mark.parametrize(
@@ -247,26 +247,26 @@ def test_a_record_that_is_complete_is_not_a_finding():
     ],
 )
 def test_operations(entry, gone):
-    seen = picture(groups={"g": ledger(operations=[{"id": "kernel", "failures": {}, **entry}])})
+    seen = snapshot(groups={"g": ledger(operations=[{"id": "kernel", "failures": {}, **entry}])})
 
     assert only(seen, "operation").stale is gone
 
 
 @pytest.mark.parametrize("entry", [{"runs": [LIVE]}, {"runs": []}, {}])
 def test_operations_that_no_run_left_are_no_finding(entry):
-    seen = picture(groups={"g": ledger(operations=[{"id": "kernel", "failures": {}, **entry}])}, runs=[run(LIVE)])
+    seen = snapshot(groups={"g": ledger(operations=[{"id": "kernel", "failures": {}, **entry}])}, runs=[run(LIVE)])
 
     assert {item.kind for item in examine(seen)} == {"run"}
 
 
 def test_a_dead_runs_last_sign_stays_as_long_as_something_of_it():
-    down = picture(node("n", ready=False), groups={"g": ledger(slot(DEAD))}, runs=[run(DEAD)])
+    down = snapshot(node("n", ready=False), groups={"g": ledger(slot(DEAD))}, runs=[run(DEAD)])
     shared = ledger(operations=[{"id": "kernel", "failures": {}, "runs": [DEAD, LIVE]}])
 
     assert not only(down, "run").stale
     assert "an object that it left" in only(down, "run").why
     assert only(down, "run", release=["n"]).stale
-    assert not any(item.stale for item in examine(picture(groups={"g": shared})))
+    assert not any(item.stale for item in examine(snapshot(groups={"g": shared})))
 
 
 TWO = (node("a", claim(DEAD)), node("b", claim("dead-too")))
@@ -289,7 +289,7 @@ RUNS = (run(DEAD), run("dead-too"), run("dead-and-alone"), run(LIVE))
 )
 def test_with_a_scope_nothing_else_is_checked(scope, expected):
     groups = GROUPS if scope != Scope(frozenset()) else {}
-    found = examine(picture(*TWO, groups=groups, runs=RUNS, scope=scope))
+    found = examine(snapshot(*TWO, groups=groups, runs=RUNS, scope=scope))
 
     assert {item.kind for item in found if item.stale} == expected
     assert {item.node for item in found} <= {"a", ""}
@@ -297,7 +297,7 @@ def test_with_a_scope_nothing_else_is_checked(scope, expected):
 
 
 def test_without_a_scope_runs_that_left_nothing_go_too():
-    found = examine(picture(*TWO, groups=GROUPS, runs=RUNS))
+    found = examine(snapshot(*TWO, groups=GROUPS, runs=RUNS))
 
     assert {item.run for item in found if item.kind == "run" and item.stale} == {DEAD, "dead-too", "dead-and-alone"}
 
@@ -307,7 +307,7 @@ WHO = st.sampled_from([DEAD, "gone", LIVE, ""])
 
 
 @st.composite
-def pictures(draw):
+def snapshots(draw):
     nodes = []
     for name in NAMES:
         kinds = [cordon, opt_outs, claim, record]
@@ -320,10 +320,10 @@ def pictures(draw):
     ]
     entries = [{"id": "kernel", "failures": {}, "runs": draw(st.lists(st.sampled_from([DEAD, LIVE]), unique=True))}]
     present = draw(st.sampled_from([nodes, nodes[:1]]))
-    return picture(*present, groups={"g": ledger(*slots, operations=entries)})
+    return snapshot(*present, groups={"g": ledger(*slots, operations=entries)})
 
 
-@given(pictures(), st.sets(st.sampled_from(NAMES)))
+@given(snapshots(), st.sets(st.sampled_from(NAMES)))
 def test_what_names_a_live_run_never_goes(seen, release):
     for item in examine(seen, release=release):
         failed = item.kind == "slot" and seen.ledgers["g"].slots[item.node].state == "failed"
@@ -333,10 +333,10 @@ def test_what_names_a_live_run_never_goes(seen, release):
             assert not seen.claimed(item.node), item
 
 
-@given(pictures(), st.sets(st.sampled_from(NAMES)))
+@given(snapshots(), st.sets(st.sampled_from(NAMES)))
 def test_a_scope_shows_a_part_and_judges_no_differently(seen, release):
     whole = {item.about: item for item in examine(seen, release=release)}
-    part = Picture(seen.nodes, seen.ledgers, seen.runs, seen.now, Scope(frozenset({"a"}), operations=False))
+    part = Snapshot(seen.nodes, seen.ledgers, seen.runs, seen.now, Scope(frozenset({"a"}), operations=False))
     for item in examine(part, release=release):
         assert item.node in ("a", "")
         if item.kind != "run":

@@ -162,7 +162,7 @@ class AnyCourse(RuleBasedStateMachine):
             assert not item.terminating
             assert item == self.on_node[item.uid], "judged by what it was"
             self.flying.add(item.uid)
-        assert self.state.wake_at() > self.now or self.state.hopeless(self.now), "the loop would spin"
+        assert self.state.wake_at() > self.now or self.state.gives_up(self.now), "the loop would spin"
         assert self.state.next_evictions(self.now) == []
 
     @precondition(lambda self: self.flying)
@@ -213,7 +213,7 @@ class AnyCourse(RuleBasedStateMachine):
 
     @invariant()
     def hopeless_only_if_all_that_is_left_may_never_go(self):
-        if self.state.hopeless(self.now):
+        if self.state.gives_up(self.now):
             for uid, entry in self.state.entries.items():
                 assert uid not in self.flying
                 assert not entry.pod.terminating or entry.state == WAITING
@@ -274,7 +274,7 @@ class AFreeingBudget(RuleBasedStateMachine):
             else:
                 self.state.refused(item.uid, self.now, "full", retry_after=None, by_budget=True)
         if self.server.pods:
-            assert not self.state.hopeless(self.now)
+            assert not self.state.gives_up(self.now)
             assert not self.state.done
         self.now += 0.01
 
@@ -461,7 +461,7 @@ class TestNever:
         state = drain([pod(1, controller="")])
 
         assert state.next_evictions(0.0) == []
-        assert state.hopeless(0.0)
+        assert state.gives_up(0.0)
         assert "no owner" in state.blocked()[0]["reason"]
 
     def test_until_it_has_finished(self):
@@ -476,7 +476,7 @@ class TestNever:
 
         assert list(state.never_now()) == ["uid-1"]
         state.refused("uid-1", 0.0, "full", retry_after=None, by_budget=True)
-        assert not state.hopeless(0.0)
+        assert not state.gives_up(0.0)
 
     def test_the_last_one_to_go_may_free_the_others(self):
         state = drain([pod(1), pod(2, "db")], [budget(allowed=0, desired=3)])
@@ -484,21 +484,21 @@ class TestNever:
         state.refused("uid-1", 0.0, "full", retry_after=None, by_budget=True)
         state.accepted("uid-2", 0.0)
         state.left("uid-2", 5.0)
-        assert not state.hopeless(5.0)
-        assert not state.hopeless(5.0 + SETTLE / 2)
+        assert not state.gives_up(5.0)
+        assert not state.gives_up(5.0 + SETTLE / 2)
         assert state.wake_at() <= 5.0 + SETTLE
 
-        assert state.hopeless(5.0 + SETTLE)
+        assert state.gives_up(5.0 + SETTLE)
 
         state.budget(budget(allowed=1))
-        assert not state.hopeless(5.0 + SETTLE)
+        assert not state.gives_up(5.0 + SETTLE)
         assert uids(state.next_evictions(6.0)) == ["uid-1"]
 
     def test_two_budgets_of_which_one_is_taken_away(self):
         state = drain([pod(1)], [budget(), replace(budget(), name="also")])
         state.next_evictions(0.0)
         state.refused("uid-1", 0.0, "more than one", retry_after=None, by_budget=True)
-        assert state.hopeless(0.0)
+        assert state.gives_up(0.0)
 
         state.budget_gone("shop", "also")
 
@@ -509,7 +509,7 @@ class TestNever:
         state.next_evictions(0.0)
 
         assert state.entries["uid-1"].state == SENT
-        assert not state.hopeless(1000.0)
+        assert not state.gives_up(1000.0)
 
 
 class TestTelling:

@@ -14,8 +14,8 @@ import pytest
 from unit.failover.play import AUDIT, Play, entry, silent_node
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Picture
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import examine
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Snapshot
 
 NODE = paths.node("node-1")
 ID = "node-1.20261120T080000Z"
@@ -173,7 +173,7 @@ def test_a_record_that_is_gone_is_restored_from_the_history(cluster, facts):
 
 def advice(cluster):
     nodes = {"node-1": cluster.objects[NODE]}
-    (found,) = (item for item in examine(Picture(nodes, {}, {}, cluster.now())) if item.kind == "failover")
+    (found,) = (item for item in examine(Snapshot(nodes, {}, {}, cluster.now())) if item.kind == "failover")
     return found
 
 

@@ -252,7 +252,7 @@ class TestLastLook:
         server = Server()
         assert server.run(boot_id="b")["changed"]
         server = Server()
-        with pytest.raises(Refused, match="was rebooted meanwhile") as refused:
+        with pytest.raises(Refused, match="was rebooted since") as refused:
             server.run(boot_id="a")
         assert refused.value.fields["why"] == "new_boot"
         assert server.annotations == THEIRS

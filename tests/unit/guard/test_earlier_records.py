@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import machine_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.picture_rules import Picture, Scope
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Scope, Snapshot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import journey_rules, rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard.journey_rules import (
     Facts,
@@ -67,7 +67,9 @@ def machine(record):
 
 def found_by_doctor(record, *, alive=False):
     works = {record["run"]: alive}
-    return list(machine_rules.examine(Picture({}, {}, {}, NOW, scope=Scope(), machines=[machine(record)], works=works)))
+    return list(
+        machine_rules.examine(Snapshot({}, {}, {}, NOW, scope=Scope(), machines=[machine(record)], works=works))
+    )
 
 
 def taken(record):

@@ -13,7 +13,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.blocker_rules import (
     Alert,
     Blocker,
-    Nonsense,
+    InvalidAnswer,
     of_alerts,
     of_pod,
     read_alerts,
@@ -175,7 +175,7 @@ class TestAnswer:
         ],
     )
     def test_that_is_none_is_never_no_alerts(self, nonsense):
-        with pytest.raises(Nonsense):
+        with pytest.raises(InvalidAnswer):
             read_alerts(nonsense)
 
     @given(
@@ -190,16 +190,16 @@ class TestAnswer:
     def test_only_an_empty_list_of_alerts_is_no_alerts(self, anything):
         try:
             found = read_alerts(anything)
-        except Nonsense:
+        except InvalidAnswer:
             return
         assert anything["status"] == "success"
         assert isinstance(anything["data"]["alerts"], list)
         assert len(found) == len(anything["data"]["alerts"])
 
     def test_tells_what_the_server_says(self):
-        with pytest.raises(Nonsense, match=r"it reports: out of order"):
+        with pytest.raises(InvalidAnswer, match=r"it reports: out of order"):
             read_alerts({"status": "error", "errorType": "internal", "error": "out of order"})
-        with pytest.raises(Nonsense, match=r"incomplete.*one store"):
+        with pytest.raises(InvalidAnswer, match=r"incomplete.*one store"):
             read_alerts(answer(warnings=["one store did not answer"]))
 
 
@@ -213,7 +213,7 @@ class TestRules:
         "nonsense", [None, answer(), {**rules(), "status": "error"}, rules(None), rules({"type": "alerting"})]
     )
     def test_nonsense(self, nonsense):
-        with pytest.raises(Nonsense):
+        with pytest.raises(InvalidAnswer):
             read_unevaluated(nonsense)
 
     def test_block_until_they_are(self):

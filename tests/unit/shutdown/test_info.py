@@ -15,7 +15,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown impo
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.grace_rules import TOTAL
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.info import graceful_shutdown_info
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.kubelet_rules import Kubelet, Settings
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.proof_rules import Picture
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.proof_rules import Snapshot
 
 STATE = "graceful_node_shutdown_state"
 
@@ -116,15 +116,15 @@ class TestLock:
 
         monkeypatch.setattr(info.time, "sleep", sleep)
         monkeypatch.setattr(info.time, "time", lambda: clock[0])
-        picture = Picture(
+        snapshot = Snapshot(
             kubelet=Kubelet("kubelet.service", 77, 1000.0 - age),
             settings=Settings({TOTAL: seconds}),
             effective=60.0,
             files=logind_rules.LogindFiles(),
             logind=LateBus().logind(),
         )
-        found = info._with_lock(LateBus(), picture)
-        assert dataclasses.replace(found, logind=picture.logind) == picture
+        found = info._with_lock(LateBus(), snapshot)
+        assert dataclasses.replace(found, logind=snapshot.logind) == snapshot
         return clock[0] - 1000.0, found.delay_lock is not None
 
     def test_an_existing_lock_is_not_waited_for(self, monkeypatch):

@@ -30,7 +30,7 @@ def values(**said):
     return Settings(said, dict.fromkeys(said, CONFIG), changed=1000.0, changed_file=CONFIG)
 
 
-GOOD = proof.Picture(
+GOOD = proof.Snapshot(
     kubelet=Kubelet("kubelet.service", 77, 2000.0, CONFIG),
     settings=values(**{TOTAL: "60s", CRITICAL: "20s"}),
     effective=60.0,
@@ -40,16 +40,16 @@ GOOD = proof.Picture(
 OFF = dataclasses.replace(GOOD, settings=Settings())
 
 
-def look(picture=GOOD, **changes):
-    return proof.problems(dataclasses.replace(picture, **changes))
+def look(snapshot=GOOD, **changes):
+    return proof.problems(dataclasses.replace(snapshot, **changes))
 
 
-def codes(picture=GOOD, **changes):
-    return [item.problem for item in look(picture, **changes)]
+def codes(snapshot=GOOD, **changes):
+    return [item.problem for item in look(snapshot, **changes)]
 
 
-def in_effect(picture=GOOD, **changes):
-    changed = dataclasses.replace(picture, **changes)
+def in_effect(snapshot=GOOD, **changes):
+    changed = dataclasses.replace(snapshot, **changes)
     return proof.in_effect(changed, proof.problems(changed))
 
 

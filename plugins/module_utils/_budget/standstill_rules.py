@@ -14,7 +14,7 @@ _BLIND = 90.0
 _SHORTEST, _LONGEST = 2.0, 30.0
 
 
-class Standing:
+class Standstill:
     """Follows the state that each look shows, on a monotonic clock."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ _PART = 4
 Blockers = list[dict[str, Any]]
 
 
-class Picture:
+class Snapshot:
     """A :class:`Cluster` that sends each read query once. Everything else goes to the cluster itself.
 
     It keeps only objects that belong to the nodes of the plan, and no pods that a drain can evict.

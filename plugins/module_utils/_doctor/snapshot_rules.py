@@ -89,7 +89,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Snapshot:
     """All Nodes that matter, all ledgers, all runs, and the time.
 
     Attributes:
