@@ -35,9 +35,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import phase_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import inhibitor_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.event_rules import waits
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _traffic
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _progress_file, _traffic
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
 _MINUTE = 60
@@ -77,6 +78,13 @@ class ActionModule(BuiltinReboot):
         self._boot_id = ""
         self._after = ""
         self._stage = Deadline(None)
+        with _progress_file.telling(self._task, task_vars or {}, self._params) as self._progress:
+            self._progress.outcome = self._outcome(tmp, task_vars)
+        cleaned: dict[str, Any] = remove_values(self._progress.outcome, validation._no_log_values)
+        return cleaned
+
+    def _outcome(self, tmp: str | None, task_vars: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the result; errors become a failed one."""
         started = time.monotonic()
         try:
             with runs.heartbeat(self._cluster(), self._run_id) if self._run_id else nullcontext():
@@ -114,8 +122,7 @@ class ActionModule(BuiltinReboot):
         if hasattr(self, "_connected"):
             taken = {"requests": self._connected.requests, "bytes": self._connected.received}
             _traffic.add(self._params.get("node") or "", taken)
-        cleaned: dict[str, Any] = remove_values(result, validation._no_log_values)
-        return cleaned
+        return result
 
     def cleanup(self, force: bool = False) -> None:
         """Remove what modules left on the node, if it is reachable."""
@@ -143,6 +150,7 @@ class ActionModule(BuiltinReboot):
         self._after = self._boot_id_now()
         node = self._params.get("node")
         if node:
+            self._tell("Ready with a new boot ID")
             back = wait_until_back(self._cluster(), node, self._boot_id, Deadline(self._params["ready_timeout"]))
             self._after = node_rules.boot_id(back)
             self._done("ready")
@@ -262,8 +270,10 @@ class ActionModule(BuiltinReboot):
         deadline = Deadline(self._params["inhibitor_timeout"])
         while True:
             state = self._logind()
-            if not self._foreign(state) or deadline.passed:
+            foreign = self._foreign(state)
+            if not foreign or deadline.passed:
                 break
+            self._tell(f"block locks of {inhibitor_rules.sentence(foreign)}")
             time.sleep(min(_LOOK_EVERY, deadline.left))
         self._refuse_blocks(state)
 
@@ -325,6 +335,10 @@ class ActionModule(BuiltinReboot):
         except AnsibleConnectionFailure:
             return ""
         return str(answer["stdout"]).strip() if answer["rc"] == 0 else ""
+
+    def _tell(self, why: str) -> None:
+        if self._params.get("node"):
+            self._progress.tell(waits(self._params["node"], "reboot", why))
 
     def _cluster(self) -> Cluster:
         if not hasattr(self, "_connected"):

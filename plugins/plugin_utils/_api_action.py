@@ -21,7 +21,12 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _lease_renewer, _traffic
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import (
+    _kubeconfig,
+    _lease_renewer,
+    _progress_file,
+    _traffic,
+)
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
 _CONSTRAINTS = ("mutually_exclusive", "required_together", "required_one_of", "required_if", "required_by")
@@ -52,15 +57,18 @@ class ActionModule(ActionBase):
 
     def operate(self, params: dict[str, Any]) -> dict[str, Any]:
         """Run the operation of the module with validated options."""
-        return run_operation(
-            self.module.OPERATION,
-            params,
-            check_mode=self._task.check_mode,
-            warn=self._display.warning,
-            say=self._display.display,
-            count=partial(_traffic.add, params.get("name") or params.get("node") or ""),
-            folder=_traffic.folder(),
-        )
+        with _progress_file.telling(self._task, self._task_vars, params) as task:
+            task.outcome = run_operation(
+                self.module.OPERATION,
+                params,
+                check_mode=self._task.check_mode,
+                warn=self._display.warning,
+                say=self._display.display,
+                count=partial(_traffic.add, params.get("name") or params.get("node") or ""),
+                folder=_traffic.folder(),
+                tell=task.tell,
+            )
+        return task.outcome
 
     def _run_here(self) -> dict[str, Any]:
         arguments = self._with_kubeconfig(_kubeconfig.decrypted)

@@ -39,6 +39,7 @@ class Context:
         warn: Shows the user a warning at once.
         say: Shows the user a line at once.
         folder: A folder that all tasks of an ansible-playbook process share; empty if there is none.
+        tell: Tells the live view what the operation waits for, as an event of ``_progress/event_rules.py``.
     """
 
     params: Params
@@ -46,6 +47,7 @@ class Context:
     warn: Callable[[str], None] = field(default=lambda message: None)
     say: Callable[[str], None] = field(default=lambda message: None)
     folder: str = ""
+    tell: Callable[[dict[str, Any]], None] = field(default=lambda event: None)
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -78,13 +80,16 @@ def run_operation(
     say: Callable[[str], None] | None = None,
     count: Callable[[dict[str, int]], None] = lambda traffic: None,
     folder: str = "",
+    tell: Callable[[dict[str, Any]], None] = lambda event: None,
 ) -> Result:
     """Run an operation and return what the task returns; errors become ``failed``, ``msg``, ``error`` and fields.
 
     Args:
         count: Gets the requests and bytes that it took, whatever became of it.
+        folder: See :class:`Context`.
+        tell: See :class:`Context`.
     """
-    context = Context(params, check_mode, warn, say or warn, folder)
+    context = Context(params, check_mode, warn, say or warn, folder, tell)
     try:
         return operation(context, params)
     except MissingLibrary as error:

@@ -23,6 +23,7 @@ KEPT_OPERATIONS, KEPT_OPEN = 10, 30
 # How many failures an operation names, how many of them with the full reason, and how many it names when it is over.
 KEPT_FAILURES, KEPT_REASONS, KEPT_AFTERWARDS = 300, 100, 20
 ACTIVE, FAILED = "active", "failed"
+BEHIND = "other nodes of this run are ahead in the queue"
 GRANTED, WAIT, REFUSED = "granted", "wait", "refused"
 
 
@@ -223,7 +224,7 @@ def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | 
 
 def in_queue(ledger: Ledger, policy: Policy) -> Decision:
     """``wait`` for a node that is not at the front of its run's queue."""
-    why = "other nodes of this run are ahead in the queue"
+    why = BEHIND
     if ledger.slots:
         why = f"{why}; {_all_words(ledger)}"
     return Decision(WAIT, ledger, why=why, unavailable=tuple(sorted(ledger.slots)), budget=size_of(policy, ledger))

@@ -14,6 +14,7 @@ from .._api.names import CLAIM
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed
+from .._progress.event_rules import waits
 from . import claim_rules, claims, runs, slots
 from .claim_rules import Claimed
 
@@ -53,6 +54,7 @@ def _take(context: Context, params: Params, deadline: Deadline) -> tuple[Object,
                 raise TimedOut(
                     f"{error.message} The wait ended after {params['wait_timeout']} s.", **error.fields
                 ) from error
+            context.tell(waits(params["name"], "claim", error.message))
         _await_change(cluster, params["name"], deadline)
 
 

@@ -20,6 +20,7 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts
+from .._progress.event_rules import budget, waits
 from . import ledger_rules, runs
 from . import ledger_store as store
 from .claim_rules import PURPOSE, claim_of
@@ -42,6 +43,7 @@ def reboot_slot(context: Context, params: Params) -> Result:
         _refuse_in_two_groups(cluster, params["group"], params["name"])
         return _SlotRequest(context, params, policy).run()
     before, after = retry_conflicts(lambda: _give_back(cluster, params))
+    context.tell(budget(params["group"], None, after.slots))
     return {
         "changed": before != after,
         **_facts(params, after, waited=0.0),
@@ -76,6 +78,7 @@ class _SlotRequest:
 
     def __init__(self, context: Context, params: Params, policy: Policy) -> None:
         self._cluster = context.cluster
+        self._tell = context.tell
         self._check_mode = context.check_mode
         self._params = params
         self._policy = policy
@@ -210,10 +213,19 @@ class _SlotRequest:
             decision = replace(decision, outcome=WAIT)
         if decision.outcome == GRANTED and decision.ledger != ledger:
             store.store(self._cluster, self._params["group"], config_map, decision.ledger)
+        self._show(decision)
         if self._looked and ledger.slots != self._before.slots:
             self._went_on = self._deadline.elapsed
         self._looked, self._before = True, ledger
         return decision
+
+    def _show(self, decision: Decision) -> None:
+        """Show the budget, and what the node waits for. Only the node at the front knows more than its place."""
+        name, group = self._params["name"], self._params["group"]
+        if self._front.here:
+            self._tell(budget(group, decision.budget, {*decision.unavailable, *decision.ledger.slots}))
+        if decision.outcome == WAIT:
+            self._tell(waits(name, "slot", decision.why if self._front.here else ledger_rules.BEHIND))
 
     def _passes(self, decision: Decision) -> bool:
         """Whether the budget may become free by itself: after an outage of the API, many Nodes look down."""

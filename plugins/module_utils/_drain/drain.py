@@ -23,6 +23,7 @@ from .._api.watch import Changed, Deadline, Follower, Listed
 from .._budget import claim_rules, runs
 from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import phase_of
+from .._progress.event_rules import waits
 from .._shared.bounds import cut
 from . import cordon, cordon_rules
 from .rules import (
@@ -44,6 +45,7 @@ _PARALLEL = 16
 # The budgets of more namespaces are read and watched at once, for the whole cluster.
 _NAMESPACES = 8
 _LOOK_AGAIN = 10.0
+_SHOW_EVERY = 1.0
 _BY_BUDGET = "DisruptionBudget"
 # The API server's messages for refusals because of a budget that do not have status 429.
 _BUDGET_TROUBLE = ("more than one poddisruptionbudget", "disruptions allowed is negative", "disruptedpods map too big")
@@ -147,7 +149,8 @@ class _DrainRun:
         self._namespaces: set[str] = set()
         self._all_namespaces = False
         self._named: set[str] = set()
-        self._looked = time.monotonic()
+        self._looked = self._told = time.monotonic()
+        self._tell = context.tell
         options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
         self.state = Drain(options, time.monotonic())
 
@@ -165,6 +168,8 @@ class _DrainRun:
             for follower in self._followers:
                 follower.stop()
             self._pool.shutdown(wait=False, cancel_futures=True)
+        if volumes:
+            self._tell(waits(self._name, "drain", f"{len(volumes)} volumes to be detached"))
         left = wait_until_detached(self._cluster, self._name, volumes, self._deadline)
         if left:
             raise self._volumes_left(left)
@@ -271,7 +276,15 @@ class _DrainRun:
             for pod in chosen:
                 self._pool.submit(self._send_and_tell, pod)
             self._warn_of_pods_that_never_go()
+            self._show(now)
             self._take_events(block=not self.state.done)
+
+    def _show(self, now: float) -> None:
+        """Show which pods are left, at most once a second, because each pod sends many events."""
+        if now - self._told >= _SHOW_EVERY:
+            self._told = now
+            left = self.state.blocked()
+            self._tell(waits(self._name, "drain", f"{len(left)} pods: {_sentence(left)}"))
 
     def _keep_to_our_claim(self, now: float) -> None:
         """Check the claim again after a long pause, because the run may have lost it meanwhile."""

@@ -18,6 +18,7 @@ from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import phase_of
 from .._drain.drain import pods_on
 from .._drain.rules import Pod, read_pod
+from .._progress.event_rules import waits
 from .ready_rules import daemon_pods_not_ready, is_back
 
 _LOOK_EVERY = 1.0
@@ -35,8 +36,10 @@ def node_ready(context: Context, params: Params) -> Result:
     if not context.check_mode:
         if params["sign_of_life"]:
             wait_for_sign_of_life(cluster, name, deadline)
+        context.tell(waits(name, "ready", "Ready with a new boot ID" if old else "Ready"))
         node = wait_until_back(cluster, name, old, deadline)
         if params["daemonset_pods"]:
+            context.tell(waits(name, "ready", "its DaemonSet pods"))
             wait_for_daemon_pods(cluster, name, deadline)
     return {
         "changed": False,

@@ -20,6 +20,8 @@ from .._drain.rules import NOW, Options
 from .._holds import leases
 from .._nodes.info import node_info
 from .._nodes.ready import node_ready
+from .._progress.event_rules import waits
+from .._shared.bounds import some
 from . import journey_rules as rules
 from .blockers import node_blockers
 from .canary import reboot_canary
@@ -233,6 +235,9 @@ class _Admission:
             counted |= found["changed"]
         return counted
 
+    def _tell(self, phase: str, why: str) -> None:
+        self._context.tell(waits(self._settings.node, phase, why))
+
     # One method for each step that the admission carries out.
 
     def _look(self, _step: Step) -> Facts:
@@ -272,6 +277,7 @@ class _Admission:
                 "soak": params["soak"],
                 "wait_timeout": params["canary_timeout"],
             }
+            self._tell("canaries", f"canaries {some(params['canaries'])}, and a soak of {params['soak']} s")
             try:
                 reboot_canary(self._context, options)
             except (CanaryFailed, TimedOut) as error:
@@ -287,7 +293,7 @@ class _Admission:
             "margin": params["window_margin"],
             "wait_timeout": 0 if self._facts.has_slot else params["window_wait"],
         }
-        found = maintenance_window(self._context, options)
+        found = maintenance_window(self._context, {**options, "name": self._settings.node})
         window = Window(found["open"], found["opens"] or "", found["seconds_left"])
         facts = self._facts if found["waited"] < 1 else self._facts.stale()
         return replace(facts, window=window)
@@ -296,6 +302,7 @@ class _Admission:
         params, facts = self._params, self._facts
         if not facts.midway:
             self._work.record(phase="hold")
+        self._tell("hold" if facts.node.held else "blocked", facts.node.why_later)
         seconds, window_closes = hold_patience(facts, params["hold_timeout"])
         patience = int(seconds)
         # If the window closes first, the wait ends without a failure.
@@ -354,11 +361,13 @@ class _Admission:
         by_tasks = self._settings.method == "command"
         timeout = self._params["resume_timeout" if by_tasks else "ready_timeout"]
         options = {"name": self._settings.node, "sign_of_life": False, "daemonset_pods": False, "timeout": timeout}
+        self._tell("ready", "the node to be back")
         with suppress(*([TimedOut] if by_tasks else [])):
             node_ready(self._context, options)
         return self._facts.after_back()
 
     def _await_quorum(self, _step: Step) -> Facts:
+        self._tell("quorum", "the other members of etcd")
         self._quorum(wait_timeout=self._params["quorum_timeout"])
         return self._facts.after_quorum()
 

@@ -18,6 +18,7 @@ from .._api.runner import Context, Params, Result
 from .._api.times import seconds_between, to_text
 from .._api.watch import Deadline
 from .._budget import runs as run_leases
+from .._progress.event_rules import waits
 from .window_rules import Outlook, look, read_windows
 
 # Seconds between two requests for the server's time. Clocks can be set, and machines can sleep.
@@ -44,7 +45,9 @@ def maintenance_window(context: Context, params: Params) -> Result:
         context.warn(
             f"Every maintenance window is shorter than the margin of {params['margin']} s, so no window ever counts."
         )
-    elif not outlook.open and deadline.left and not context.check_mode:
+    elif outlook.opens is not None and not outlook.open and deadline.left and not context.check_mode:
+        opens = f"the window that opens at {to_text(outlook.opens)[:16]}Z"
+        context.tell(waits(params.get("name") or "", "window", opens))
         with run_leases.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
             outlook, now = _wait(cluster, judge, deadline)
     return _result(outlook, now, deadline)

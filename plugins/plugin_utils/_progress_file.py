@@ -1,0 +1,95 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the tasks of a run tell its live view, through a file that they share.
+
+A worker process ends with its task, and a task that waits has no result yet. So each task adds lines to a file in the
+folder of the ansible-playbook process, and the callback reads them. Without the callback there is no file, and tasks
+write nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import event_rules as rules
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _traffic
+
+_FILE = "holdfast-progress"
+_COLLECTION = "holdfast.kubernetes."
+
+
+def open_file() -> None:
+    """Create the file, so that tasks write their events."""
+    path().touch(mode=0o600)
+
+
+def path() -> Path:
+    """The file of this ansible-playbook process."""
+    return Path(_traffic.folder()) / _FILE
+
+
+class Task:
+    """One task that tells what it waits for.
+
+    Attributes:
+        outcome: The result of the task; empty before its end.
+    """
+
+    def __init__(self, task: Any, variables: Mapping[str, Any]) -> None:
+        self._shown = not task.check_mode
+        self.name = str(task.resolved_action or task.action).removeprefix(_COLLECTION)
+        self._host = str(variables.get("inventory_hostname") or "")
+        self._last: dict[str, Any] = {}
+        self.outcome: dict[str, Any] = {}
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Add an event. A wait that repeats itself is told once."""
+        if not self._shown or event == self._last:
+            return
+        self._last = event
+        line = json.dumps({**event, "at": time.time(), "host": self._host}, default=str)
+        # The view is for people only, so an error here stops no task. Appending is atomic.
+        with suppress(OSError):
+            file = os.open(path(), os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(file, f"{line}\n".encode())
+            finally:
+                os.close(file)
+
+
+@contextmanager
+def telling(task: Any, variables: Mapping[str, Any], params: Mapping[str, Any]) -> Iterator[Task]:
+    """Tell that a task begins and ends. The body sets the outcome."""
+    told = Task(task, variables)
+    told.tell(rules.begun(told.name, params))
+    try:
+        yield told
+    except Exception as error:
+        told.outcome = {"failed": True, "msg": str(error)}
+        raise
+    finally:
+        told.tell(rules.ended(told.name, params, told.outcome))
+
+
+class Reader:
+    """Reads the events in the order in which they were written."""
+
+    def __init__(self) -> None:
+        self._path = path()
+        self._offset = 0
+
+    def new(self) -> list[dict[str, Any]]:
+        """Return the events since the last call. A line that is not complete yet comes with the next call."""
+        with suppress(OSError), self._path.open("rb") as file:
+            file.seek(self._offset)
+            whole, newline, _rest = file.read().rpartition(b"\n")
+            self._offset += len(whole + newline)
+            return [json.loads(line) for line in whole.splitlines()]
+        return []
