@@ -45,6 +45,7 @@ JOBS = {
         "node_blockers",
         "etcd_quorum",
         "leftover_pods",
+        "status_info",
         "doctor",
     ],
     "Hold a node": [
@@ -143,6 +144,7 @@ def playbooks() -> str:
 
 def plugins() -> str:
     rows = [
+        *([f"callback `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/callback/*.py"))),
         *([f"filter `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/filter/*.yml"))),
         *([f"test `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/test/*.yml"))),
         *(

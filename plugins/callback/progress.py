@@ -83,9 +83,9 @@ class CallbackModule(Default):
         self._view: _live_view.LiveView | None = None
         # The callback of ansible-runner is made from the user's stdout callback, and has this type.
         alone = self.CALLBACK_TYPE == "stdout" or vars(constants)["DEFAULT_STDOUT_CALLBACK"] == self.CALLBACK_NAME
-        self._printer = self._display
+        self._printer: Any = self._display
         if not alone:
-            self._display = _Silent(self._display)
+            vars(self)["_display"] = _Silent(self._printer)
 
     @property
     def _quiet(self) -> bool:

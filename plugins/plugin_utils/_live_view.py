@@ -140,9 +140,9 @@ class _Screen:
                 console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False, transient=True
             )
             self._live.start()
-            sys.stdout = _Above(self._console, self._given[0])  # type: ignore[assignment]
+            sys.stdout = _Above(self._console, self._given[0])
             if os.isatty(2):
-                sys.stderr = _Above(self._console, self._given[1])  # type: ignore[assignment]
+                sys.stderr = _Above(self._console, self._given[1])
         self._live.update(_text(lines), refresh=True)
 
     def end(self, lines: list[table_rules.Line]) -> None:

@@ -30,12 +30,22 @@ HELD = "node-2"
 STARTED = time.monotonic()
 
 
+# On a terminal, the playbook's own table is the output, and this goes to a file while the playbook runs.
+TABLE = sys.stdout.isatty()
+playing = False
+
+
 def say(text: str) -> None:
-    print(f"{time.monotonic() - STARTED:7.1f} s  {text}", flush=True)
+    line = f"{time.monotonic() - STARTED:7.1f} s  {text}"
+    if not (TABLE and playing):
+        print(line, flush=True)
+    with (OUT / "demo.log").open("a", encoding="utf-8") as log:
+        log.write(f"{line}\n")
 
 
 def main() -> int:
     OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "demo.log").unlink(missing_ok=True)
     subprocess.run([sys.executable, "-m", "lab", "up", "--nodes", "3"], cwd=ROOT, env=_environment(), check=True)
     lab = Lab.default()
     _prepare(lab)
@@ -50,7 +60,10 @@ def main() -> int:
 
     observer = Observer(str(lab.kubeconfig), say, release_when_awaited)
     observer.start()
-    say("ansible-playbook holdfast.kubernetes.rolling_reboot starts; its own output goes to build/demo/ansible.log")
+    say("ansible-playbook holdfast.kubernetes.rolling_reboot starts; its output is in build/demo/ansible.log, too")
+    say(
+        "what the API server sees is in build/demo/demo.log; to see it from another terminal: ansible-playbook holdfast.kubernetes.status"
+    )
     code = _play(lab)
     observer.stop()
     return _report(code, observer, held_untouched=len(released) == 1)
@@ -95,17 +108,20 @@ def _play(lab: Lab) -> int:
             json.dumps(variables),
         ),
     ]
-    environment = {**_environment(), "K8S_AUTH_KUBECONFIG": str(lab.kubeconfig), "ANSIBLE_NOCOLOR": "1"}
-    with (OUT / "ansible.log").open("w", encoding="utf-8") as log:
-        return subprocess.run(
-            command,
-            check=False,
-            cwd=OUT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        ).returncode
+    log = OUT / "ansible.log"
+    log.unlink(missing_ok=True)
+    environment = {
+        **_environment(),
+        "K8S_AUTH_KUBECONFIG": str(lab.kubeconfig),
+        "ANSIBLE_STDOUT_CALLBACK": "holdfast.kubernetes.progress",
+        "ANSIBLE_LOG_PATH": str(log),
+    }
+    global playing
+    playing = True
+    try:
+        return subprocess.run(command, check=False, cwd=OUT, env=environment, stdin=subprocess.DEVNULL).returncode
+    finally:
+        playing = False
 
 
 def _report(code: int, observer: Observer, *, held_untouched: bool) -> int:

@@ -65,6 +65,7 @@ TESTS = {
     "_reboot/seen_rules.py": ["reboot/test_journey_rules.py"],
     "_reboot/turn_rules.py": ["reboot/test_refusal_rules.py", "reboot/test_journey_rules.py"],
     "_shared/hold_rules.py": ["holds/test_rules.py"],
+    "_status/text_rules.py": ["status/test_rules.py"],
     "_shutdown/kubelet_rules.py": ["shutdown/test_kubelet_files.py"],
     "_shutdown/logind_rules.py": ["shutdown/test_logind_files.py"],
 }

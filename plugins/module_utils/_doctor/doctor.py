@@ -35,7 +35,7 @@ _MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER)
 def doctor(context: Context, params: Params) -> Result:
     """Report, and with ``state: cleared`` clear what is stale."""
     snapshot = related_objects.seen(context, take_snapshot(context.cluster))
-    scope = _scope(context, params, snapshot)
+    scope = scope_of(context, params, snapshot)
     findings = examine(replace(snapshot, scope=scope), release=params["release"])
     stale = [finding for finding in findings if finding.stale]
     clearing = _Clearing(context, params["release"])
@@ -81,7 +81,8 @@ def take_snapshot(cluster: Cluster, only: str = "") -> Snapshot:
     return Snapshot(nodes, ledgers, runs, cluster.now(), names=names)
 
 
-def _scope(context: Context, params: Params, snapshot: Snapshot) -> Scope:
+def scope_of(context: Context, params: Params, snapshot: Snapshot) -> Scope:
+    """Return what to look at, from the options ``nodes`` and ``group``."""
     group, nodes = params.get("group") or "", params.get("nodes")
     if nodes is not None:
         return Scope(frozenset(nodes), group, operations=False)

@@ -111,7 +111,7 @@ def seconds_left(board: Board, now: float) -> float | None:
     if not board.took or not (going or ahead):
         return None
     mean = sum(board.took) / len(board.took)
-    left = [max(0.0, mean - max(0.0, now - (row.began or now))) for row in going]
+    left = [max(0.0, mean - max(0.0, now - (now if row.began is None else row.began))) for row in going]
     lanes = max(1, sum(budget.allowed or 0 for budget in board.budgets), len(going))
     return max([*left, (sum(left) + mean * len(ahead)) / min(lanes, len(going) + len(ahead))])
 

@@ -240,7 +240,8 @@ def _served(view: View, event: Event) -> View:
     if not event.get("machine") or event.get("step") in ("done", "continue", None):
         return view
     name = f"{event.get('namespace')}/{event['machine']}"
-    phase = {"tasks": str(event.get("file_name") or "tasks")}.get(event["step"], event["step"])
+    step = str(event["step"])
+    phase = str(event.get("file_name") or step) if step == "tasks" else step
     return view.moved(name, {key: item for key, item in event.items() if key != "name"}, phase, WORKING)
 
 

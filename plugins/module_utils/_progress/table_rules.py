@@ -39,10 +39,10 @@ def table(board: Board, now: float, *, width: int, height: int | None = None) ->
         height: Rows of the screen; with ``None``, all nodes are shown.
     """
     head = [Line(board.title, TITLE), Line(summary(board, now)), *(Line(item.words()) for item in board.budgets)]
-    room = None if height is None else max(1, height - len(head) - 2)
+    room = None if height is None else max(2, height - len(head) - 1)
     shown, left = _choose(board.rows, room)
     rows = [_header(board.runs), *(_cells(row, now, runs=board.runs) for row in shown)] if shown else []
-    texts = _columns(rows, width)
+    texts = columns(rows, width)
     body = [Line(text, style) for text, style in zip(texts, ["", *(row.state for row in shown)])]
     foot = [Line(_rest(left))] if left else []
     return [Line(fit(line.text, width), line.style) for line in [*head, *body, *foot]]
@@ -56,7 +56,7 @@ def _choose(rows: Sequence[Row], room: int | None) -> tuple[list[Row], list[Row]
     order = {state: place for place, state in enumerate(_ORDER)}
     # Of those that wait, the ones with a reason of their own matter most, and of those that are done, the latest.
     chosen = sorted(by_name, key=lambda row: (order[row.state], row.phase == "slot", -(row.since or 0) * row.ended))
-    return chosen[: max(0, room - 1)], chosen[max(0, room - 1) :]
+    return chosen[: room - 1], chosen[room - 1 :]
 
 
 def _rest(rows: Sequence[Row]) -> str:
@@ -73,8 +73,8 @@ def _cells(row: Row, now: float, *, runs: bool) -> tuple[str, ...]:
     return (row.name, row.phase, since, *((row.run or "-",) if runs else ()), row.why)
 
 
-def _columns(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Return the rows as text. If the screen is narrow, names are cut first, and then the reasons."""
+def columns(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return rows of cells as lines. If the screen is narrow, long names are cut first. The last column is not cut."""
     if not rows:
         return []
     last = len(rows[0]) - 1
@@ -98,10 +98,10 @@ def plain(text: str) -> str:
 
 def length(text: str) -> int:
     """Return the number of columns that a text takes."""
-    return sum(_columns_of(character) for character in text)
+    return sum(_size(character) for character in text)
 
 
-def _columns_of(character: str) -> int:
+def _size(character: str) -> int:
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
@@ -115,7 +115,7 @@ def fit(text: str, width: int) -> str:
     mark = _MORE[: max(0, width)]
     kept, size = "", 0
     for character in known:
-        size += _columns_of(character)
+        size += _size(character)
         if size > width - len(mark):
             break
         kept += character

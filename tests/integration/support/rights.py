@@ -17,6 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster i
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure
 
 DOCUMENTED = Path(__file__).resolve().parents[3] / "docs/rbac.yml"
+READ_ONLY = DOCUMENTED.with_name("rbac_status.yml")
 _RBAC = "apis/rbac.authorization.k8s.io/v1"
 
 
@@ -31,12 +32,19 @@ class Account:
     Args:
         name: Replaces the documented name, so that several tests can have the objects.
         wanted: Selects rules of the ClusterRole.
+        documented: The file with the objects.
     """
 
-    def __init__(self, cluster: Cluster, name: str, wanted: Callable[[dict[str, Any]], bool]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        name: str,
+        wanted: Callable[[dict[str, Any]], bool] = lambda rule: True,
+        documented: Path = DOCUMENTED,
+    ) -> None:
         self._cluster = cluster
         self.objects: list[str] = []
-        for item in yaml.safe_load(DOCUMENTED.read_text())["items"]:
+        for item in yaml.safe_load(documented.read_text())["items"]:
             if item["kind"] == "ServiceAccount":
                 self._account = self._make(_named(item, name))
             elif item["kind"] == "Namespace":

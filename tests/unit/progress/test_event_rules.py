@@ -1,0 +1,221 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""From the events of tasks to the board, and to the lines of a log."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import event_rules as rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.event_rules import View
+
+NAMES = ("a", "b", "ns/m")
+BEGIN = {
+    **rules.ended("reboot_begin", {"hosts": {"host-a": "a", "host-b": "b"}}, {"operation": "kernel", "run": "4711"}),
+    "host": "host-a",
+}
+
+
+def outcome(task, name, host="", **result):
+    return {**rules.ended(task, {"name": name}, result), "host": host or f"host-{name}"}
+
+
+def starts(task, name, host="", **params):
+    return {**rules.begun(task, {"name": name, **params}), "host": host or f"host-{name}"}
+
+
+def waits(name, phase, why=""):
+    return {**rules.waits(name, phase, why), "host": f"host-{name}"}
+
+
+def play(*events, view=None):
+    """Return the view after the events, one second each, and the lines of its log."""
+    view, lines = view or View(), []
+    for at, event in zip(count(100), events):
+        before, view = view, view.after({"at": at, **event})
+        lines += rules.lines(before, view, at)
+    return view, lines
+
+
+JOURNEY = (
+    BEGIN,
+    starts("reboot_turn", "a"),
+    waits("a", "hold", "held by apps/alice"),
+    waits("a", "slot", "2 of 2 allowed are unavailable"),
+    outcome("reboot_turn", "a", step="go"),
+    starts("cordon", "a"),
+    starts("drain", "a"),
+    waits("a", "drain", "3 pods"),
+    starts("reboot", "a"),
+    starts("node_ready", "a"),
+    starts("reboot_finish", "a"),
+    outcome("reboot_finish", "a", result={"name": "a", "result": "rebooted", "detail": "required"}),
+)
+
+
+def test_log_has_one_line_for_each_phase_of_a_node():
+    view, lines = play(*JOURNEY)
+
+    assert lines == [
+        "Rolling reboot, operation kernel, run 4711: 2 nodes",
+        "a: hold: held by apps/alice",
+        "a: slot: 2 of 2 allowed are unavailable",
+        "a: cordon",
+        "a: drain",
+        "a: reboot",
+        "a: ready",
+        "a: uncordon",
+        "a: rebooted: required (1 of 2 done, 1 left, about 7 s to go)",
+    ]
+    # From the slot on: the wait for it says nothing about the other nodes.
+    assert view.took == (7.0,)
+    assert view.rows["b"].state == "queued"
+
+
+def test_reason_and_start_of_a_phase_are_shown():
+    view, _ = play(*JOURNEY[:8])
+
+    assert (view.rows["a"].phase, view.rows["a"].why, view.rows["a"].state) == ("drain", "3 pods", "working")
+    # The drain began with its task, and not with its last news.
+    assert view.rows["a"].since == 106
+
+
+def test_whole_message_of_a_node_that_failed_is_in_the_log():
+    message = "Node a was not drained: " + "pod x/y is protected; " * 200
+    failed = outcome("reboot_finish", "a", result={"name": "a", "result": "failed", "detail": message})
+
+    view, lines = play(*JOURNEY[:7], outcome("drain", "a", failed=True, msg=message), failed)
+
+    assert message in lines[-1]
+    assert view.rows["a"].state == "failed"
+    # Ansible has printed the failure of the task.
+    assert sum(message in line for line in lines) == 1
+
+
+def test_cleanup_after_a_failure_keeps_the_phase_that_failed():
+    failed = outcome("drain", "a", failed=True, msg="no")
+    view, _ = play(*JOURNEY[:7], failed, starts("reboot_finish", "a", failed={"msg": "no"}))
+
+    assert (view.rows["a"].phase, view.rows["a"].state) == ("drain", "failed")
+
+
+def test_task_of_the_user_is_a_phase():
+    view, lines = play(*JOURNEY[:5], {"kind": rules.OWN_TASK, "host": "host-a", "why": "Silence the alerts"})
+
+    assert view.rows["a"].why == "Silence the alerts"
+    assert lines[-1] == "a: your tasks: Silence the alerts"
+
+
+def test_budget_keeps_its_limit_when_a_slot_is_given_back():
+    taken = {**rules.budget("workers", 2, ["b", "a"]), "host": "host-a"}
+    back = {**rules.budget("workers", None, ["b"]), "host": "host-a"}
+
+    view, _ = play(taken, back)
+
+    assert view.budgets["workers"].words() == "Group workers: 1 of 2 allowed unavailable: b"
+
+
+def test_failover_gets_a_row_when_its_turn_comes_and_keeps_its_result():
+    done = {"report": {"content": {"nodes": [{"name": "w", "result": "moved", "detail": "all moved"}]}}}
+    view, lines = play(
+        starts("failover_turn", "w", "localhost", direction="failover"),
+        outcome("failover_turn", "w", "localhost", step="go"),
+        starts("failover_power", "w", "localhost", power="off"),
+        starts("out_of_service", "w", "localhost", wait=False),
+        starts("out_of_service", "w", "localhost", wait=True),
+        outcome("failover_turn", "w", "localhost", step="ended", **done),
+        starts("failover_turn", "x", "localhost", direction="failover"),
+        outcome("failover_turn", "x", "localhost", step="go", **done),
+    )
+
+    assert view.title == "Failover"
+    assert [line.partition(" (")[0] for line in lines[1:]] == [
+        "w: claim",
+        "w: fence",
+        "w: taint",
+        "w: move",
+        "w: moved: all moved",
+        "x: claim",
+    ]
+
+
+def test_guard_has_a_row_for_each_machine_and_not_for_its_node():
+    served = {"machine": "m", "namespace": "ns", "node": "worker-1"}
+    released = {"kept": {"results": [{"name": "m", "namespace": "ns", "result": "released", "detail": "all done"}]}}
+    view, lines = play(
+        outcome("machine_guard_begin", "", "localhost"),
+        outcome("machine_guard_step", "", "guard-1", step="tasks", file_name="backup.yml", **served),
+        outcome("machine_guard_step", "", "guard-1", step="drain", **served),
+        starts("drain", "worker-1", "guard-1"),
+        {**rules.waits("worker-1", "drain", "2 pods"), "host": "guard-1"},
+        outcome("machine_guard_step", "", "guard-1", step="done", **released),
+    )
+
+    assert set(view.rows) == {"ns/m"}
+    assert [line.partition(" (")[0] for line in lines[1:]] == [
+        "ns/m: backup.yml",
+        "ns/m: drain",
+        "ns/m: released: all done",
+    ]
+
+
+def test_no_option_of_a_task_but_the_named_ones_is_told():
+    secrets = {
+        "name": "a",
+        "api_key": "hunter2",
+        "bmc_password": "hunter2",
+        "command": "curl -u x:hunter2",
+        "holder": "h",
+    }
+
+    assert "hunter2" not in str([rules.begun("failover_power", secrets), rules.ended("failover_power", secrets, {})])
+
+
+TASKS = st.sampled_from(
+    [
+        "reboot_begin",
+        "reboot_turn",
+        "cordon",
+        "drain",
+        "reboot",
+        "node_ready",
+        "reboot_finish",
+        "failover_turn",
+        "other",
+    ]
+)
+NAME = st.sampled_from(NAMES)
+RESULTS = st.none() | st.fixed_dictionaries(
+    {"name": NAME, "result": st.sampled_from(["rebooted", "failed", "skipped"]), "detail": st.text()}
+)
+OUTCOMES = st.fixed_dictionaries({"result": RESULTS, "step": st.sampled_from(["go", "put_off", "ended"])})
+EVENTS = st.builds(
+    lambda event, host: {**event, "host": host},
+    st.one_of(
+        st.builds(lambda task, name: rules.begun(task, {"name": name}), TASKS, NAME),
+        st.builds(lambda task, name, result: rules.ended(task, {"name": name}, result), TASKS, NAME, OUTCOMES),
+        st.builds(rules.waits, NAME, st.sampled_from(["hold", "drain"])),
+        st.builds(lambda kind: {"kind": kind, "why": "x"}, st.sampled_from([rules.OWN_TASK, rules.LOST, "new"])),
+    ),
+    st.sampled_from(["host-a", "host-b", "localhost", ""]),
+)
+
+
+@given(st.lists(EVENTS, max_size=30))
+def test_any_order_of_events_gives_a_board(events):
+    view, lines = play(BEGIN, *events)
+
+    assert {"a", "b"} <= set(view.rows)
+    assert all(row.since is None or row.since >= 100 for row in view.rows.values())
+    assert all(seconds >= 0 for seconds in view.took)
+    assert all(lines)
+
+
+@pytest.mark.parametrize("kind", [rules.OWN_TASK, rules.LOST])
+def test_host_without_a_node_changes_nothing(kind):
+    assert play({"kind": kind, "host": "other", "why": "x"})[0] == View()

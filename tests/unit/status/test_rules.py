@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What all runs do, from a snapshot of the cluster."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Member, Slot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import Run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Scope, Snapshot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._status.rules import stats_of, status_of, to_data
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._status.text_rules import lines
+
+NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+SINCE = "2026-11-21T08:59:00Z"
+HOLD = {
+    "node": "held",
+    "namespace": "apps",
+    "holder": "alice",
+    "acquired": SINCE,
+    "held_seconds": 60,
+    "reason": "firmware",
+}
+
+
+def node(name, phase="", result="", run="live", **marks):
+    record = {"id": "kernel", "run": run, "phase": phase, "since": SINCE, "result": result, "detail": "the reason"}
+    known = {**({"operation": record} if phase else {}), **marks}
+    annotations = {f"holdfast.dev/{key}": json.dumps(value) for key, value in known.items()}
+    ready = {"type": "Ready", "status": "True", "reason": "Told", "message": "by a test"}
+    return {"metadata": {"name": name, "annotations": annotations}, "status": {"conditions": [ready]}}
+
+
+def snapshot(*nodes, slots=(), runs=("live",), scope=None):
+    silent = {"live": 5, "dead": 500}
+    known = {run: Run(run, f"{run}@host", (NOW - timedelta(seconds=silent[run])).isoformat()) for run in runs}
+    operations = ({"id": "kernel", "failures": {}, "runs": list(runs)},)
+    ledger = Ledger(
+        policy=Policy(selector="", max_unavailable="25%"),
+        slots={slot.node: slot for slot in slots},
+        operations=operations,
+    )
+    items = {item["metadata"]["name"]: item for item in nodes}
+    return Snapshot(items, {"workers": ledger}, known, NOW, scope=scope or Scope(), names=set(items))
+
+
+def status(*nodes, holds=(), **more):
+    members = [Member(f"n-{number}", ready=True, unschedulable=False) for number in range(8)]
+    return status_of(snapshot(*nodes, **more), holds, {"workers": members})
+
+
+def row(found, name):
+    return next(item for item in found.board.rows if item.name == name)
+
+
+def test_share_of_a_budget_is_of_the_nodes_of_now():
+    slots = (Slot("a", "kernel", "live", SINCE), Slot("b", "kernel", "live", SINCE))
+    found = status(node("a", "drain"), node("b", "reboot"), slots=slots)
+
+    assert [budget.words() for budget in found.board.budgets] == ["Group workers: 2 of 2 allowed unavailable: a, b"]
+
+
+def test_node_at_work_has_its_phase_and_run():
+    found = row(status(node("a", "drain")), "a")
+
+    assert (found.state, found.phase, found.run, found.since) == ("working", "drain", "live", NOW.timestamp() - 60)
+
+
+def test_node_that_waits_says_for_whom():
+    slots = (Slot("a", "kernel", "live", SINCE), Slot("b", "kernel", "live", SINCE))
+    found = status(node("held", "hold"), node("next", "slot"), holds=[HOLD], slots=slots)
+
+    assert row(found, "held").why == f"held by apps/alice since {SINCE} (firmware)"
+    assert row(found, "next").why == "a slot of Group workers: 2 of 2 allowed unavailable: a, b"
+    assert {item.state for item in found.board.rows} == {"waiting"}
+
+
+def test_node_of_a_dead_run_names_the_way_out():
+    found = status(node("a", "drain", run="dead"), runs=("dead",))
+
+    assert row(found, "a").state == "failed"
+    assert "start the same playbook again" in row(found, "a").why
+    assert [item.kind for item in found.stale] == ["record", "operation", "run"]
+
+
+def test_result_is_shown_while_its_operation_is_open():
+    assert row(status(node("a", "uncordon", "rebooted")), "a").state == "done"
+    assert status(node("a", "uncordon", "rebooted"), runs=()).board.rows == ()
+
+
+def test_failed_slot_gives_its_reason():
+    slot = Slot("a", "kernel", "live", SINCE, state="failed", reason="did not come back", boot_id="x")
+
+    assert row(status(node("a", "ready", "failed"), slots=(slot,)), "a").why == "did not come back"
+
+
+def test_cordon_of_another_owner_is_shown():
+    found = row(status(node("a", cordon={"owner": "storage", "reason": "new disk", "since": SINCE})), "a")
+
+    assert (found.phase, found.why) == ("cordoned", "by storage (new disk)")
+
+
+def test_scope_limits_nodes_and_holds():
+    found = status(node("a", "drain"), node("b", "drain"), holds=[HOLD], scope=Scope(frozenset({"a"})))
+
+    assert [item.name for item in found.board.rows] == ["a"]
+    assert found.holds == ()
+
+
+def test_text_and_data_say_the_same():
+    found = status(
+        node("held", "hold"), node("a", "drain"), node("b", "drain", run="dead"), holds=[HOLD], runs=("live", "dead")
+    )
+    text, data = lines(found), to_data(found)
+
+    assert text[0] == "Status of all runs at 2026-11-21 09:00:00 UTC"
+    for name in ("held", "a", "b"):
+        assert any(line.startswith(f"{name} ") for line in text)
+        assert any(item["name"] == name and item["seconds"] == 60 for item in data["nodes"])
+    assert any(line.split()[:2] == ["held", "apps/alice"] for line in text)
+    assert any(line.split()[:2] == ["dead", "dead"] for line in text)
+    assert len(data["stale"]) == stats_of(found)["status_stale"] == sum(line.startswith("- ") for line in text)
+    assert json.dumps(data)
+
+
+@pytest.mark.parametrize("holds", [(), (HOLD,)])
+def test_quiet_cluster_says_so(holds):
+    text = lines(status(runs=(), holds=holds))
+
+    assert "No run works on a node, or left one." in text
+    assert ("HELD NODE  BY          SINCE  WHY" in text) == bool(holds)
