@@ -30,15 +30,21 @@ HELD = "node-2"
 STARTED = time.monotonic()
 
 
-# On a terminal, the playbook's own table is the output, and this goes to a file while the playbook runs.
-TABLE = sys.stdout.isatty()
-playing = False
-
-
 def say(text: str) -> None:
     line = f"{time.monotonic() - STARTED:7.1f} s  {text}"
-    if not (TABLE and playing):
-        print(line, flush=True)
+    print(line, flush=True)
+    _write(line)
+
+
+def note(text: str) -> None:
+    """Say it while the playbook runs. On a terminal, the playbook's own table has the screen."""
+    if sys.stdout.isatty():
+        _write(f"{time.monotonic() - STARTED:7.1f} s  {text}")
+    else:
+        say(text)
+
+
+def _write(line: str) -> None:
     with (OUT / "demo.log").open("a", encoding="utf-8") as log:
         log.write(f"{line}\n")
 
@@ -55,14 +61,14 @@ def main() -> int:
         others_done = observer.rebooted >= {"node-1", "node-3"}
         if others_done and observer.phases.get(HELD) == "hold" and not released:
             released.extend(observer.boot_ids[HELD])
-            say(f"the application on {HELD} is done and releases it")
+            note(f"the application on {HELD} is done and releases it")
             lab.kubectl("delete", "lease", "--namespace=demo", HELD)
 
-    observer = Observer(str(lab.kubeconfig), say, release_when_awaited)
+    observer = Observer(str(lab.kubeconfig), note, release_when_awaited)
     observer.start()
     say("ansible-playbook holdfast.kubernetes.rolling_reboot starts; its output is in build/demo/ansible.log, too")
     say(
-        "what the API server sees is in build/demo/demo.log; to see it from another terminal: ansible-playbook holdfast.kubernetes.status"
+        "what the API server sees is in build/demo/demo.log; the playbook holdfast.kubernetes.status shows the run, too"
     )
     code = _play(lab)
     observer.stop()
@@ -116,12 +122,7 @@ def _play(lab: Lab) -> int:
         "ANSIBLE_STDOUT_CALLBACK": "holdfast.kubernetes.progress",
         "ANSIBLE_LOG_PATH": str(log),
     }
-    global playing
-    playing = True
-    try:
-        return subprocess.run(command, check=False, cwd=OUT, env=environment, stdin=subprocess.DEVNULL).returncode
-    finally:
-        playing = False
+    return subprocess.run(command, check=False, cwd=OUT, env=environment, stdin=subprocess.DEVNULL).returncode
 
 
 def _report(code: int, observer: Observer, *, held_untouched: bool) -> int:
