@@ -65,7 +65,7 @@ def test_reader_sees_a_run_that_works_elsewhere(world, ansible, reader, under_wa
         "ansible-playbook",
         "holdfast.kubernetes.status",
         f"-estatus_group={group}",
-        "-estatus_report=status.json",
+        f"-estatus_report={ansible.folder / 'status.json'}",
         K8S_AUTH_KUBECONFIG=reader,
         ANSIBLE_STDOUT_CALLBACK="holdfast.kubernetes.progress",
         ANSIBLE_SHOW_CUSTOM_STATS="True",
@@ -95,7 +95,7 @@ def test_reader_sees_a_run_that_works_elsewhere(world, ansible, reader, under_wa
 def test_reader_cannot_change_anything(world, reader, under_way):
     world.kubeconfig = reader
 
-    result = world.run(cordon, name=under_way[1], owner="reader")
+    result = world.run(cordon, name=under_way[3], owner="reader")
 
     assert result["failed"]
     assert "forbidden" in result["msg"]
