@@ -65,6 +65,7 @@ from ansible.plugins.callback.default import CallbackModule as Default
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _live_view
 
 _COLLECTION = "holdfast.kubernetes."
+_FOLDER = "ansible_collections/holdfast/kubernetes/"
 _DEBUG = ("ansible.builtin.debug", "ansible.legacy.debug", "debug")
 
 
@@ -94,23 +95,21 @@ class CallbackModule(Default):
 
     # -- what the view shows
 
-    def v2_playbook_on_start(self, playbook: Any) -> None:
-        self._view = _live_view.LiveView(self._printer, table=self.get_option("view") == "auto")
-        super().v2_playbook_on_start(playbook)
-
     def v2_playbook_on_play_start(self, play: Any) -> None:
         self._ours = _is_ours(play)
         self._play = play
+        if self._ours and self._view is None:
+            self._view = _live_view.LiveView(self._printer, table=self.get_option("view") == "auto")
         if not self._quiet:
             super().v2_playbook_on_play_start(play)
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
-        if self._view and self._ours and not _is_from_us(task):
+        if self._view and self._ours and not (_is_from_us(task) or _uses_us(task)):
             self._view.own_task(host.get_name(), task.get_name())
         super().v2_runner_on_start(host, task)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        if self._view and not ignore_errors and not _is_from_us(result.task):
+        if self._view and not ignore_errors and not (_is_from_us(result.task) or _uses_us(result.task)):
             self._view.lost(result.host.get_name(), str(result.result.get("msg") or "failed"))
         super().v2_runner_on_failed(result, ignore_errors)
 
@@ -186,8 +185,8 @@ class _Silent:
 
 
 def _is_ours(play: Any) -> bool:
-    """Whether a play has tasks or roles of this collection."""
-    return any(_is_from_us(task) for block in play.compile() for task in _tasks(block))
+    """Whether a play is of this collection, or has its roles or modules."""
+    return any(_is_from_us(task) or _uses_us(task) for block in play.compile() for task in _tasks(block))
 
 
 def _tasks(block: Any) -> list[Any]:
@@ -198,7 +197,11 @@ def _tasks(block: Any) -> list[Any]:
 
 
 def _is_from_us(task: Any) -> bool:
-    """Whether a task is of this collection: its module, its role, or the role that it includes."""
-    role = vars(task).get("_role")
-    names = (task.resolved_action or task.action, role.get_name() if role else "", vars(task).get("_role_name") or "")
+    """Whether a task is written in this collection. A role of it also runs tasks of the user."""
+    return _FOLDER in str(task.get_path() or "")
+
+
+def _uses_us(task: Any) -> bool:
+    """Whether a task calls a module of this collection, or includes a role of it."""
+    names = (task.resolved_action or task.action, vars(task).get("_role_name") or "")
     return any(str(name).startswith(_COLLECTION) for name in names)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 import sys
 import threading
 import time
@@ -49,10 +50,10 @@ class LiveView:
 
     def __init__(self, display: Any, *, table: bool) -> None:
         self._display = display
-        # A file that is not ours to lock: Ansible's display has a lock of its own around sys.stdout.
         self._screen = _Screen() if table and HAS_RICH and _is_terminal() else None
         self._view = event_rules.View()
         self._drawn = 0.0
+        self._broken = False
         self._over = threading.Event()
         self._lock = threading.Lock()
         _progress_file.open_file()
@@ -84,27 +85,32 @@ class LiveView:
         self._look([{**event, "at": time.time()}])
 
     def _follow(self) -> None:
-        try:
-            while not self._over.wait(_LOOK_EVERY):
-                self._look([])
-        except Exception as error:  # noqa: BLE001 - the view must not disturb the run
-            if self._screen:
-                self._screen.end([])
-                self._screen = None
-            self._display.warning(f"The live view has ended because of an error: {type(error).__name__}: {error}")
+        while not self._over.wait(_LOOK_EVERY):
+            self._look([])
 
     def _look(self, more: list[dict[str, Any]]) -> None:
-        """Read what tasks told, and show it."""
+        """Read what tasks told, and show it. After an error, show nothing more: the run goes on without its view."""
         with self._lock:
-            now = time.time()
-            for event in [*self._reader.new(), *more]:
-                before, self._view = self._view, self._view.after(event)
-                for line in event_rules.lines(before, self._view, now):
-                    self._say(line, event["at"])
-                    self._drawn = 0.0
-            if self._screen and self._view.rows and now - self._drawn >= _DRAW_EVERY:
-                self._drawn = now
-                self._screen.draw(self._lines(whole=False))
+            if self._broken:
+                return
+            try:
+                self._show(more, time.time())
+            except Exception as error:  # noqa: BLE001 - the view must not disturb the run
+                self._broken = True
+                if self._screen:
+                    self._screen.end([])
+                    self._screen = None
+                self._display.warning(f"The live view ended because of an error: {type(error).__name__}: {error}")
+
+    def _show(self, more: list[dict[str, Any]], now: float) -> None:
+        for event in [*self._reader.new(), *more]:
+            before, self._view = self._view, self._view.after(event)
+            for line in event_rules.lines(before, self._view, now):
+                self._say(line, event["at"])
+                self._drawn = 0.0
+        if self._screen and self._view.rows and now - self._drawn >= _DRAW_EVERY:
+            self._drawn = now
+            self._screen.draw(self._lines(whole=False))
 
     def _say(self, line: str, at: float) -> None:
         if not self._screen:
@@ -112,7 +118,7 @@ class LiveView:
 
     def _lines(self, *, whole: bool) -> list[table_rules.Line]:
         """Return the table: as large as the screen or, at the end, with all nodes."""
-        width, height = os.get_terminal_size(1)
+        width, height = shutil.get_terminal_size()
         return table_rules.table(
             self._view.board, time.time(), width=max(20, width - 1), height=None if whole else max(6, height - 2)
         )
@@ -128,6 +134,7 @@ class _Screen:
     def __init__(self) -> None:
         sys.stdout.flush()
         plain = "NO_COLOR" in os.environ or "ANSIBLE_NOCOLOR" in os.environ
+        # Ansible's display locks sys.stdout. With a file of our own, two threads can't wait for each other's locks.
         file = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
         self._console = Console(file=file, no_color=plain, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None

@@ -37,12 +37,11 @@ def test_run_is_shown_in_lines_and_its_failure_in_full(rolling, nodes):
         line.split()[2] for line in done.output.splitlines() if line[:2].isdigit() and line.split()[1] == f"{good}:"
     ]
     phases = [word.rstrip(":") for word in said]
-    assert phases == ["cordon", "drain", "your", "ready", "uncordon", "rebooted"], done.output
+    assert phases == ["cordon", "drain", "reboot", "ready", "uncordon", "rebooted"], done.output
     # Ansible's own message, and the result of the node, each in one line.
     assert f'"msg": "{WHY}"' in done.output
     (result,) = [line for line in done.output.splitlines() if f" {bad}: failed: " in line]
     assert WHY in result
-    assert f"Group {rolling.group}" not in done.output
     assert "ok: [" not in done.output
     assert "changed: [" not in done.output
     assert "PLAY RECAP" in done.output

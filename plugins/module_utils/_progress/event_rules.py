@@ -259,12 +259,12 @@ def _with_result(view: View, event: Event, item: Mapping[str, str]) -> View:
 
 
 def _own_task(view: View, event: Event) -> View:
-    """A task of the user, between our own."""
+    """A task of the user, in a phase or between two of them."""
     name = view.row_of(event)
     known = view.rows.get(name)
     if known is None or known.ended:
         return view
-    return view.moved(name, event, "your tasks", WORKING, str(event.get("why") or ""))
+    return view.moved(name, event, known.phase, known.state, f"your task: {event.get('why')}")
 
 
 def _lost(view: View, event: Event) -> View:

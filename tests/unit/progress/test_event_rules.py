@@ -104,11 +104,12 @@ def test_cleanup_after_a_failure_keeps_the_phase_that_failed():
     assert (view.rows["a"].phase, view.rows["a"].state) == ("drain", "failed")
 
 
-def test_task_of_the_user_is_a_phase():
-    view, lines = play(*JOURNEY[:5], {"kind": rules.OWN_TASK, "host": "host-a", "why": "Silence the alerts"})
+def test_task_of_the_user_is_shown_in_the_phase_of_its_node():
+    own = {"kind": rules.OWN_TASK, "host": "host-a", "why": "Silence the alerts"}
+    view, lines = play(*JOURNEY[:7], own)
 
-    assert view.rows["a"].why == "Silence the alerts"
-    assert lines[-1] == "a: your tasks: Silence the alerts"
+    assert (view.rows["a"].phase, view.rows["a"].why) == ("drain", "your task: Silence the alerts")
+    assert lines[-1] == "a: drain"
 
 
 def test_budget_keeps_its_limit_when_a_slot_is_given_back():
