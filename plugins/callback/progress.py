@@ -105,7 +105,7 @@ class CallbackModule(Default):
 
     def v2_runner_on_start(self, host: Any, task: Any) -> None:
         if self._view and self._ours and not (_is_from_us(task) or _uses_us(task)):
-            self._view.own_task(host.get_name(), task.get_name())
+            self._view.own_task(host.get_name(), task.name or task.get_name())
         super().v2_runner_on_start(host, task)
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
