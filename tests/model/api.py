@@ -55,6 +55,8 @@ class Request:
     def __str__(self) -> str:
         place = self.path.removeprefix("/").split("/namespaces/")[-1].removeprefix("api/v1/").removeprefix("holdfast/")
         marks = [key.rpartition("/")[2] for key in (self.body.get("metadata") or {}).get("annotations") or {}]
+        # Conditions go along with other annotations.
+        marks = [mark for mark in marks if mark != "conditions"] or marks
         return f"{self.verb} {place}{f' {marks}' if marks and self.verb == 'PATCH' else ''}"
 
 

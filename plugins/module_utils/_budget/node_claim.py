@@ -69,7 +69,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object]:
         operation=operation,
         purpose=purpose,
         restart=params["restart"],
-        report=Report(context, STARTS, work) if params["lifecycle_conditions"] else None,
+        report=Report(context, STARTS, work) if params.get("lifecycle_conditions") else None,
     )
     if params.get("group") and not cluster.dry_run:
         try:
