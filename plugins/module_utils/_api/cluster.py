@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ PAGE = 500
 # Rows of a table are small. The server compresses answers of more than 128 KiB, and a chunk of 500 rows is smaller.
 _ROWS = 5000
 _JSON = "application/json"
+_MERGE, _STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 # The server's own table of a collection: what kubectl shows of each object. Source: the API concepts of Kubernetes,
 # "Receiving resources as Tables".
 _TABLE = f"{_JSON};as=Table;v=v1;g=meta.k8s.io"
@@ -143,6 +144,15 @@ class Cluster:
         timeout = _TIMEOUT if patient and not once else _SHORT_TIMEOUT
         return self._write("PATCH", path, body, patient=patient, once=once, timeout=timeout)
 
+    def merge_conditions(self, path: str, metadata: Object, conditions: Sequence[Object]) -> Object:
+        """Change some conditions of an object, and its metadata in the same request; the other conditions stay.
+
+        A strategic merge patch of the status: each entry changes the condition of its ``type``, and ``$patch: delete``
+        removes it. With ``resourceVersion`` in the metadata, a compare-and-swap (409 on conflict).
+        """
+        body = {"metadata": metadata, "status": {"conditions": list(conditions)}}
+        return self._write("PATCH", f"{path}/status", body, content_type=_STRATEGIC)
+
     def delete(self, path: str, options: Object | None = None, *, patient: bool = True) -> Object:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
         if self.dry_run:
@@ -196,17 +206,23 @@ class Cluster:
         decided: bool = False,
         once: bool = False,
         timeout: tuple[float, float] = _TIMEOUT,
+        content_type: str = "",
     ) -> Object:
         decided = decided or once or "resourceVersion" in (body.get("metadata") or {})
         seconds = 0 if once else min(self._api_timeout, _DECISION) if decided else self._api_timeout
         retries = Patience.of(seconds) if patient else None
         query = {"dryRun": "All"} if self.dry_run else {}
         try:
-            answer = self._send(method, path, query=query, body=body, retries=retries, timeout=timeout)
+            answer = self._send(
+                method, path, query=query, body=body, retries=retries, timeout=timeout, content_type=content_type
+            )
             return _content(method, path, answer)
         except (ApiFailure, NotFound, Unreachable) as failure:
             if retries is None or self.dry_run:
                 raise
+            if content_type == _STRATEGIC:
+                # Its conditions are instructions, not content. The metadata shows whether the patch was carried out.
+                body = {"metadata": body["metadata"]}
             return self._settle(method, path, body, failure, decided=decided, doubtful=retries.attempts.doubtful)
 
     def _settle(
@@ -251,10 +267,11 @@ class Cluster:
         retries: Patience | None = None,
         stream: bool = False,
         accept: str = _JSON,
+        content_type: str = "",
     ) -> Any:
-        content_type = "application/merge-patch+json" if method == "PATCH" else _JSON
         # The client's watch does not decompress.
         encoding = "identity" if stream else "gzip"
+        content_type = content_type or (_MERGE if method == "PATCH" else _JSON)
         headers = {"Accept": accept, "Accept-Encoding": encoding, "Content-Type": content_type}
         verb, url, sent_headers, payload, _post = self._client.param_serialize(
             method,
@@ -306,7 +323,7 @@ def _selectors(field_selector: str, label_selector: str) -> dict[str, str]:
 
 
 def _place(method: str, path: str, body: Object) -> str:
-    return f"{path}/{body['metadata']['name']}" if method == "POST" else path
+    return f"{path}/{body['metadata']['name']}" if method == "POST" else path.removesuffix("/status")
 
 
 def _is_written(method: str, present: Object, body: Object) -> bool:

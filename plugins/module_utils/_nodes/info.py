@@ -15,6 +15,7 @@ from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store as store
+from .._budget import lifecycle_rules
 from .._drain import drain
 from .._drain.rules import Options, Pod, node_verdict, plan, read_pod
 from .._holds.rules import age, describe, holds
@@ -79,6 +80,7 @@ def _own(node: Object) -> dict[str, Any]:
         "cordoned_by": str(cordoned.get("owner") or "") if cordoned else None,
         "shutdown_inhibited": (node_rules.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True",
         "inhibited_by": node_rules.inhibited_by(node),
+        "maintenance": lifecycle_rules.shown(node),
         "claim": node_rules.record(node, CLAIM),
         "operation": node_rules.record(node, OPERATION),
         "excluded": EXCLUDE in node_rules.labels_of(node),
