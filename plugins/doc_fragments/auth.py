@@ -124,7 +124,7 @@ options:
     type: int
     default: 30
 requirements:
-  - kubernetes >= 37, < 38 (Python library) where this runs
+  - kubernetes >= 31, < 38 (Python library) where this runs
 notes:
   - The names of these options and variables are those of kubernetes.core, so AWX's own credential type for Kubernetes
     works; kubernetes.core itself is not needed.

@@ -94,7 +94,7 @@ keyed_groups:
     prefix: kubelet
 groups:
   # Nodes that a rolling reboot did not finish.
-  unfinished: (node_operation or {}).get('result') is none
+  unfinished: node_operation is not none and not node_operation.result
 cache: true
 cache_plugin: ansible.builtin.jsonfile
 cache_connection: ~/.cache/ansible-inventory

