@@ -35,7 +35,7 @@ options:
     default: true
   address_types:
     description:
-      - The types of addresses that V(ansible_host) may be, the preferred one first.
+      - The types of addresses that C(ansible_host) may be, the preferred one first.
       - A host without such an address is reached by its name. With an empty list, all hosts are.
     type: list
     elements: str
@@ -175,7 +175,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         except HoldfastError as error:
             forbidden = holds and isinstance(error, ApiFailure) and error.status == 403 and "leases" in error.message
             hint = " With holds: false, no right to list Leases is needed." if forbidden else ""
-            raise AnsibleParserError(error.message + hint) from error
+            # With its cause, Ansible would print the message twice.
+            raise AnsibleParserError(error.message + hint) from None
 
     def _group(self, name: str) -> str:
         return str(self.get_option("group_prefix")) + name
@@ -186,7 +187,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return group
 
     def _add(self, facts: dict[str, Any]) -> None:
-        host = self.inventory.add_host(self.get_option("hostname_prefix") + facts["name"], self._group(rules.ALL))
+        host = self.inventory.add_host(self.get_option("hostname_prefix") + facts["name"])
         for name in rules.groups(facts, self.get_option("label_groups")):
             self.inventory.add_child(self._add_group(name), host)
         variables = rules.variables(

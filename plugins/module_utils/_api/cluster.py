@@ -255,8 +255,10 @@ class Cluster:
         content_type = "application/merge-patch+json" if method == "PATCH" else _JSON
         headers = HTTPHeaderDict(self._client.default_headers)
         headers.update({"Accept": accept, "Content-Type": content_type})
-        if authorization := self._client.configuration.get_api_key_with_prefix("authorization", alias="BearerToken"):
-            headers["Authorization"] = authorization
+        # The name under which a token is kept differs between versions of the library. This also refreshes it.
+        token = self._client.configuration.auth_settings().get("BearerToken")
+        if token and token["value"]:
+            headers["Authorization"] = token["value"]
         for group in self._groups:
             # The server wants one header for each group.
             headers.add("Impersonate-Group", group)

@@ -40,9 +40,7 @@ class TestFacts:
         assert (found["zone"], found["machine"], found["bare_metal_host"]) == (None, None, None)
 
     def test_versions(self):
-        found = facts(
-            nodeInfo={"bootID": "b", "kubeletVersion": "v1.36.3", "kernelVersion": "6.12", "osImage": "Debian"}
-        )
+        found = facts(nodeInfo={"bootID": "b", "kubeletVersion": "v1.36.3", "kernelVersion": "6.12", "osImage": "D"})
 
         assert (found["boot_id"], found["kubelet_version"], found["kernel_version"]) == ("b", "v1.36.3", "6.12")
         assert (found["os_image"], found["architecture"]) == ("D", "")
