@@ -18,14 +18,16 @@ import sys
 
 import stages
 
-# The oldest Python that the newest ansible-core runs on is 3.12.
+# The oldest Python that ansible-core runs on.
 PYTHONS = {"oldest": "3.11", "newest": "3.12"}
+# The pins of the other environments are too new for the oldest urllib3.
+CONSTRAINTS = {"oldest": [], "newest": ["--constraint", "requirements/constraints.txt"]}
 
 
 def make(name: str) -> str:
     """Make the virtual environment of these versions; return its Python."""
     venv = stages.BUILD / f"venv-{name}"
-    command = [str(stages.CHECKOUT / "tools/venv.sh"), str(venv), f"requirements/{name}.txt"]
+    command = [str(stages.CHECKOUT / "tools/venv.sh"), str(venv), f"requirements/{name}.txt", *CONSTRAINTS[name]]
     subprocess.run(command, check=True, env={**os.environ, "OLDEST_PYTHON": PYTHONS[name]})
     return str(venv / "bin/python")
 

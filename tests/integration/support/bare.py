@@ -21,6 +21,7 @@ _NO_HOME = "/proc/no-home"
 def make_venv() -> Path:
     """Make the virtual environment if it is not there; ansible-core 2.21 needs Python 3.12."""
     command = [str(CHECKOUT / "tools/venv.sh"), str(VENV), "requirements/bare.txt"]
+    command += ["--constraint", "requirements/constraints.txt"]
     done = subprocess.run(
         ["env", "OLDEST_PYTHON=3.12", *command], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
