@@ -197,5 +197,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
             self.inventory.set_variable(host, name, value)
         strict = self.get_option("strict")
         self._set_composite_vars(self.get_option("compose"), variables, host, strict=strict)
-        self._add_host_to_composed_groups(self.get_option("groups"), variables, host, strict=strict)
-        self._add_host_to_keyed_groups(self.get_option("keyed_groups"), variables, host, strict=strict)
+        # Read once: either method would combine all variables of the host again.
+        known = self.inventory.get_host(host).get_vars()
+        self._add_host_to_composed_groups(self.get_option("groups"), known, host, strict=strict, fetch_hostvars=False)
+        self._add_host_to_keyed_groups(
+            self.get_option("keyed_groups"), known, host, strict=strict, fetch_hostvars=False
+        )
