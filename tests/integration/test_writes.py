@@ -263,6 +263,7 @@ def test_a_waiting_node_gets_its_slot_after_an_outage(scene):
     assert waiting.result(PATIENCE)["slot"]["node"] == scene.other
 
 
+@pytest.mark.core
 def test_watches_that_end_at_once_lose_nothing(scene):
     scene.proxy.faults.watches = ENDED
     scene.slot()

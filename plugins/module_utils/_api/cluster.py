@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from .._shared.bounds import cut
 from .clock import ServerClock
 from .connection import IMPORT_ERROR, connect
 from .errors import ApiFailure, HoldfastError, NotFound, Outdated, Unreachable
+from .event_stream import EventStream
 from .objects import Object
 from .patience import API_TIMEOUT, Patience, contains, overloaded
 
 if not IMPORT_ERROR:
-    from kubernetes.client.exceptions import ApiException
-    from urllib3 import HTTPHeaderDict, Timeout
+    from urllib3 import Timeout
     from urllib3.exceptions import HTTPError, MaxRetryError
+
+    try:
+        from urllib3 import HTTPHeaderDict
+    except ImportError:
+        # Where urllib3 1.26 has it.
+        from urllib3._collections import HTTPHeaderDict
 
 PAGE = 500
 # Rows of a table are small. The server compresses answers of more than 128 KiB, and a chunk of 500 rows is smaller.
@@ -168,33 +175,28 @@ class Cluster:
         timeout_seconds: int,
         field_selector: str = "",
         label_selector: str = "",
-        watch: bool = True,
-        _preload_content: bool = False,
-    ) -> Any:
-        """The streaming answer of a watch; ``kubernetes.watch.Watch.stream`` calls this."""
+    ) -> EventStream:
+        """Watch a collection from a resource version on.
+
+        Raises:
+            NotFound: The server does not serve the collection.
+            ApiFailure: The server refused, with 410 because the resource version is too old.
+            Unreachable: The server did not answer.
+        """
         query = {
             **_selectors(field_selector, label_selector),
-            "watch": watch,
+            "watch": True,
             "allowWatchBookmarks": True,
             "resourceVersion": resource_version,
             "timeoutSeconds": timeout_seconds,
         }
         answer = self._send("GET", path, query=query, timeout=(10, timeout_seconds + 15), stream=True)
         if answer.status >= 300:
-            answer.drain_conn()
-            raise ApiException(status=answer.status, reason=answer.reason)
-        answer.stream = self._counting(answer.stream)
-        return answer
+            raise _failure("WATCH", path, answer, answer.data)
+        return EventStream(answer, self._count)
 
-    def _counting(self, stream: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
-        """The stream of a watch, which counts what it receives."""
-
-        def counted(*args: Any, **more: Any) -> Iterator[bytes]:
-            for part in stream(*args, **more):
-                self.received += len(part)
-                yield part
-
-        return counted
+    def _count(self, length: int) -> None:
+        self.received += length
 
     def _write(
         self,
@@ -269,32 +271,27 @@ class Cluster:
         accept: str = _JSON,
         content_type: str = "",
     ) -> Any:
-        # The client's watch does not decompress.
-        encoding = "identity" if stream else "gzip"
         content_type = content_type or (_MERGE if method == "PATCH" else _JSON)
-        headers = {"Accept": accept, "Accept-Encoding": encoding, "Content-Type": content_type}
-        verb, url, sent_headers, payload, _post = self._client.param_serialize(
-            method,
-            path,
-            query_params=list(query.items()),
-            header_params=headers,
-            body=body,
-            auth_settings=["BearerToken"],
-        )
-        if self._groups:
-            # A plain dict can't repeat a header, and the server wants one Impersonate-Group header for each group.
-            sent_headers = HTTPHeaderDict(sent_headers)
-            for group in self._groups:
-                sent_headers.add("Impersonate-Group", group)
+        headers = HTTPHeaderDict(self._client.default_headers)
+        # A watch is read line by line, as it comes.
+        encoding = "identity" if stream else "gzip"
+        headers.update({"Accept": accept, "Accept-Encoding": encoding, "Content-Type": content_type})
+        # The name under which a token is kept differs between versions of the library. This also refreshes it.
+        token = self._client.configuration.auth_settings().get("BearerToken")
+        if token and token["value"]:
+            headers["Authorization"] = token["value"]
+        for group in self._groups:
+            # The server wants one header for each group.
+            headers.add("Impersonate-Group", group)
         connecting, reading = timeout
         self.requests += 1
         sent = time.monotonic()
         try:
-            answer = self._client.rest_client.pool_manager.request(
-                verb,
-                url,
-                body=None if payload is None else json.dumps(payload),
-                headers=sent_headers,
+            answer = self._client.rest_client.pool_manager.urlopen(
+                method,
+                self._client.configuration.host + path + _query(query),
+                body=None if body is None else json.dumps(body),
+                headers=headers,
                 timeout=Timeout(connect=connecting, read=reading),
                 retries=retries or False,
                 preload_content=not stream,
@@ -315,6 +312,11 @@ class Cluster:
             "reaches it with these options.",
             host=host,
         )
+
+
+def _query(values: Mapping[str, Any]) -> str:
+    texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in values.items()}
+    return f"?{urlencode(texts)}" if texts else ""
 
 
 def _selectors(field_selector: str, label_selector: str) -> dict[str, str]:

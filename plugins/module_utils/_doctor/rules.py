@@ -124,22 +124,22 @@ def _on_node(snapshot: Snapshot, name: str, release: Collection[str]) -> Iterabl
             **snapshot.signs(run),
             **(_LIVE if busy else verdict).on(f"in phase {record.get('phase')} of operation {operation}"),
         )
-    yield from _conditions(picture, node, busy=busy)
+    yield from _conditions(snapshot, node, busy=busy)
 
 
-def _conditions(picture: Picture, node: Object, *, busy: bool) -> Iterable[Finding]:
+def _conditions(snapshot: Snapshot, node: Object, *, busy: bool) -> Iterable[Finding]:
     """Find our lifecycle conditions. They say that someone works on the node now, so they go also if it is down."""
     run, name = lifecycle_rules.run_of(node), node_rules.name(node)
     if run is None:
         return
     mine = [item for item in lifecycle_rules.shown(node) if item["ours"]]
-    alive = busy or picture.alive(run)
+    alive = busy or snapshot.alive(run)
     verdict = _STALE if run else _unknown(advice_rules.remove_conditions(name))
     yield Finding(
         "conditions",
         node=name,
         since=min((item["since"] for item in mine), default=""),
-        **{**picture.signs(run), "alive": alive},
+        **{**snapshot.signs(run), "alive": alive},
         **(_LIVE if alive else verdict).on(", ".join(item["type"] for item in mine) or "changed by another writer"),
     )
 
