@@ -145,6 +145,7 @@ def playbooks() -> str:
 def plugins() -> str:
     rows = [
         *([f"callback `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/callback/*.py"))),
+        *([f"inventory `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/inventory/*.py"))),
         *([f"filter `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/filter/*.yml"))),
         *([f"test `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/test/*.yml"))),
         *(

@@ -13,9 +13,10 @@ from model.programs import begin_of
 from model.role import Plan
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON, LIFECYCLE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import TYPES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 
 _MOST = 2000
@@ -77,6 +78,10 @@ def _judge(state: State) -> None:
         must(record.get("result") in ("rebooted", "skipped"), f"promise 6: {name} ends as {record}")
         marks = [mark for mark in (CLAIM, CORDON) if node_rules.record(node, mark)]
         must(not marks, f"promise 3: {name} is left with {marks}")
+        shown = [
+            kind for kind in (LIFECYCLE, *TYPES) if node_rules.record(node, kind) or node_rules.condition(node, kind)
+        ]
+        must(not shown, f"{name} is left with {shown}")
         must(node_rules.unschedulable(node) == (name in kept), f"promise 3: {name} is left cordoned, or uncordoned")
     left = [name for ledger in ledgers(objects) for name in ledger.slots]
     must(not left, f"slots of {left} are left")

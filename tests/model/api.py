@@ -10,7 +10,7 @@ of the model can be compared quickly.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
@@ -55,6 +55,8 @@ class Request:
     def __str__(self) -> str:
         place = self.path.removeprefix("/").split("/namespaces/")[-1].removeprefix("api/v1/").removeprefix("holdfast/")
         marks = [key.rpartition("/")[2] for key in (self.body.get("metadata") or {}).get("annotations") or {}]
+        # Conditions go along with other annotations.
+        marks = [mark for mark in marks if mark != "conditions"] or marks
         return f"{self.verb} {place}{f' {marks}' if marks and self.verb == 'PATCH' else ''}"
 
 
@@ -144,6 +146,9 @@ def perform(objects: Objects, asked: Request, taken: Collection[int] = ()) -> tu
 @lru_cache(None)
 def _written(present: Stored, asked: Request) -> dict[str, Any]:
     body = _kept(asked.body)
+    if asked.verb == "PATCH" and "status" in body:
+        before = present.content["status"]["conditions"]
+        body = {**body, "status": {"conditions": with_conditions(before, body["status"]["conditions"])}}
     found: dict[str, Any] = body if asked.verb == "PUT" else merged(present.content, body)
     return present.content if found == present.content else found
 
@@ -155,6 +160,16 @@ def merged(content: Any, patch: Any) -> Any:
     known = content if isinstance(content, dict) else {}
     both = {**known, **{key: merged(known.get(key), value) for key, value in patch.items()}}
     return {key: value for key, value in both.items() if value is not None}
+
+
+def with_conditions(before: Sequence[Mapping[str, Any]], patch: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Conditions after a strategic merge patch, which merges them by their types."""
+    found = {item["type"]: dict(item) for item in before}
+    for item in patch:
+        known = {**found.pop(item["type"], {}), **item}
+        if item.get("$patch") != "delete":
+            found[item["type"]] = {key: value for key, value in known.items() if value is not None}
+    return list(found.values())
 
 
 def _kept(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +199,8 @@ def _in_part(item: Stored, *keys: str) -> Stored:
     part = {"metadata": {key: meta[key] for key in ("name", "labels") if key in meta}}
     part |= {key: content[key] for key in keys if key in content}
     if "status" in part:
-        part["status"] = {"conditions": content["status"]["conditions"]}
+        ready = [item for item in content["status"]["conditions"] if item["type"] == "Ready"]
+        part["status"] = {"conditions": ready}
     return stored(item.path, part, -1)
 
 

@@ -314,7 +314,8 @@ class State:
     def _ready(self, name: str, *, ready: bool, boot_id: str = "") -> Objects:
         path = node_path(name)
         node = self.objects[path].content
-        status = {"conditions": [{"type": "Ready", "status": str(ready)}], "nodeInfo": node["status"]["nodeInfo"]}
+        conditions = api.with_conditions(node["status"]["conditions"], [{"type": "Ready", "status": str(ready)}])
+        status = {"conditions": conditions, "nodeInfo": node["status"]["nodeInfo"]}
         if boot_id:
             status["nodeInfo"] = {"bootID": boot_id}
         return api.write(self.objects, path, {**node, "status": status}, self.taken(path))

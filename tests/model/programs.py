@@ -143,6 +143,11 @@ class Recorder:
     def merge(self, path: str, body: Any, **_how: Any) -> Any:
         return self.ask("PATCH", path, body).value[0].shown
 
+    def merge_conditions(self, path: str, metadata: Any, conditions: Any) -> Any:
+        return (
+            self.ask("PATCH", path, {"metadata": metadata, "status": {"conditions": list(conditions)}}).value[0].shown
+        )
+
     def delete(self, path: str, options: Any = None, **_how: Any) -> None:
         self.ask("DELETE", path, options)
 

@@ -18,7 +18,7 @@ from .._api.runner import Context, Params, Result
 from .._api.times import seconds_between, to_text
 from .._api.watch import Deadline
 from .._budget import runs as run_leases
-from .._progress.event_rules import waits
+from .._progress import event_rules
 from .window_rules import Outlook, look, read_windows
 
 # Seconds between two requests for the server's time. Clocks can be set, and machines can sleep.
@@ -28,8 +28,12 @@ _SHORTEST = 0.1
 _OWN = "localtime"
 
 
-def maintenance_window(context: Context, params: Params) -> Result:
-    """Look at the windows; see the module of the same name."""
+def maintenance_window(context: Context, params: Params, *, waits: Callable[[], None] = lambda: None) -> Result:
+    """Look at the windows; see the module of the same name.
+
+    Args:
+        waits: Called before each pause of the wait for a window.
+    """
     windows, zone = read_windows(params["windows"]), read_zone(params["time_zone"])
     margin, deadline = timedelta(seconds=_seconds(params, "margin")), Deadline(_seconds(params, "wait_timeout"))
     if not windows:
@@ -47,9 +51,9 @@ def maintenance_window(context: Context, params: Params) -> Result:
         )
     elif outlook.opens is not None and not outlook.open and deadline.left and not context.check_mode:
         opens = f"the window that opens at {to_text(outlook.opens)[:16]}Z"
-        context.tell(waits(params.get("name") or "", "window", opens))
+        context.tell(event_rules.waits(params.get("name") or "", "window", opens))
         with run_leases.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
-            outlook, now = _wait(cluster, judge, deadline)
+            outlook, now = _wait(cluster, judge, deadline, waits)
     return _result(outlook, now, deadline)
 
 
@@ -89,7 +93,9 @@ def _seconds(params: Params, option: str) -> int:
     return value
 
 
-def _wait(cluster: Cluster, judge: Callable[[datetime], Outlook], deadline: Deadline) -> tuple[Outlook, datetime]:
+def _wait(
+    cluster: Cluster, judge: Callable[[datetime], Outlook], deadline: Deadline, waits: Callable[[], None]
+) -> tuple[Outlook, datetime]:
     """Sleep until a window opens. Return at once if the next window opens after the deadline."""
     while True:
         with suppress(HoldfastError):
@@ -102,6 +108,7 @@ def _wait(cluster: Cluster, judge: Callable[[datetime], Outlook], deadline: Dead
         ahead = seconds_between(now, outlook.opens)
         if ahead > deadline.left:
             return outlook, now
+        waits()
         time.sleep(max(_SHORTEST, min(ahead, _STEP)))
 
 
