@@ -61,7 +61,7 @@ def _alone(state: State, plan: Plan | FailoverPlan) -> State:
 
 def doctor(state: State, release: list[str]) -> State:
     """The state after the doctor has cleared what dead runs left. All of its requests come at once."""
-    call = Call("Clear", *operation("doctor", {"state": "cleared", "group": "default", "release": release}))
+    call = Call("Clear", *operation("doctor", {"state": "cleared", "release": release}))
 
     def tasks() -> Tasks:
         yield call
