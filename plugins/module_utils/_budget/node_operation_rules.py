@@ -16,6 +16,9 @@ from .._api.objects import Object
 from .._api.times import from_text
 from .._shared.bounds import cut, seconds_since
 
+# The annotations of a Node have at most 256 KiB together.
+_KEPT_DELETIONS = 50
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -48,6 +51,17 @@ def _whole(record: dict[str, Any]) -> bool:
         return False
     texts = ("phase", "boot_id_before", "result")
     return isinstance(record.get("phases"), dict) and all(isinstance(record.get(name), str) for name in texts)
+
+
+def with_deletions(
+    record: dict[str, Any] | None, operation: str, pods: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """The record with pods that a drain deletes despite their budgets; ``None`` if it is another operation's."""
+    if record is None or record.get("id") != operation:
+        return None
+    known = [name for name in record.get("deleted_pods") or [] if isinstance(name, str)]
+    names = dict.fromkeys([*known, *(f"{pod['namespace']}/{pod['name']}" for pod in pods)])
+    return {**record, "deleted_pods": [cut(name) for name in names][:_KEPT_DELETIONS]}
 
 
 def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, Any], now: str) -> dict[str, Any]:
