@@ -83,7 +83,9 @@ class OptOuts:
         return not (self.autoscaler or self.machine or self.node_health_check or self.labels or self.annotations)
 
     def to_text(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+        # Without labels and annotations, the record is as earlier versions write it.
+        data = {name: value for name, value in asdict(self).items() if value != {}}
+        return json.dumps(data, sort_keys=True)
 
     def words(self) -> str:
         parts = [
