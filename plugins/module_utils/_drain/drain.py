@@ -115,8 +115,8 @@ def _check(params: Params) -> None:
     after = params.get("delete_after")
     if after is not None and not 0 < after < params["timeout"]:
         raise InvalidInput(
-            f"delete_after must be above 0 and below timeout ({params['timeout']}), it is {after}. Pods are evicted first; "
-            "disable_eviction deletes them at once."
+            f"delete_after must be above 0 and below timeout ({params['timeout']}), it is {after}. Pods are evicted "
+            "first; disable_eviction deletes them at once."
         )
     if after is None and params.get("delete_selector"):
         raise InvalidInput("delete_selector needs delete_after: after how many seconds these pods are deleted.")
@@ -308,8 +308,9 @@ class _DrainRun:
             deleted = pod.ref(uid=pod.uid, pdb=found.budget, reason=found.reason)
             self._deleted.append(deleted)
             self._warn(
-                f"Node {self._name}: pod {pod.full_name} is DELETED, because {self._params['delete_after']} s after the "
-                f"start of the drain its eviction is still refused: {found.reason or 'a budget allows none'}."
+                f"Node {self._name}: pod {pod.full_name} is DELETED: its eviction is still refused "
+                f"{self._params['delete_after']} s after the start of the drain "
+                f"({found.reason or 'a budget allows none'})."
             )
             note_deletions(self._cluster, self._name, phase_of(self._params, "drain"), self._deleted)
         return found is not None

@@ -25,8 +25,7 @@ from .._fencing.annotation import reboot_annotation
 from .._fencing.key_rules import HARD, SOFT
 from .._fencing.last_look import Look
 from .._fencing.redfish import OFF, ON, Bmc, BmcFailure, System
-from . import rules
-from . import ways_rules
+from . import rules, ways_rules
 from .ending_rules import NOTHING_WRITTEN
 from .facts_rules import FENCE_AGENT, METAL3, REDFISH
 from .record import failover_record
@@ -63,7 +62,9 @@ def _switch_off_by_any(context: Context, params: Params) -> Result:
                 raise
             attempts = [*attempts, {"method": str(way["method"]), "why": error.message}]
             over |= ways_rules.facts_after(error.kind, way.get("facts") or {})
-            context.warn(f"Node {params['name']}: {ways_rules.told(attempts[-1:])}Trying {ways[number]['method']} next.")
+            context.warn(
+                f"Node {params['name']}: {ways_rules.told(attempts[-1:])}Trying {ways[number]['method']} next."
+            )
         else:
             return {**found, "method": way["method"], "facts": facts}
     raise AssertionError("unreachable: the last way returns or raises")

@@ -286,9 +286,7 @@ class _Turn:
         if ended.status == 0:
             return replace(facts, quorum_asked=True)
         how = (
-            f"did not end within {seconds} s, and was killed"
-            if ended.status is None
-            else f"ended with {ended.status}"
+            f"did not end within {seconds} s, and was killed" if ended.status is None else f"ended with {ended.status}"
         )
         # It may contain secrets: it is shown, but not recorded where others can read it.
         for line in (ended.error_output.strip() or ended.output.strip() or "It had no output.").splitlines()[

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Collection
 
 # The agent is a program of this machine's administrator, not an unknown source of XML.
-from xml.etree import ElementTree  # noqa: S405
+from xml.etree import ElementTree
 
 from .._api.errors import InvalidInput
 from . import agent_rules as rules
@@ -30,9 +30,7 @@ def run(agent: FenceAgent, action: str, seconds: float) -> CommandResult:
         InvalidInput: The agent is not installed here.
     """
     ended = command.run_bounded([_program(agent)], {}, seconds, stdin=rules.stdin(agent, action))
-    return CommandResult(
-        ended.status, rules.hidden(agent, ended.output), rules.hidden(agent, ended.error_output)
-    )
+    return CommandResult(ended.status, rules.hidden(agent, ended.output), rules.hidden(agent, ended.error_output))
 
 
 def look(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Collection[str]] = tuple) -> str:

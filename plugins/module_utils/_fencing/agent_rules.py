@@ -35,7 +35,7 @@ _FORBIDDEN: Mapping[str, str] = {
     "missing_as_off": "a plug that does not exist would count as off",
     "plug_separator": "the plugs are separated by commas",
     "separator": "the plugs are separated by commas",
-    **{name: "set plug beside name instead" for name in _PLUGS},
+    **dict.fromkeys(_PLUGS, "set plug beside name instead"),
 }
 _AS_ADDRESS = "port_as_ip"
 _SECRET = re.compile(r"passw|passphrase|secret|token|key|community|credential", re.IGNORECASE)

@@ -49,7 +49,6 @@ class _State:
             **self._marks(),
         }
 
-
     def _marks(self) -> dict[str, Any]:
         """The user's labels and annotations that are on record."""
         record = optout_rules.record_of(self.node) or OptOuts("", "")

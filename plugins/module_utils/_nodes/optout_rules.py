@@ -119,9 +119,7 @@ def record_of(node: Object) -> OptOuts | None:
 
 def _marked(data: Any) -> dict[str, Marked]:
     found = data if isinstance(data, dict) else {}
-    return {
-        key: Marked(str(item.get("value")), _text(item)) for key, item in found.items() if isinstance(item, dict)
-    }
+    return {key: Marked(str(item.get("value")), _text(item)) for key, item in found.items() if isinstance(item, dict)}
 
 
 def check_marks(marks: Mapping[str, Any], what: str) -> dict[str, str]:

@@ -237,7 +237,9 @@ class _Failed:
         work, uncounted = self._work, []
         # A control-plane node has its slot in a separate group, and its failure stops the whole operation.
         for group in dict.fromkeys((self._params["group"], self._params["settings"]["group"])):
-            if not self._try(partial(work.slot, group, "failed", reason=self._why, healthy=healthy, ended=_pauses(self._params))):
+            if not self._try(
+                partial(work.slot, group, "failed", reason=self._why, healthy=healthy, ended=_pauses(self._params))
+            ):
                 known = {"reason": self._why, "healthy": healthy, "run": work.run}
                 uncounted.append({"name": work.node, "group": group, **known})
         return uncounted

@@ -130,7 +130,11 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         ),
         (back("claim", {"fence": "redfish", "uri": "https://a/1/"}), "record", ""),
         (back("claim", {"fence": "attestation"}, exists=False), "refuse", "by a person: ask this person"),
-        (back("claim", BY_AGENT), "refuse", "by fence agent fence_pdu with plug 7, and failover_fence_agent is not set"),
+        (
+            back("claim", BY_AGENT),
+            "refuse",
+            "by fence agent fence_pdu with plug 7, and failover_fence_agent is not set",
+        ),
         (back("claim", BY_AGENT, settings={"agent": {**PDU, "plug": "8"}}), "refuse", "names another one"),
         (back("claim", BY_AGENT, settings={"agent": PDU}), "record", ""),
         (back("claim", {"fence": "redfish", "uri": "https://a/1", **KEY_NEVER_WRITTEN}, exists=False), "go", ""),

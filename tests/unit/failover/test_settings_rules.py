@@ -93,7 +93,11 @@ def test_what_fits(options):
         ({"fence": "redfish", "uri": URI}, {"fence": "redfish", "uri": f"{URI.upper()}/"}, "failover_redfish_uri"),
         (VOUCHED, VOUCHED, "failover_attestation_statement"),
         ({"bare_metal_host": "h"}, {"bare_metal_host": "h"}, "failover_bare_metal_host"),
-        ({"fence": "fence_agent", "agent": PDU}, {"fence": ["metal3", "fence_agent"], "agent": PDU}, "failover_fence_agent"),
+        (
+            {"fence": "fence_agent", "agent": PDU},
+            {"fence": ["metal3", "fence_agent"], "agent": PDU},
+            "failover_fence_agent",
+        ),
         ({"fence": ["metal3", "redfish"], "uri": URI}, {"fence": "redfish", "uri": URI}, "failover_redfish_uri"),
     ],
 )

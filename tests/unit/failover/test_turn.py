@@ -253,7 +253,9 @@ def test_the_way_that_worked_is_the_proof_and_is_undone(cluster):
     play.power = power
     result = play.go()
     facts = {"fence": "fence_agent", "agent": "fence_pdu", "plug": "7"}
-    assert seen == [("redfish", {"fence": "redfish", "uri": URI}, [{"method": "fence_agent", "facts": facts, "bmc": {}}])]
+    assert seen == [
+        ("redfish", {"fence": "redfish", "uri": URI}, [{"method": "fence_agent", "facts": facts, "bmc": {}}])
+    ]
     assert (result["result"], result["attempts"]) == ("moved", attempts)
     assert (play.turn["method"], play.turn["evidence"]) == ("fence_agent", {"kind": "FenceAgent"})
     assert play.turn["facts"].items() >= facts.items()

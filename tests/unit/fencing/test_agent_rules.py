@@ -153,12 +153,20 @@ def test_a_plug_that_is_not_the_nodes(plug, plugs, words):
 
 @pytest.mark.parametrize(
     ("plug", "plugs"),
-    [("1", {"1": "node-1"}), ("1,2", {"1": "psu-a", "2": ""}), ("node-1", {"uuid": "node-1"}), ("9", {}), ("", {"1": ""})],
+    [
+        ("1", {"1": "node-1"}),
+        ("1,2", {"1": "psu-a", "2": ""}),
+        ("node-1", {"uuid": "node-1"}),
+        ("9", {}),
+        ("", {"1": ""}),
+    ],
 )
 def test_a_plug_that_may_be_the_nodes(plug, plugs):
     rules.check_listed(FenceAgent("fence_a", plug), plugs, "node-1", ["node-1", "node-2"])
 
 
 def test_secrets_are_hidden():
-    agent = FenceAgent("fence_a", "1", {"password": "let", "snmp_priv_passwd": "let-me-in", "ip": "bmc", "community": ""})
+    agent = FenceAgent(
+        "fence_a", "1", {"password": "let", "snmp_priv_passwd": "let-me-in", "ip": "bmc", "community": ""}
+    )
     assert rules.hidden(agent, "bmc: let-me-in as let") == "bmc: *** as ***"

@@ -10,6 +10,7 @@ import copy
 import itertools
 import json
 from datetime import datetime, timezone
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -495,7 +496,7 @@ def test_a_record_of_an_older_version_knows_nothing_of_the_label():
 class TestMarks:
     """Labels and annotations that the user wants during the work."""
 
-    WANTED = {"labels": {"db/maintenance": "on", "tier": "x"}, "annotations": {"db/note": True}}
+    WANTED: ClassVar = {"labels": {"db/maintenance": "on", "tier": "x"}, "annotations": {"db/note": True}}
 
     def marks(self, world):
         node, _machine, labels = world.state
