@@ -51,13 +51,17 @@ def _switch_off_by_any(context: Context, params: Params) -> Result:
     attempts: list[dict[str, str]] = list(params.get("attempts") or [])
     ways = [{name: params.get(name) for name in ("method", "facts", "bmc")}, *(params.get("then") or [])]
     over: dict[str, Any] = {}
+    sent = False
     for number, way in enumerate(ways, start=1):
         facts = {**over, **(way.get("facts") or {}), **({"attempts": attempts} if attempts else {})}
         try:
             found = _switch_off_by(context, {**params, **way, "facts": facts})
         except HoldfastError as error:
+            # A key of metal3 that an earlier way has written keeps its host off.
+            sent = sent or bool(error.fields.get("sent", True))
             error.fields.update(method=way["method"], facts=facts, attempts=attempts)
             if number == len(ways) or not ways_rules.may_try_next(error.kind, error.fields):
+                error.fields["sent"] = sent
                 error.message = ways_rules.told(attempts) + error.message
                 raise
             attempts = [*attempts, {"method": str(way["method"]), "why": error.message}]

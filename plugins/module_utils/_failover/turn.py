@@ -106,8 +106,9 @@ def _empty_report(run: str, context: Context) -> dict[str, Any]:
 
 
 def _agent(params: Params) -> agent_rules.FenceAgent | None:
-    text = (params.get("proof") or {}).get("agent") or "{}"
-    return None if text == "{}" else agent_rules.read(text)
+    text = (params.get("proof") or {}).get("agent") or ""
+    # A blank text of a survey is null.
+    return None if text in ("", "{}", "null") else agent_rules.read(text)
 
 
 class _Turn:

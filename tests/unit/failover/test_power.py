@@ -221,6 +221,13 @@ class TestSeveralWays:
         known = machines["redfish"].record["facts"]
         assert (known["fence"], known["key"], known["host"]) == ("redfish", "k", "unit-7")
 
+    def test_its_key_stays_on_record_if_the_next_way_fails(self, monkeypatch, cluster):
+        machines = {"redfish": Machine(cluster, reads=BmcFailure("It does not answer."))}
+        first = {"method": "metal3", "facts": {**FACTS, "mode": "hard"}}
+        failed, _asked = by(monkeypatch, cluster, machines, NotDatable("It was off before."), first=first)
+        assert (failed.fields["sent"], failed.fields["method"]) == (True, "redfish")
+        assert cluster.marks()["failover"]["facts"]["key"] == "k"
+
     def test_a_hold_ends_it(self, monkeypatch, cluster):
         cluster.hold()
         machines = {"redfish": Machine(cluster), "fence_agent": Machine(cluster)}
