@@ -31,6 +31,8 @@ _PLUGS = (_PLUG, "port", "nodename")
 _FORBIDDEN: Mapping[str, str] = {
     "action": "the role sets the action",
     "option": "the role sets the action",
+    "help": "the agent would do nothing",
+    "version": "the agent would do nothing",
     "delay": "the last check of the node counts for 10 s only",
     "missing_as_off": "a plug that does not exist would count as off",
     "plug_separator": "the plugs are separated by commas",
