@@ -42,6 +42,17 @@ options:
       - Deletes the pods instead of evicting them, which ignores every PodDisruptionBudget.
     type: bool
     default: false
+  delete_after:
+    description:
+      - Seconds after the start of the drain. A pod whose eviction a PodDisruptionBudget still refuses is then B(deleted),
+        despite its budget, with its own grace period, whatever O(grace_period) says. By default never.
+      - A warning names each of these pods, and the annotation C(holdfast.dev/operation) records them if O(operation) is set.
+      - It must be less than O(timeout). If a node is drained again, the time starts again.
+    type: int
+  delete_selector:
+    description:
+      - Label selector of the pods that O(delete_after) may delete. By default all that O(pod_selector) selects.
+    type: str
   pod_selector:
     description:
       - Label selector of the pods to evict. By default all.
@@ -136,6 +147,13 @@ evicted:
       description: Seconds from the accepted eviction until the pod was gone.
       type: float
       sample: 1.2
+deleted:
+  description: Pods that were deleted despite their budgets, because of O(delete_after). Those that are gone are in
+    RV(evicted), too.
+  type: list
+  elements: dict
+  returned: success, and failure of a drain that had begun
+  sample: [{namespace: shop, name: web-0, uid: 4f1c2d1e-8d0a-4c0e-9d5b-6d0f3b5e7a11, pdb: web, reason: allows no eviction now}]
 left:
   description: Pods that stay on the node on purpose. The name is not C(skipped), because Ansible would then treat the
     whole task as skipped.
@@ -223,6 +241,8 @@ SPEC: dict[str, Any] = {
         "delete_emptydir": {"type": "bool", "default": False},
         "force": {"type": "bool", "default": False},
         "disable_eviction": {"type": "bool", "default": False},
+        "delete_after": {"type": "int"},
+        "delete_selector": {"type": "str"},
         "pod_selector": {"type": "str"},
         "wait_for_volumes": {"type": "bool", "default": True},
         "uncordon_on_failure": {"type": "bool", "default": False},

@@ -11,7 +11,8 @@ short_description: Switch the machine of a node off or on during its failover
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Switches the machine of a node off or on over Redfish, or by a command of the user. With O(method=metal3) keeps its
+  - Switches the machine of a node off or on over Redfish, by a fence agent of ClusterLabs, or by a command of the user.
+    With O(method=metal3) keeps its
     BareMetalHost off by a reboot annotation; M(holdfast.kubernetes.reboot_annotation) lets it go again.
   - Before O(power=off) it checks that the run has the claim, that the node is not Ready and has not booted since the
     failover began, and that nobody holds it. It then records the phase and acts, all in one operation. If the run
@@ -19,6 +20,9 @@ description:
   - Over Redfish it reads the system at O(bmc.uri), verifies that it is the machine of the node, sends the reset to the
     target that the system names, and reads the system until it reports that it is off. It keeps the path prefix of a
     gateway.
+  - With a fence agent it first checks that the agent knows the plug and reports its power state. It sends C(off), which must
+    end with 0, and then asks for C(status) until that reports the machine off.
+  - If O(method) fails before anything was sent, because of its BMC, agent or host, it tries the ways of O(then).
 options:
   power:
     description:
@@ -30,7 +34,7 @@ options:
     description:
       - How to switch the power.
     type: str
-    choices: [metal3, redfish, command]
+    choices: [metal3, redfish, fence_agent, command]
     required: true
   operation:
     description:
@@ -45,6 +49,18 @@ options:
       - What later steps, another run, or people need to know. The module records it before it acts.
       - With O(method=metal3), C(host), C(namespace), C(key) and C(mode) name the host, the key and how to switch it off.
     type: dict
+  then:
+    description:
+      - Other ways to switch the machine off, each with C(method), C(facts) and C(bmc), in their order.
+    type: list
+    elements: dict
+    default: []
+  attempts:
+    description:
+      - Ways that were left out before, each with C(method) and C(why). They are recorded.
+    type: list
+    elements: dict
+    default: []
   soft_timeout:
     description:
       - Seconds for a soft power-off before it becomes a hard one, for O(method=metal3).
@@ -108,6 +124,11 @@ options:
         and E(HOLDFAST_DEADLINE) is the time until which the check of the node counts, in seconds of C(/proc/uptime). A
         command that does not switch the machine off immediately compares the time again.
     type: str
+  agent:
+    description:
+      - The fence agent as JSON text, with C(name), C(plug) and C(options). It runs where this task runs, and gets its options
+        on its standard input.
+    type: str
   command_name:
     description:
       - Name of the variable that has the command, for messages.
@@ -148,8 +169,17 @@ sent:
   type: bool
   returned: success, and most failures
   sample: true
+method:
+  description: The way that was used.
+  type: str
+  returned: success, and most failures
+  sample: redfish
+facts:
+  description: What was recorded about it. C(attempts) are the ways that failed before.
+  type: dict
+  returned: success, and most failures
 power_state:
-  description: The last power state that the BMC reported; null with O(method=command).
+  description: The last power state that the BMC or the fence agent reported; null with O(method=command).
   type: str
   returned: success
   sample: "Off"
@@ -194,7 +224,7 @@ SPEC: dict[str, Any] = {
     "argument_spec": {
         **NODE,
         "power": {"type": "str", "choices": ["off", "on"], "required": True},
-        "method": {"type": "str", "choices": ["metal3", "redfish", "command"], "required": True},
+        "method": {"type": "str", "choices": ["metal3", "redfish", "fence_agent", "command"], "required": True},
         "operation": {"type": "str"},
         "run": {"type": "str"},
         "facts": {"type": "dict"},
@@ -202,7 +232,10 @@ SPEC: dict[str, Any] = {
         "override_holds": {"type": "bool", "default": False},
         "bmc": {"type": "dict", "options": _BMC},
         "bmc_password": {"type": "str", "no_log": True},
+        "then": {"type": "list", "elements": "dict", "default": []},
+        "attempts": {"type": "list", "elements": "dict", "default": []},
         "soft_timeout": {"type": "int", "default": 120},
+        "agent": {"type": "str", "no_log": True},
         "command": {"type": "str", "no_log": True},
         "command_name": {"type": "str"},
         **auth_options(),
@@ -212,6 +245,7 @@ SPEC: dict[str, Any] = {
         ("power", "off", ("operation", "run")),
         ("method", "metal3", ("facts", "run")),
         ("method", "redfish", ("bmc",)),
+        ("method", "fence_agent", ("agent",)),
         ("method", "command", ("command",)),
     ],
     "supports_check_mode": True,

@@ -113,6 +113,10 @@ options:
         description:
           - The command that says whether the machine is off.
         type: str
+      agent:
+        description:
+          - The fence agent as JSON text, with C(name), C(plug) and C(options).
+        type: str
 seealso:
   - module: holdfast.kubernetes.failover_power
   - module: holdfast.kubernetes.out_of_service
@@ -197,6 +201,11 @@ bmc:
   description: The machine at its BMC, without a password.
   type: dict
   returned: success
+then:
+  description: The other ways to switch the machine off, each with C(method), C(facts) and C(bmc), in their order.
+  type: list
+  elements: dict
+  returned: success
 evidence:
   description: What proves that the machine is off, without secrets.
   type: dict
@@ -209,9 +218,10 @@ report:
   description: The results of the nodes so far.
   type: dict
   returned: always
-machine:
-  description: What stands for the machine of the node, for O(done=settings).
-  type: str
+machines:
+  description: What stands for the machine of the node in each way to fence, for O(done=settings).
+  type: list
+  elements: str
   returned: success
 error:
   description: What kind of failure it was, for example V(refused), V(held), V(claimed), V(came_back), V(claim_lost),
@@ -248,6 +258,7 @@ _DONE = (
 _PROOF: dict[str, dict[str, Any]] = {
     "password": {"type": "str", "no_log": True},
     "command": {"type": "str"},
+    "agent": {"type": "str", "no_log": True},
 }
 SPEC: dict[str, Any] = {
     "argument_spec": {

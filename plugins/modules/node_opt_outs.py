@@ -46,6 +46,17 @@ options:
         C(remediation.medik8s.io/exclude-from-remediation) on the Node.
     type: bool
     default: true
+  labels:
+    description:
+      - Labels of the Node during the work, for example for the operator of a database. Each is recorded with its earlier value,
+        and restored if nobody else has changed it.
+    type: dict
+    default: {}
+  annotations:
+    description:
+      - Annotations of the Node during the work, like O(labels).
+    type: dict
+    default: {}
   run:
     description:
       - Id of the run. It must have claimed the node with M(holdfast.kubernetes.node_claim).
@@ -127,6 +138,8 @@ SPEC: dict[str, Any] = {
         "autoscaler": {"type": "bool", "default": True},
         "machine_health_check": {"type": "bool", "default": True},
         "node_health_check": {"type": "bool", "default": True},
+        "labels": {"type": "dict", "default": {}},
+        "annotations": {"type": "dict", "default": {}},
         "run": {"type": "str"},
         **auth_options(),
         **management_option(),

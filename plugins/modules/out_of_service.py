@@ -43,11 +43,12 @@ options:
           - Kind of the evidence. V(BareMetalHost) is a host that metal3 keeps off by a key of this collection, as
             M(holdfast.kubernetes.reboot_annotation) returns it. The module checks it again in the management cluster.
           - V(Redfish) is the power state that a BMC reports. The module asks the BMC again.
+          - V(FenceAgent) is the power state that a fence agent of ClusterLabs reports. The module runs it again.
           - V(Command) is a command that says whether the node is off. It runs where this task runs, also in check mode.
           - V(Attestation) is the statement of a person.
         type: str
         required: true
-        choices: [BareMetalHost, Redfish, Command, Attestation]
+        choices: [BareMetalHost, Redfish, FenceAgent, Command, Attestation]
       at:
         description:
           - When it was seen that the node is off, as V(2026-11-21T09:00:00Z), at most 300 s ago by the API server's clock.
@@ -123,6 +124,13 @@ options:
             path can answer in place of the BMC.
         type: bool
         default: false
+      agent:
+        description:
+          - The fence agent as JSON text with C(name), for example V(fence_ipmilan), with C(plug), which names the machine
+            at its device, and with C(options), a dictionary. It is a text so that it is secret as a whole.
+          - The agent runs where this task runs, also in check mode, and gets its options on its standard input. Its action
+            C(status) must end with 2, which means off. C(name) and C(plug) are recorded, the options are not.
+        type: str
       command:
         description:
           - Command that says whether the node is off, split into words as a shell does, but run without a shell. The
@@ -141,7 +149,7 @@ options:
         elements: str
       timeout:
         description:
-          - Seconds that the command may take.
+          - Seconds that the command or the agent may take.
         type: int
         default: 60
       by:
@@ -226,6 +234,13 @@ EXAMPLES = r"""
       uri: https://bmc-7.example.com/redfish/v1/Systems/1
       username: reader
       password: "{{ bmc_password }}"
+
+- name: Ask a fence agent
+  holdfast.kubernetes.out_of_service:
+    name: worker-1
+    evidence:
+      kind: FenceAgent
+      agent: "{{ {'name': 'fence_ipmilan', 'options': {'ip': 'bmc-7', 'username': 'reader', 'password': bmc_password}} | to_json }}"
 
 - name: Ask with a command, which prints "Chassis Power is off"
   holdfast.kubernetes.out_of_service:
@@ -435,10 +450,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import CLAIMANT, NODE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.taint import out_of_service
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.evidence_rules import KINDS
 
 OPERATION = out_of_service
 _EVIDENCE: dict[str, dict[str, Any]] = {
-    "kind": {"type": "str", "required": True, "choices": ["BareMetalHost", "Redfish", "Command", "Attestation"]},
+    "kind": {"type": "str", "required": True, "choices": list(KINDS)},
     "at": {"type": "str"},
     "node": {"type": "str"},
     "boot_id": {"type": "str"},
@@ -455,6 +471,7 @@ _EVIDENCE: dict[str, dict[str, Any]] = {
     "validate_certs": {"type": "bool", "default": True},
     "ca_cert": {"type": "path"},
     "insecure_http": {"type": "bool", "default": False},
+    "agent": {"type": "str", "no_log": True},
     "command": {"type": "str"},
     "argv": {"type": "list", "elements": "str"},
     "timeout": {"type": "int", "default": 60},

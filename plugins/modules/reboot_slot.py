@@ -54,6 +54,16 @@ options:
       - With O(state=failed), whether the node is healthy. By default, a Ready node counts as healthy, but this may be
         outdated for a node that was just switched off.
     type: bool
+  pause:
+    description:
+      - Seconds from the end of a node of the operation until its next node gets a slot, in all runs; see O(ended).
+    type: int
+    default: 0
+  ended:
+    description:
+      - With O(state=absent) or O(state=failed), records that the work on the node ended now, from which O(pause) counts.
+    type: bool
+    default: false
   wait_timeout:
     description:
       - Seconds to wait for a slot.
@@ -193,6 +203,8 @@ SPEC: dict[str, Any] = {
         "state": {"type": "str", "choices": ["present", "absent", "failed"], "default": "present"},
         "reason": {"type": "str"},
         "healthy": {"type": "bool"},
+        "pause": {"type": "int", "default": 0},
+        "ended": {"type": "bool", "default": False},
         "wait_timeout": {"type": "int", "default": 3600},
         **auth_options(),
     },

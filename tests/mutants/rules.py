@@ -52,6 +52,7 @@ TESTS = {
     "_drain/cordon_rules.py": ["drain/test_cordon.py"],
     "_failover/audit_rules.py": ["failover/test_rules.py"],
     "_failover/facts_rules.py": ["failover/test_journey_rules.py", "failover/test_ending_rules.py"],
+    "_failover/ways_rules.py": ["failover/test_ways_rules.py"],
     "_fencing/still_down_rules.py": ["fencing/test_annotation.py", "failover/test_rules.py"],
     "_guard/begin_rules.py": ["guard/test_begin_and_finish.py"],
     "_guard/journey_rules.py": ["guard/test_journey.py", "guard/test_killed.py"],

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .._api.names import CLAIM, CORDON, VERSION
-from .._shared.bounds import cut, some
+from .._api.times import from_text
+from .._shared.bounds import cut, seconds_since, some
 from .policy_rules import Policy, amount
 
 # How many operations a ledger keeps, and how many older ones at most whose runs have not ended.
@@ -124,6 +125,7 @@ class Claimant:
 class Request:
     """A run's request for a slot for a node.
 
+    ``pause`` are the seconds that must pass after the end of a node before the next one of the operation gets a slot.
     ``live`` are the runs that are alive now; with ``None`` every run counts as alive. ``passing`` are runs that died a
     short time ago: another run of the same operation is about to take over their slots.
     """
@@ -136,6 +138,7 @@ class Request:
     count_others: bool = True
     live: frozenset[str] | None = None
     passing: frozenset[str] = frozenset()
+    pause: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,7 @@ class Decision:
         why: The reason in words, with names; empty if granted.
         unavailable: Nodes that fill the budget now.
         budget: How many nodes may be unavailable.
+        again_in: After how many seconds the answer may change although the ledger does not; 0 if it does not.
     """
 
     outcome: str
@@ -157,6 +161,7 @@ class Decision:
     unavailable: tuple[str, ...] = ()
     budget: int = 0
     fills: tuple[str, ...] = ()
+    again_in: float = 0.0
 
 
 def member(node: Mapping[str, Any], topology_key: str) -> Member:
@@ -268,6 +273,10 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
     if limit == 0:
         return replace(outcome, why="the group is paused (max_unavailable is 0)")
     blockers, which = _blockers(policy, limit, busy, group[request.node])
+    left = _pause_left(ledger, request)
+    if not blockers and left > 0:
+        why = f"the pause of {request.pause:.0f} s after the last node of the operation ends in {left:.0f} s"
+        return replace(outcome, outcome=WAIT, why=why, again_in=left)
     if not blockers:
         outcome = replace(outcome, ledger=replace(ledger, nodes=len(group)))
         return _granted(outcome, request, group[request.node], since=request.now)
@@ -275,6 +284,20 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
     working = any(_worked_on(slot, request) for slot in slots)
     fills = [_why_unavailable(ledger, group, name) for name in sorted(blockers)]
     return _full(outcome, fills, which=f"{which}: ", working=working)
+
+
+def _pause_left(ledger: Ledger, request: Request) -> float:
+    """Seconds until the pause after the last node of the operation ends."""
+    ended = operation_entry(ledger, request.operation).get("ended")
+    if not request.pause or not ended:
+        return 0.0
+    # A time in the future, of a clock that was wrong, does not count.
+    return max(0.0, request.pause - seconds_since(ended, from_text(request.now)))
+
+
+def with_end(ledger: Ledger, operation: str, now: str) -> Ledger:
+    """The ledger with the time at which the work on a node of an operation ended, from which its pause counts."""
+    return with_entry(ledger, {**operation_entry(ledger, operation), "ended": now})
 
 
 def _full(outcome: Decision, fills: list[str], *, which: str = "", working: bool) -> Decision:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._api import node_rules
@@ -20,7 +21,7 @@ from .._api.watch import retry_conflicts
 from . import claim_rules
 from .lifecycle import Report, write_marks
 from .lifecycle_rules import Work, others_work_on_it
-from .node_operation_rules import Phase, advance, change_of
+from .node_operation_rules import Phase, advance, change_of, with_deletions
 
 
 def node_operation(context: Context, params: Params) -> Result:
@@ -44,6 +45,26 @@ def record_phase(cluster: Cluster, name: str, phase: Phase | None, report: Repor
     if phase is not None:
         params = {"name": name, "operation": phase.operation, "run": phase.run, "phase": phase.name, "claimed": True}
         retry_conflicts(lambda: _write(cluster, params, report))
+
+
+def note_deletions(cluster: Cluster, name: str, phase: Phase | None, pods: Sequence[Mapping[str, Any]]) -> None:
+    """Record the pods that a drain deletes despite their budgets. They stay in the record until the next operation.
+
+    Raises:
+        ClaimLost: The run of the phase no longer has the claim on the node.
+    """
+    if phase is None:
+        return
+
+    def attempt() -> None:
+        node = claim_rules.ours(read_node(cluster, name), phase.run)
+        record = with_deletions(node_rules.record(node, OPERATION), phase.operation, pods)
+        if record is not None:
+            marks = {OPERATION: json.dumps(record, sort_keys=True)}
+            metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": marks}
+            cluster.merge(paths.node(name), {"metadata": metadata})
+
+    retry_conflicts(attempt)
 
 
 def marks_of(cluster: Cluster, node: Object, phase: Phase | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ from .lifecycle_rules import ENDS, WAITS, Change
 
 # The phases in which a node waits for its turn.
 WAITING = ("hold", "slot")
+
+# The annotations of a Node have at most 256 KiB together.
+_KEPT_DELETIONS = 50
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,17 @@ def _whole(record: dict[str, Any]) -> bool:
         return False
     texts = ("phase", "boot_id_before", "result")
     return isinstance(record.get("phases"), dict) and all(isinstance(record.get(name), str) for name in texts)
+
+
+def with_deletions(
+    record: dict[str, Any] | None, operation: str, pods: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """The record with pods that a drain deletes despite their budgets; ``None`` if it is another operation's."""
+    if record is None or record.get("id") != operation:
+        return None
+    known = [name for name in record.get("deleted_pods") or [] if isinstance(name, str)]
+    names = dict.fromkeys([*known, *(f"{pod['namespace']}/{pod['name']}" for pod in pods)])
+    return {**record, "deleted_pods": [cut(name) for name in names][:_KEPT_DELETIONS]}
 
 
 def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, Any], now: str) -> dict[str, Any]:

@@ -61,8 +61,8 @@ def _policy(params: Params) -> Policy:
     for name, value in (("max_unavailable_per_domain", per_domain), ("max_domains", domains)):
         if value is not None and value < 1:
             raise InvalidInput(f"{name} must be 1 or more, it is {value}.")
-    for name in ("max_failed", "unhealthy_grace"):
-        if params[name] < 0:
+    for name in ("max_failed", "unhealthy_grace", "pause"):
+        if (params.get(name) or 0) < 0:
             raise InvalidInput(f"{name} must be 0 or more, it is {params[name]}.")
     return Policy(
         selector=params.get("selector") or "",
@@ -156,6 +156,9 @@ class _SlotRequest:
         """
         at_front = self._front.here
         until = self._until_one_may_be_dead() if at_front and self._params.get("run") else float("inf")
+        if at_front and last.again_in:
+            # The ledger need not change before the pause ends.
+            until = min(until, last.again_in)
         passes = bool(last.fills)
         if passes:
             until = min(until, pause(time.monotonic() - self._standstill.since, self._params["unhealthy_grace"]))
@@ -288,6 +291,7 @@ class _SlotRequest:
             count_others=params["count_others"],
             live=live,
             passing=seen.passing if seen else frozenset(),
+            pause=params.get("pause") or 0,
         )
         known = ledger_rules.at_a_glance(ledger, self._policy, request) if waiting else None
         return known or ledger_rules.decide(ledger, self._policy, self._members(ledger, request), request)
@@ -355,6 +359,8 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
     else:
         cordoned = node is not None and cordoned_by_us(node)
         after = ledger_rules.give_back(before, params["name"], run, claimant, cordoned=cordoned)
+    if params.get("ended") and after != before:
+        after = ledger_rules.with_end(after, params["operation"], to_text(cluster.now()))
     if after != before:
         store.store(cluster, params["group"], config_map, after)
     return before, after

@@ -24,7 +24,7 @@ from .._api.watch import Changed, Deadline, Follower, Listed
 from .._budget import claim_rules, lifecycle, runs
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import DRAIN_FAILED, DRAINS, IS_DRAINED, Change, Work
-from .._budget.node_operation import record_phase
+from .._budget.node_operation import note_deletions, record_phase
 from .._budget.node_operation_rules import phase_of
 from .._progress.event_rules import waits
 from .._shared.bounds import cut
@@ -82,13 +82,14 @@ def _drain(context: Context, params: Params, shown: _Shown) -> Result:
     pods = pods_on(cluster, name, params.get("pod_selector"))
     first = plan(pods, options)
     budgets = budgets_of(cluster, namespaces_of(first))
-    _refuse(name, first, budgets, disable_eviction=params["disable_eviction"])
+    deletable = _deletable(cluster, params)
+    _refuse(name, first, budgets, deletable, disable_eviction=params["disable_eviction"])
     owner = params.get("owner") or cordon_rules.OWNER
     run = params.get("run") or ""
     before, after = cordon.take(cluster, name, owner, params.get("reason") or "drain", run=run)
     if phase is None:
         shown.change(DRAINS)
-    work = _DrainRun(context, params, deadline, first)
+    work = _DrainRun(context, params, deadline, first, deletable)
     try:
         with runs.heartbeat(cluster, run):
             outcome = work.rehearse(budgets) if context.check_mode else work.run()
@@ -132,12 +133,29 @@ def budgets_of(cluster: Cluster, namespaces: Collection[str] | None = None) -> l
 def _check(params: Params) -> None:
     if params["timeout"] <= 0:
         raise InvalidInput(f"timeout must be positive, it is {params['timeout']}. Without a deadline a drain may hang.")
+    after = params.get("delete_after")
+    if after is not None and not 0 < after < params["timeout"]:
+        raise InvalidInput(
+            f"delete_after must be above 0 and below timeout ({params['timeout']}), it is {after}. Pods are evicted "
+            "first; disable_eviction deletes them at once."
+        )
+    if after is None and params.get("delete_selector"):
+        raise InvalidInput("delete_selector needs delete_after: after how many seconds these pods are deleted.")
     grace = params.get("grace_period")
     if grace is not None and grace < 0:
         raise InvalidInput(f"grace_period must not be negative, it is {grace}. Omit it to use the pods' own.")
 
 
-def _refuse(name: str, first: Plan, budgets: list[Budget], *, disable_eviction: bool) -> None:
+def _deletable(cluster: Cluster, params: Params) -> frozenset[str]:
+    """The pods (UIDs) that may be deleted if a budget keeps refusing their eviction."""
+    if params.get("delete_after") is None:
+        return frozenset()
+    return frozenset(pod.uid for pod in pods_on(cluster, params["name"], params.get("delete_selector")))
+
+
+def _refuse(
+    name: str, first: Plan, budgets: list[Budget], deletable: Collection[str], *, disable_eviction: bool
+) -> None:
     if first.refused:
         blocked = [pod.ref(reason=why, pdb=None, verdict=NEVER) for pod, why in first.refused]
         raise Refused(
@@ -146,7 +164,12 @@ def _refuse(name: str, first: Plan, budgets: list[Budget], *, disable_eviction: 
     if disable_eviction:
         return
     blockers = node_verdict(first, budgets)[1]
-    never = [blocker for blocker in blockers if blocker["verdict"] == NEVER]
+    spared = {pod.full_name for pod in first.evict if pod.uid in deletable}
+    never = [
+        blocker
+        for blocker in blockers
+        if blocker["verdict"] == NEVER and f"{blocker['namespace']}/{blocker['name']}" not in spared
+    ]
     if never and len(never) == len(first.evict) and not first.wait:
         raise Refused(_never_message(name, never, cordoned=False), blocked=never, evicted=[])
 
@@ -173,7 +196,9 @@ class _Shown:
 class _DrainRun:
     """One running drain: follows pods and budgets, sends evictions, and keeps the state."""
 
-    def __init__(self, context: Context, params: Params, deadline: Deadline, first: Plan) -> None:
+    def __init__(
+        self, context: Context, params: Params, deadline: Deadline, first: Plan, deletable: frozenset[str] = frozenset()
+    ) -> None:
         self._cluster = context.cluster
         self._warn = context.warn
         self._params = params
@@ -190,7 +215,10 @@ class _DrainRun:
         self._looked = self._told = time.monotonic()
         self._tell = context.tell
         options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
-        self.state = Drain(options, time.monotonic())
+        self.state = Drain(
+            options, time.monotonic(), deletable=deletable, delete_after=float(params.get("delete_after") or 0)
+        )
+        self._deleted: list[dict[str, Any]] = []
 
     def run(self) -> Result:
         """Evict all pods that have to leave, and wait until they and their volumes are gone."""
@@ -224,7 +252,7 @@ class _DrainRun:
         denied = self.state.denied()
         if denied:
             raise Refused(_never_message(self._name, denied, cordoned=False), **outcome, blocked=denied)
-        never = self.state.never_now()
+        never = self.state.never_now().keys() - self.state.deletable
         going = [pod for pod in self._first.evict if pod.uid not in never]
         outcome["evicted"] = [pod.ref(uid=pod.uid, seconds=0.0) for pod in going]
         return {**outcome, "blocked": blockers}
@@ -312,10 +340,24 @@ class _DrainRun:
             if chosen:
                 self._keep_to_our_claim(now)
             for pod in chosen:
-                self._pool.submit(self._send_and_tell, pod)
+                self._pool.submit(self._send_and_tell, pod, delete=self._note_deletion(pod))
             self._warn_of_pods_that_never_go()
             self._show(now)
             self._take_events(block=not self.state.done)
+
+    def _note_deletion(self, pod: Pod) -> bool:
+        """Whether the pod is deleted despite its budget. Say and record so before the first request."""
+        found = self.state.deletion(pod.uid)
+        if found is not None and all(item["uid"] != pod.uid for item in self._deleted):
+            deleted = pod.ref(uid=pod.uid, pdb=found.budget, reason=found.reason)
+            self._deleted.append(deleted)
+            self._warn(
+                f"Node {self._name}: pod {pod.full_name} is DELETED: its eviction is still refused "
+                f"{self._params['delete_after']} s after the start of the drain "
+                f"({found.reason or 'a budget allows none'})."
+            )
+            note_deletions(self._cluster, self._name, phase_of(self._params, "drain"), self._deleted)
+        return found is not None
 
     def _show(self, now: float) -> None:
         """Show which pods are left, at most once a second, because each pod sends many events."""
@@ -351,19 +393,22 @@ class _DrainRun:
                 "these."
             )
 
-    def _send_and_tell(self, pod: Pod) -> None:
-        self._events.put(self._send(pod))
+    def _send_and_tell(self, pod: Pod, *, delete: bool) -> None:
+        self._events.put(self._send(pod, delete=delete))
 
-    def _send(self, pod: Pod) -> Event:
+    def _send(self, pod: Pod, *, delete: bool = False) -> Event:
         """Ask the API to remove one pod; returns the answer as an event.
+
+        Args:
+            delete: Delete it despite its budget, with no less than its own grace period.
 
         The rules of the drain decide about further attempts, because here 429 is the answer of a budget.
         """
         options: Object = {"preconditions": {"uid": pod.uid}}
-        if self._params.get("grace_period") is not None:
+        if self._params.get("grace_period") is not None and not delete:
             options["gracePeriodSeconds"] = self._params["grace_period"]
         try:
-            if self._params["disable_eviction"]:
+            if self._params["disable_eviction"] or delete:
                 body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
                 self._cluster.delete(paths.pod(pod.namespace, pod.name), body, patient=False)
             else:
@@ -388,6 +433,7 @@ class _DrainRun:
     def _outcome(self) -> Result:
         return {
             "evicted": [gone.pod.ref(uid=gone.pod.uid, seconds=round(gone.seconds, 3)) for gone in self.state.gone],
+            "deleted": self._deleted,
             "left": [pod.ref(uid=pod.uid, reason=why) for pod, why in self.state.skipped.values()],
             "requests": self._cluster.requests - self._requests,
             "duration": round(self._deadline.elapsed, 3),

@@ -30,6 +30,7 @@ class Entry:
     asked: int = 0
     not_before: float = 0.0
     for_budget: bool = True
+    deleted: bool = False
     refusal: str = ""
     evicted_at: float | None = None
     ours: bool = False
@@ -54,6 +55,9 @@ class Drain:
     gone: list[Gone] = field(default_factory=list)
     skipped: dict[str, tuple[Pod, str]] = field(default_factory=dict)
     last_gone: float | None = None
+    # Pods (UIDs) that are deleted when their budget has refused them for ``delete_after`` seconds.
+    deletable: frozenset[str] = frozenset()
+    delete_after: float = 0.0
     # The same budgets by namespace: a cluster has thousands, and only those of the pod's namespace cover it.
     _of_namespace: dict[str, dict[str, Budget]] = field(default_factory=dict)
     _listed: bool = False
@@ -210,9 +214,13 @@ class Drain:
         """
         chosen = []
         for entry in self.entries.values():
-            if entry.state != WAITING or entry.not_before > now:
+            if entry.state != WAITING:
                 continue
-            if entry.not_before == 0.0 and self._held_back(entry):
+            if not entry.deleted and self._deletion_at(entry) <= now:
+                entry.deleted, entry.not_before = True, now
+            if entry.not_before > now:
+                continue
+            if not entry.deleted and entry.not_before == 0.0 and self._held_back(entry):
                 entry.not_before = now + ASK_AGAIN
                 continue
             key = (entry.pod.namespace, self.verdict(entry).budget or "")
@@ -222,6 +230,19 @@ class Drain:
             entry.asked += 1
             chosen.append(entry.pod)
         return chosen
+
+    def deletion(self, uid: str) -> Verdict | None:
+        """What its budget says about a pod that is deleted despite it; ``None`` for a pod that is evicted."""
+        entry = self.entries.get(uid)
+        return self.verdict(entry) if entry is not None and entry.deleted else None
+
+    def _deletion_at(self, entry: Entry) -> float:
+        """When a pod is deleted. Only a refusal of its eviction by a budget leads to that."""
+        refused = entry.asked and entry.for_budget and entry.not_before < float("inf")
+        return self.started + self.delete_after if refused and self._is_deletable(entry) else float("inf")
+
+    def _is_deletable(self, entry: Entry) -> bool:
+        return entry.pod.uid in self.deletable
 
     def _held_back(self, entry: Entry) -> bool:
         found = self.verdict(entry)
@@ -233,7 +254,9 @@ class Drain:
 
     def wake_at(self) -> float:
         """The time at which something is due even without an event; infinity if nothing is due."""
-        waits = [entry.not_before for entry in self.entries.values() if entry.state == WAITING]
+        waiting = [entry for entry in self.entries.values() if entry.state == WAITING]
+        waits = [entry.not_before for entry in waiting]
+        waits += [self._deletion_at(entry) for entry in waiting if not entry.deleted]
         if self.last_gone is not None and self._only_never():
             waits.append(self.last_gone + SETTLE)
         return min(waits, default=float("inf"))
@@ -254,7 +277,9 @@ class Drain:
     def _is_never(self, entry: Entry) -> bool:
         if entry.state != WAITING or not (entry.asked or entry.not_before == float("inf")):
             return False
-        return entry.not_before == float("inf") or self.verdict(entry).verdict == NEVER
+        if entry.not_before == float("inf"):
+            return True
+        return self.verdict(entry).verdict == NEVER and not self._is_deletable(entry)
 
     # -- what to say --------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .facts_rules import COMMAND, REDFISH, Progress
+from .facts_rules import COMMAND, FENCE_AGENT, REDFISH, Progress
 from .journey_rules import SKIPPED, Step
 from .rules import FAIL_OVER, FAILED, FENCE, MOVED, RECOVERED, STOP, STOPPED, TAINT
 
@@ -118,7 +118,7 @@ def after_failure(progress: Progress, failure: Failure) -> Ending:
         advice=advice,
         record=ours,
         undo=ours and (back or not sent) and not advice and progress.direction == FAIL_OVER,
-        remove_key=sent and "key" in progress.facts,
+        remove_key=sent and bool(progress.facts.get("key")),
     )
 
 
@@ -134,9 +134,13 @@ def _advice(progress: Progress, failure: Failure, *, sent: bool) -> str:
             "still the same. Its record, its cordon and the taint stay until then."
         )
     fence = progress.facts.get("fence")
-    if not sent or fence not in (REDFISH, COMMAND):
+    where = {
+        REDFISH: f"at {progress.facts.get('uri')}",
+        FENCE_AGENT: f"of fence agent {progress.facts.get('agent')}",
+        COMMAND: "of failover_fence_command",
+    }.get(str(fence), "")
+    if not sent or not where:
         return ""
-    where = f"at {progress.facts.get('uri')}" if fence == REDFISH else "of failover_fence_command"
     other = ", and it is probably the machine of another node: find out which one" if failure.reason == "alive" else ""
     return (
         f" The machine {where} was requested to switch off and may be off{other}. Run the playbook recover, "
@@ -160,6 +164,7 @@ def result_of(progress: Progress, result: str, detail: str, entry: Mapping[str, 
         "detail": detail,
         "operation": progress.operation,
         "resumed": progress.resumed,
+        "attempts": [dict(item) for item in progress.attempts],
         "boot_id_before": progress.record_boot_id,
         "boot_id_after": progress.boot_id_after if known.get("result") == RECOVERED else None,
         "seconds": known.get("seconds") or {},
@@ -246,7 +251,8 @@ def _lines(node: Mapping[str, Any], *, delete_node: bool) -> list[str]:
     spent = ", ".join(f"{phase} {seconds[phase]}" for phase in _PHASES if phase in seconds)
     # Why a node failed or was refused is said once, by the task that fails.
     detail = "see below" if node["result"] in _BAD else node["detail"]
-    lines = [f"{name}: {node['result']} ({detail}){f', seconds: {spent}' if spent else ''}"]
+    lines = [f"{name}: {item['method']} failed: {item['why']}" for item in node.get("attempts") or ()]
+    lines.append(f"{name}: {node['result']} ({detail}){f', seconds: {spent}' if spent else ''}")
     if node.get("maintained_by"):
         lines.append(f"{name}: {node['maintained_by']}. A failover does not wait for it")
     if node.get("output"):

@@ -6,23 +6,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from .rules import DONE, FAIL_OVER
 
 METAL3, REDFISH, COMMAND, ATTESTATION = "metal3", "redfish", "command", "attestation"
+FENCE_AGENT = "fence_agent"
 # The look before the claim.
 LOOK = "look"
 # Fields of the progress that are lists where a task answers them.
-_TUPLES = ("doing", "runs", "pods", "volume_attachments")
+_TUPLES = ("doing", "then", "attempts", "runs", "pods", "volume_attachments")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user asked for. Of a secret it says only whether it is given."""
+    """What the user asked for. Of a secret it says only whether it is given.
+
+    Attributes:
+        fence: How the machine is switched off.
+        then: The other ways, which are tried in this order if nothing could be sent.
+        agent: Name and plug of the fence agent.
+    """
 
     fence: str = METAL3
+    then: tuple[str, ...] = ()
     key: str = "holdfast-failover"
     bare_metal_host: str = ""
     soft_timeout: int = 120
@@ -34,12 +42,29 @@ class Settings:
     redfish_uri: str = ""
     quorum_command: bool = False
     power_on_command: bool = False
+    agent: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """All ways to switch the machine off, in their order."""
+        return (self.fence, *self.then)
+
+    def by(self, *ways: str) -> Settings:
+        """The same settings with other ways."""
+        return replace(self, fence=ways[0], then=ways[1:])
+
+
+def ways_of(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The ways to switch a machine off among the variables of the role: one, or a list."""
+    given = settings.get("fence") or METAL3
+    return (given,) if isinstance(given, str) else tuple(dict.fromkeys(given))
 
 
 def settings_of(given: Mapping[str, Any]) -> Settings:
     """The settings among the variables of the role."""
-    names = {item.name for item in fields(Settings)}
-    return Settings(**{name: value for name, value in given.items() if name in names and value is not None})
+    names = {item.name for item in fields(Settings)} - {"fence", "then"}
+    found = Settings(**{name: value for name, value in given.items() if name in names and value is not None})
+    return found.by(*ways_of(given))
 
 
 @dataclass(frozen=True)
@@ -76,6 +101,9 @@ class Progress:
         tainted: This run has seen the taint.
         runs: The runs that worked on this failover.
         boot_id_after: The boot ID of the node that is back.
+        fence: How this run switches the machine off; empty before the claim.
+        then: The ways that it tries next.
+        attempts: The ways that failed before anything was sent, each with ``method`` and ``why``.
         taint_stays: The taint was there before the failover, and stays.
         host: Name and namespace of the BareMetalHost that is to be switched off.
         evidence: What the step that switched the machine off has proven.
@@ -102,6 +130,9 @@ class Progress:
     runs: tuple[str, ...] = ()
     boot_id_after: str = ""
     taint_stays: bool = False
+    fence: str = ""
+    then: tuple[str, ...] = ()
+    attempts: tuple[Mapping[str, str], ...] = ()
     host: Mapping[str, str] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)
     pods: tuple[Mapping[str, Any], ...] = ()

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .facts_rules import ATTESTATION, COMMAND, LOOK, METAL3, REDFISH, Facts, Host, Progress
+from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, LOOK, METAL3, REDFISH, Facts, Host, Progress
 from .rules import (
     CLAIM,
     DELETING,
@@ -33,7 +33,8 @@ from .rules import (
 # Steps that the module carries out. After each it has other facts, and asks again.
 ASK_QUORUM, FIND_HOST, LOOK_AT_HOST_BEFORE = "ask_quorum", "find_host", "look_at_host_before"
 LOOK_AT_EVIDENCE, TAKE_CLAIM, RECORD = "look_at_evidence", "claim", "record"
-ACTS = (ASK_QUORUM, FIND_HOST, LOOK_AT_HOST_BEFORE, LOOK_AT_EVIDENCE, RECORD)
+LEAVE_OUT = "leave_out"
+ACTS = (ASK_QUORUM, FIND_HOST, LEAVE_OUT, LOOK_AT_HOST_BEFORE, LOOK_AT_EVIDENCE, RECORD)
 # Answers of the module. ``claim`` ends the look before the claim; the module then takes it.
 GO, SKIPPED, PLANNED, REFUSE, ENDED = "go", "skipped", "planned", "refuse", "ended"
 ANSWERS = (TAKE_CLAIM, GO, SKIPPED, PLANNED, REFUSE, ENDED)
@@ -92,6 +93,7 @@ class Step:
         why: In words; empty where it goes without saying.
         steps: The steps of the role that follow.
         facts: What is known of the way to switch the machine off.
+        then: The other ways to switch the machine off, each with its facts.
         record: What ``record`` records.
     """
 
@@ -99,6 +101,7 @@ class Step:
     why: str = ""
     steps: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    then: tuple[Mapping[str, Any], ...] = ()
     record: Record = field(default_factory=Record)
 
 
@@ -123,11 +126,13 @@ def _quorum(facts: Facts) -> Step | None:
 
 
 def _host(facts: Facts) -> Step | None:
-    if facts.settings.fence != METAL3 or facts.progress.host:
+    if METAL3 not in facts.settings.ways or facts.progress.host:
         return None
     if facts.hosts is None:
         return Step(FIND_HOST)
     why = _why_not(facts.progress.node, facts.hosts)
+    if why and facts.settings.then:
+        return Step(LEAVE_OUT, why)
     return Step(REFUSE, why) if why else None
 
 
@@ -158,7 +163,7 @@ def _why_not(node: str, hosts: tuple[Host, ...]) -> str:
 
 
 def _evidence_of_a_plan(facts: Facts) -> Step | None:
-    looks = facts.check_mode and facts.settings.fence in (ATTESTATION, REDFISH)
+    looks = facts.check_mode and facts.settings.fence in (ATTESTATION, REDFISH, FENCE_AGENT)
     return Step(LOOK_AT_EVIDENCE) if looks and facts.off is None else None
 
 
@@ -213,7 +218,7 @@ def _proven_before(facts: Facts) -> Step | None:
 def _another_host(facts: Facts) -> Step | None:
     """Refuse to switch another host off while the key keeps the earlier one off."""
     host, known = facts.progress.host, facts.known
-    if facts.settings.fence != METAL3 or "host" not in known:
+    if METAL3 not in facts.settings.ways or not known.get("host"):
         return None
     if (known.get("namespace"), known["host"]) == (host["namespace"], host["name"]):
         return None
@@ -256,23 +261,26 @@ def _attested(facts: Facts) -> Step | None:
 
 
 def _fence(facts: Facts) -> Step:
-    return Step(GO, steps=(FENCE,), facts=_fenced_by(facts))
+    ways = [{"method": way, "facts": _fenced_by(facts, way)} for way in facts.settings.then]
+    return Step(GO, steps=(FENCE,), facts=_fenced_by(facts, facts.settings.fence), then=tuple(ways))
 
 
-def _fenced_by(facts: Facts) -> Mapping[str, Any]:
+def _fenced_by(facts: Facts, way: str) -> Mapping[str, Any]:
     """How the machine is switched off, for the way back."""
     settings, known = facts.settings, facts.known
-    if settings.fence == REDFISH:
+    if way == REDFISH:
         return {"fence": REDFISH, "uri": settings.redfish_uri}
-    if settings.fence == COMMAND:
+    if way == FENCE_AGENT:
+        return {"fence": FENCE_AGENT, **settings.agent}
+    if way == COMMAND:
         return {"fence": COMMAND}
     host = facts.progress.host
     return {
         "fence": METAL3,
         "host": host["name"],
         "namespace": host["namespace"],
-        "key": known.get("key", settings.key),
-        "mode": "hard" if settings.soft_timeout == 0 else known.get("mode", "soft"),
+        "key": known.get("key") or settings.key,
+        "mode": "hard" if settings.soft_timeout == 0 else known.get("mode") or "soft",
     }
 
 
@@ -360,9 +368,23 @@ def _another_machine(facts: Facts) -> Step | None:
     )
 
 
+def _another_agent(facts: Facts) -> Step | None:
+    """Check that the fence agent is the one that switched the machine off."""
+    known = {name: str(facts.known.get(name) or "") for name in ("agent", "plug")}
+    if facts.progress.step != POWER_ON or facts.known.get("fence") != FENCE_AGENT or facts.settings.agent == known:
+        return None
+    given = "names another one" if facts.settings.agent else "is not set"
+    plug = f" with plug {known['plug']}" if known["plug"] else ""
+    return Step(
+        REFUSE,
+        f"Node {facts.progress.node} was switched off by fence agent {known['agent'] or '-'}{plug}, and "
+        f"failover_fence_agent {given}. Nothing was switched on. Set it as for the failover.",
+    )
+
+
 def _nobody_switches_it_on(facts: Facts) -> Step | None:
     """No Node shows whether a person has switched the machine on."""
-    if facts.progress.exists or "key" in facts.known or not _by_a_person(facts):
+    if facts.progress.exists or facts.known.get("key") or not _by_a_person(facts):
         return None
     by_command = facts.known["fence"] == COMMAND
     how = "by a command: set failover_power_on_command" if by_command else "by a person: ask this person"
@@ -383,9 +405,11 @@ def _power_on(facts: Facts) -> Step:
     if facts.progress.exists and not facts.recorded:
         return Step(RECORD, record=Record(POWER_ON))
     known, on = facts.known, facts.progress.may_be_on_already
-    by_us = known.get("fence") == REDFISH or (known.get("fence") == COMMAND and facts.settings.power_on_command)
+    by_us = known.get("fence") in (REDFISH, FENCE_AGENT) or (
+        known.get("fence") == COMMAND and facts.settings.power_on_command
+    )
     # The key goes in any case.
-    steps = (*((KEY,) if "key" in known else ()), *((POWER_ON,) if by_us and not on else ()))
+    steps = (*((KEY,) if known.get("key") else ()), *((POWER_ON,) if by_us and not on else ()))
     return Step(GO, steps=steps)
 
 
@@ -456,7 +480,7 @@ _RULES: Mapping[tuple[str, str], tuple[Rule, ...]] = {
     (FAIL_OVER, FENCE): (_taint,),
     (FAIL_OVER, TAINT): (_move,),
     (FAIL_OVER, MOVE): (_moved,),
-    (RECOVER, CLAIM): (_nothing_left, _another_machine, _planned, _nobody_switches_it_on, _power_on),
+    (RECOVER, CLAIM): (_nothing_left, _another_machine, _another_agent, _planned, _nobody_switches_it_on, _power_on),
     (RECOVER, POWER_ON): (_of_a_deleted_node, _ready),
     (RECOVER, READY): (_never_off, _in_service),
     (RECOVER, IN_SERVICE): (_uncordon,),

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Switch the machine of a node off or on, by its BMC, by metal3 or by a command of the user.
+"""Switch the machine of a node off or on, by its BMC, by metal3, by a fence agent or by a command of the user.
 
 The last look at the node and the act are one operation: a run that was paused in between looks again.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Union
 
 from .._api import node_rules, paths
 from .._api.errors import HoldfastError, InvalidInput, TimedOut
@@ -20,39 +20,72 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline
 from .._budget import claim_rules, gate, runs
-from .._fencing import command, evidence_rules, last_look
+from .._fencing import agent, agent_rules, command, evidence_rules, last_look
 from .._fencing.annotation import reboot_annotation
 from .._fencing.key_rules import HARD, SOFT
 from .._fencing.last_look import Look
 from .._fencing.redfish import OFF, ON, Bmc, BmcFailure, System
-from . import rules
+from . import rules, ways_rules
 from .ending_rules import NOTHING_WRITTEN
+from .facts_rules import FENCE_AGENT, METAL3, REDFISH
 from .record import failover_record
 
-METAL3, REDFISH = "metal3", "redfish"
 _PAUSE = 2.0
-# Seconds that a command gets beyond its deadline, so that timeout(1) can end it.
-_GRACE = 30.0
-# timeout(1) ends by the signal that it sends to itself and to all processes that it started.
-_KILLED = -9
+# Seconds that a fence agent may take to report a power state.
+_LOOK = 60
 
 
 def failover_power(context: Context, params: Params) -> Result:
     """Switch one machine off or on; see the module of the same name."""
-    if params["method"] == METAL3:
-        if params["power"] != "off":
-            raise InvalidInput(
-                "metal3 switches a host on when its key is removed: use reboot_annotation, state absent."
-            )
+    if params["power"] == "off":
         with runs.heartbeat(context.cluster, params["run"]):
-            return _keep_off(context, params)
-    machine = _Redfish(params) if params["method"] == REDFISH else _UserCommand(params)
-    switch = _switch_off if params["power"] == "off" else _switch_on
+            return _switch_off_by_any(context, params)
+    if params["method"] == METAL3:
+        raise InvalidInput("metal3 switches a host on when its key is removed: use reboot_annotation, state absent.")
     with runs.heartbeat(context.cluster, params.get("run") or ""):
-        return switch(context, params, machine)
+        return _switch_on(context, params, _machine(context, params))
 
 
-def _switch_off(context: Context, params: Params, machine: _Redfish | _UserCommand) -> Result:
+def _switch_off_by_any(context: Context, params: Params) -> Result:
+    """Try one way after the other, as long as nothing was sent and the failure concerns the way alone."""
+    attempts: list[dict[str, str]] = list(params.get("attempts") or [])
+    ways = [{name: params.get(name) for name in ("method", "facts", "bmc")}, *(params.get("then") or [])]
+    over: dict[str, Any] = {}
+    sent = False
+    for number, way in enumerate(ways, start=1):
+        facts = {**over, **(way.get("facts") or {}), **({"attempts": attempts} if attempts else {})}
+        try:
+            found = _switch_off_by(context, {**params, **way, "facts": facts})
+        except HoldfastError as error:
+            # A key of metal3 that an earlier way has written keeps its host off.
+            sent = sent or bool(error.fields.get("sent", True))
+            error.fields.update(method=way["method"], facts=facts, attempts=attempts)
+            if number == len(ways) or not ways_rules.may_try_next(error.kind, error.fields):
+                error.fields["sent"] = sent
+                error.message = ways_rules.told(attempts) + error.message
+                raise
+            attempts = [*attempts, {"method": str(way["method"]), "why": error.message}]
+            over |= ways_rules.facts_after(error.kind, way.get("facts") or {})
+            context.warn(
+                f"Node {params['name']}: {ways_rules.told(attempts[-1:])}Trying {ways[number]['method']} next."
+            )
+        else:
+            return {**found, "method": way["method"], "facts": facts}
+    raise AssertionError("unreachable: the last way returns or raises")
+
+
+def _switch_off_by(context: Context, params: Params) -> Result:
+    if params["method"] == METAL3:
+        return _keep_off(context, params)
+    try:
+        machine = _machine(context, params)
+    except HoldfastError as error:
+        error.fields["sent"] = False
+        raise
+    return _switch_off(context, params, machine)
+
+
+def _switch_off(context: Context, params: Params, machine: _Machine) -> Result:
     sent = False
 
     def attempt() -> bool:
@@ -142,7 +175,7 @@ def _look(context: Context, params: Params) -> Look:
     return Look(gate.Pass(str(done["record"]["boot_id"])), began)
 
 
-def _switch_on(context: Context, params: Params, machine: _Redfish | _UserCommand) -> Result:
+def _switch_on(context: Context, params: Params, machine: _Machine) -> Result:
     # A Node that was deleted after its failover has no claim.
     node = context.cluster.find(paths.node(params["name"]))
     if node:
@@ -230,11 +263,10 @@ class _UserCommand:
         node, seconds = self._params["name"], self._params["timeout"]
         environment = {"HOLDFAST_NODE": node, **_deadline_environment(look)}
         argv = command.expand(self._argv, environment)
-        # This process may be killed meanwhile; then nothing else would end the command.
-        ended = command.run(["timeout", "-s", "KILL", str(seconds), *argv], environment, seconds + _GRACE)
+        ended = command.run_bounded(argv, environment, seconds)
         if ended.status == 0:
             return
-        how = f"did not end within {seconds} s, and was killed" if ended.status in (None, _KILLED) else ""
+        how = f"did not end within {seconds} s, and was killed" if ended.status is None else ""
         raise command.CommandFailed(
             f"{self._name} ({self._argv[0]}) for node {node} {how or f'ended with {ended.status}'}. The machine may be "
             "off or on. Fix the command, and start the playbook again.",
@@ -245,6 +277,65 @@ class _UserCommand:
 
     def wait(self, wanted: str) -> None:
         """Wait until the verify command reports off, or until the Node is back on."""
+
+
+class _FenceAgent:
+    """A machine that a fence agent of ClusterLabs switches."""
+
+    def __init__(self, context: Context, params: Params) -> None:
+        self._cluster, self._node = context.cluster, str(params["name"])
+        self._agent = agent_rules.read(params.get("agent") or "")
+        self._seconds: int = params["timeout"]
+        self._state = ""
+
+    @property
+    def facts(self) -> Result:
+        return {"power_state": self._state or None, "uuid": None}
+
+    def look(self, _node: Object | None, wanted: str) -> bool:
+        """Check that it is the machine of the node, and return whether it must be switched."""
+        self._state = agent.look(self._agent, self._node, min(self._seconds, _LOOK), self._names)
+        return self._state != wanted.lower()
+
+    def _names(self) -> list[str]:
+        return [node_rules.name(item) for item in self._cluster.items(paths.NODES)]
+
+    def switch(self, wanted: str, _look: Look | None) -> None:
+        action = wanted.lower()
+        ended = agent.run(self._agent, action, self._seconds)
+        if ended.status != 0:
+            advice = "The machine may be off or on. Check it, and start the playbook again."
+            raise agent.failed(self._agent, action, ended, self._seconds, advice)
+
+    def wait(self, wanted: str) -> None:
+        """Wait until the agent itself reports the power state: its success alone proves nothing.
+
+        Raises:
+            TimedOut: It does not report it in time.
+        """
+        deadline = Deadline(self._seconds)
+        while True:
+            with suppress(command.CommandFailed):
+                self._state = agent.state(self._agent, min(self._seconds, _LOOK))
+            if self._state == wanted.lower():
+                return
+            if deadline.passed:
+                raise TimedOut(
+                    f"Fence agent {self._agent.shown} succeeded with {wanted.lower()}, but reports that the machine is "
+                    f"{self._state} after {self._seconds} s. Check the machine, and run it again.",
+                    why="timed_out",
+                    **self.facts,
+                )
+            time.sleep(min(_PAUSE, deadline.left))
+
+
+_Machine = Union[_Redfish, _UserCommand, _FenceAgent]
+
+
+def _machine(context: Context, params: Params) -> _Machine:
+    if params["method"] == REDFISH:
+        return _Redfish(params)
+    return _FenceAgent(context, params) if params["method"] == FENCE_AGENT else _UserCommand(params)
 
 
 def _deadline_environment(look: Look | None) -> Mapping[str, str]:

@@ -11,18 +11,31 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._api.errors import InvalidInput
-from .facts_rules import ATTESTATION, COMMAND, METAL3, REDFISH
+from .._fencing.agent_rules import FenceAgent, stdin
+from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, METAL3, REDFISH, ways_of
 from .rules import RECOVER
 
-_WHAT = {REDFISH: "failover_redfish_uri", ATTESTATION: "failover_attestation_statement"}
+_WHAT = {
+    REDFISH: "failover_redfish_uri",
+    FENCE_AGENT: "failover_fence_agent",
+    ATTESTATION: "failover_attestation_statement",
+}
 
 
 def check_node(
-    direction: str, name: str, settings: Mapping[str, Any], *, uri: str, given: Collection[str], node_name: str
-) -> str:
-    """Check the variables of one node; return what stands for its machine.
+    direction: str,
+    name: str,
+    settings: Mapping[str, Any],
+    *,
+    uri: str,
+    given: Collection[str],
+    node_name: str,
+    agent: FenceAgent | None = None,
+) -> list[str]:
+    """Check the variables of one node; return what stands for its machine, one text for each way to fence.
 
     Args:
+        agent: The fence agent.
         uri: The URL of the machine at its BMC.
         given: The names of the secrets that are set.
         node_name: What ``failover_node_name`` is in the variables of this node.
@@ -41,11 +54,17 @@ def check_node(
             "changed. Set failover_node instead."
         )
     if direction == RECOVER:
-        return ""
-    fence, uri = settings["fence"], uri.strip()
-    if not _is_complete(settings, uri, given):
+        return []
+    ways, uri = ways_of(settings), uri.strip()
+    if ATTESTATION in ways and len(ways) > 1:
         raise InvalidInput(
-            "failover_fence: redfish needs failover_redfish_uri, failover_fence: command needs both "
+            "failover_fence: attestation can't be in a list with other ways: a person vouches for what this person has "
+            "seen, after all else has failed. Nothing was changed."
+        )
+    if not all(_is_complete(way, settings, uri, given, agent) for way in ways):
+        raise InvalidInput(
+            "failover_fence: redfish needs failover_redfish_uri, failover_fence: fence_agent needs "
+            "failover_fence_agent, failover_fence: command needs both "
             "failover_fence_command and failover_verify_command, and failover_fence: attestation needs "
             "failover_attestation_by, failover_attestation_statement and failover_attestation_at. A command that "
             "switches a node off does not prove that it is off."
@@ -56,7 +75,7 @@ def check_node(
             "changed. Set failover_redfish_username and failover_redfish_password instead."
         )
     insecure = uri and not uri.lower().startswith("https://") and not settings["redfish_insecure_http"]
-    if fence == REDFISH and insecure:
+    if REDFISH in ways and insecure:
         raise InvalidInput(
             "failover_redfish_uri is not https, so user and password would cross the network as plain text. Nothing "
             "was changed. Give an https URL, or set failover_redfish_insecure_http."
@@ -64,18 +83,22 @@ def check_node(
     machine = {
         REDFISH: uri.rstrip("/").lower(),
         ATTESTATION: settings["attestation_statement"].strip(),
+        FENCE_AGENT: f"{agent.program} {stdin(agent, '')}" if agent else "",
         METAL3: settings["bare_metal_host"],
-    }.get(fence, "")
+    }
     # No result of a task shows the URL of a BMC.
-    return f"{fence}:{hashlib.sha256(machine.encode()).hexdigest()}" if machine else ""
+    return [f"{way}:{hashlib.sha256(machine[way].encode()).hexdigest()}" for way in ways if machine.get(way)]
 
 
-def _is_complete(settings: Mapping[str, Any], uri: str, given: Collection[str]) -> bool:
+def _is_complete(
+    fence: str, settings: Mapping[str, Any], uri: str, given: Collection[str], agent: FenceAgent | None
+) -> bool:
     if settings["confirm_seconds"] < 0:
         return False
-    fence = settings["fence"]
     if fence == REDFISH:
         return bool(uri)
+    if fence == FENCE_AGENT:
+        return agent is not None
     if fence == COMMAND:
         return {"fence_command", "verify_command"} <= set(given)
     names = ("attestation_by", "attestation_statement", "attestation_at")
@@ -90,7 +113,7 @@ def check_nodes(checked: Sequence[Mapping[str, Any]]) -> None:
     """
     if not checked:
         raise InvalidInput("Set failover_node to the name of a Node, or to a list of names: -e failover_node=worker-3")
-    machines = [item["machine"] for item in checked if item["machine"]]
+    machines = [machine for item in checked for machine in item["machines"]]
     if len(machines) == len(set(machines)):
         return
     twice = next(machine for machine in machines if machines.count(machine) > 1)

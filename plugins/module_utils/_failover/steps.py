@@ -29,7 +29,7 @@ from .rules import DONE, FENCE
 
 _ETCD_NAMESPACE = "kube-system"
 # How a machine was switched off, which is also how it is switched on again.
-_FACTS = ("fence", "host", "namespace", "key", "uri")
+_FACTS = ("fence", "host", "namespace", "key", "uri", "agent", "plug")
 
 
 def failover_step(context: Context, params: Params, before: Callable[[Object], None] = lambda node: None) -> Result:

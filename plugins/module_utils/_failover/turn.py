@@ -22,13 +22,26 @@ from .._api.objects import Object
 from .._api.runner import Context, Params, Result, unexpected
 from .._budget.claim_rules import Claimed
 from .._drain.cordon import cordon
-from .._fencing import command, evidence_rules
+from .._fencing import agent_rules, command, evidence_rules
 from .._fencing.annotation import reboot_annotation
 from .._fencing.host_info import bare_metal_host_info
 from .._reboot.quorum_rules import is_control_plane
-from . import ending_rules, journey_rules
+from . import ending_rules, journey_rules, ways_rules
 from .ending_rules import Undone, failure_of
-from .facts_rules import ATTESTATION, COMMAND, LOOK, REDFISH, Facts, Host, Progress, progress_of, settings_of
+from .facts_rules import (
+    ATTESTATION,
+    COMMAND,
+    FENCE_AGENT,
+    LOOK,
+    METAL3,
+    REDFISH,
+    Facts,
+    Host,
+    Progress,
+    progress_of,
+    settings_of,
+    ways_of,
+)
 from .journey_rules import Step
 from .record import failover_record
 from .rules import CLAIM, DONE, FAILED, FENCE, PURPOSE, RECOVER, TAINT
@@ -39,11 +52,10 @@ from .taint import out_of_service
 # What is done before the first node is worked on.
 SETTINGS, NOTHING = "settings", "nothing"
 _LAST_LINES = 3
-# timeout(1) ends by the signal that it sends to itself and to all processes that it started.
-_KILLED = -9
-_GRACE = 30.0
 # How a machine is switched off, which is also how it is switched on again.
-_FACTS = ("fence", "host", "namespace", "key", "mode", "uri")
+_FACTS = ("fence", "host", "namespace", "key", "mode", "uri", "agent", "plug")
+# The secret that belongs to the evidence of each way.
+_SECRETS = {REDFISH: "password", COMMAND: "command", FENCE_AGENT: "agent"}
 # What later tasks need to reach the BMC.
 _BMC = {
     "redfish_username": "username",
@@ -68,15 +80,16 @@ def failover_turn(context: Context, params: Params) -> Result:
 
 def _check(params: Params) -> Result:
     """Check the variables of one node."""
-    machine = check_node(
+    machines = check_node(
         params["direction"],
         params["name"],
         params["settings"],
         uri=params.get("unchecked_redfish_uri") or "",
         given=params["given"],
         node_name=params.get("node_name") or "",
+        agent=_agent(params),
     )
-    return {"changed": False, "name": params["name"], "machine": machine}
+    return {"changed": False, "name": params["name"], "machines": machines}
 
 
 def _begin_run(context: Context, params: Params) -> Result:
@@ -92,6 +105,12 @@ def _empty_report(run: str, context: Context) -> dict[str, Any]:
     return ending_rules.report_of(run, [], check_mode=context.check_mode, delete_node=False)
 
 
+def _agent(params: Params) -> agent_rules.FenceAgent | None:
+    text = (params.get("proof") or {}).get("agent") or ""
+    # A blank text of a survey is null.
+    return None if text in ("", "{}", "null") else agent_rules.read(text)
+
+
 class _Turn:
     """What is next for one node."""
 
@@ -103,10 +122,15 @@ class _Turn:
             "quorum_command": "quorum_command" in params["given"],
             "power_on_command": "power_on_command" in params["given"],
         }
+        agent = _agent(params)
+        if agent:
+            more["agent"] = {"agent": agent.name, "plug": agent.plug}
         self._settings = settings_of({**self._given, **more})
         known = params["turn"]
         self._report: dict[str, Any] = known.get("report") or _empty_report("", context)
         self._progress = progress_of(known.get("progress") or {})
+        if self._progress.fence:
+            self._settings = self._settings.by(self._progress.fence, *self._progress.then)
         self._step = Step(journey_rules.GO)
         self._entry: dict[str, Any] = {}
         self._changed = False
@@ -150,6 +174,7 @@ class _Turn:
         params = {
             **_STEP,
             **options,
+            "fence": self._settings.fence,
             "name": progress.node,
             "run": progress.run,
             "direction": progress.direction,
@@ -159,8 +184,15 @@ class _Turn:
         begun = failover_step(self._context, params, before=self._look)
         self._changed = begun["changed"]
         record = begun["record"] or {}
+        sent = progress.direction == RECOVER or record.get("phase", CLAIM) != CLAIM
+        ways = ways_rules.order(ways_of(self._given), str(begun["facts"].get("fence") or ""), sent=sent)
+        left_out = {item["method"] for item in self._progress.attempts}
+        ways = tuple(way for way in ways if way not in left_out) or ways
+        self._settings = self._settings.by(*ways)
         self._progress = replace(
             self._progress,
+            fence=ways[0],
+            then=ways[1:],
             step=begun["step"],
             operation=begun["operation"],
             exists=begun["exists"],
@@ -170,7 +202,7 @@ class _Turn:
             record_boot_id=record.get("boot_id"),
             boot_id_before=begun["boot_id_before"],
             maintained_by=begun["maintained_by"],
-            sent=progress.direction == RECOVER or record.get("phase", CLAIM) != CLAIM,
+            sent=sent,
         )
         facts = Facts(self._settings, self._progress, CLAIM, self._context.check_mode)
         if begun["exists"] and begun["step"] != DONE:
@@ -191,7 +223,8 @@ class _Turn:
         done, last, progress = self._params["done"], self._params["last"] or {}, self._progress
         if done == FENCE:
             sent = progress.sent or FENCE in progress.doing
-            self._progress = replace(progress, sent=sent, evidence=last.get("evidence") or {})
+            self._progress = replace(self._by(last), sent=sent, evidence=last.get("evidence") or {})
+            self._settings = self._settings.by(self._progress.fence)
         elif done == TAINT:
             self._progress = replace(
                 progress,
@@ -213,7 +246,8 @@ class _Turn:
         """Carry out steps until there is an answer."""
         step = journey_rules.next_step(facts)
         while step.name in journey_rules.ACTS:
-            facts = replace(self._ACTS[step.name](self, facts, step), progress=self._progress)
+            facts = self._ACTS[step.name](self, facts, step)
+            facts = replace(facts, progress=self._progress, settings=self._settings)
             step = journey_rules.next_step(facts)
         self._step = step
         if step.name == journey_rules.REFUSE:
@@ -225,6 +259,14 @@ class _Turn:
         elif step.name == journey_rules.ENDED:
             self._note(self._ended(facts))
         return self._result()
+
+    def _by(self, done: Mapping[str, Any]) -> Progress:
+        """The progress with the way that the power-off ended with, as its task says."""
+        progress, way = self._progress, done.get("method")
+        if not way or FENCE not in progress.doing:
+            return progress
+        attempts = tuple(done["facts"].get("attempts") or progress.attempts)
+        return replace(progress, fence=way, then=(), attempts=attempts, facts={**progress.facts, **done["facts"]})
 
     def _ended(self, facts: Facts) -> dict[str, Any]:
         pods, attachments = (
@@ -242,14 +284,11 @@ class _Turn:
         node, seconds = self._progress.node, self._given["fence_timeout"]
         environment = {"HOLDFAST_NODE": node}
         argv = command.expand(command.split(self._params["quorum_command"], "failover_quorum_command"), environment)
-        # This process may be killed meanwhile; then nothing else would end the command.
-        ended = command.run(["timeout", "-s", "KILL", str(seconds), *argv], environment, seconds + _GRACE)
+        ended = command.run_bounded(argv, environment, seconds)
         if ended.status == 0:
             return replace(facts, quorum_asked=True)
         how = (
-            f"did not end within {seconds} s, and was killed"
-            if ended.status in (None, _KILLED)
-            else f"ended with {ended.status}"
+            f"did not end within {seconds} s, and was killed" if ended.status is None else f"ended with {ended.status}"
         )
         # It may contain secrets: it is shown, but not recorded where others can read it.
         for line in (ended.error_output.strip() or ended.output.strip() or "It had no output.").splitlines()[
@@ -264,12 +303,26 @@ class _Turn:
 
     def _find_host(self, facts: Facts, _step: Step) -> Facts:
         named = self._given.get("bare_metal_host") or None
-        hosts = self._hosts(named, self._given.get("bare_metal_host_namespace") or None, facts.progress.node)
+        try:
+            hosts = self._hosts(named, self._given.get("bare_metal_host_namespace") or None, facts.progress.node)
+        except HoldfastError as error:
+            if not self._settings.then:
+                raise
+            return self._leave_out(facts, Step(journey_rules.LEAVE_OUT, error.message))
         if len(hosts) == 1:
             host = {"namespace": hosts[0].namespace, "name": hosts[0].name}
             if hosts[0].node in (None, facts.progress.node) and not hosts[0].why_not:
                 self._progress = replace(self._progress, host=host)
         return replace(facts, hosts=hosts)
+
+    def _leave_out(self, facts: Facts, step: Step, way: str = METAL3) -> Facts:
+        """Go without one way, because there are others."""
+        self._settings = self._settings.by(*(other for other in self._settings.ways if other != way))
+        attempts = (*self._progress.attempts, {"method": way, "why": step.why})
+        self._progress = replace(self._progress, attempts=attempts)
+        if self._progress.fence:
+            self._progress = replace(self._progress, fence=self._settings.fence, then=self._settings.then)
+        return facts
 
     def _look_at_host_before(self, facts: Facts, _step: Step) -> Facts:
         return replace(facts, host_before=self._hosts(facts.known["host"], facts.known["namespace"], ""))
@@ -286,7 +339,7 @@ class _Turn:
             **_TAINT,
             "name": self._progress.node,
             "value": self._given["value"],
-            "evidence": {**self._proof(), **{key: value for key, value in self._params["proof"].items() if value}},
+            "evidence": {**self._proof(), **self._secret()},
             "run": "" if plan else self._progress.run,
             "override_holds": self._given["override_holds"],
         }
@@ -297,9 +350,11 @@ class _Turn:
             if not plan:
                 raise
         except HoldfastError as error:
-            if error.fields.get("why") != evidence_rules.NOT_OFF:
-                raise
-            return replace(facts, off=False)
+            if error.fields.get("why") == evidence_rules.NOT_OFF:
+                return replace(facts, off=False)
+            if plan and self._settings.then and ways_rules.may_try_next(error.kind, {**error.fields, "sent": False}):
+                return self._leave_out(facts, Step(journey_rules.LEAVE_OUT, error.message), self._settings.fence)
+            raise
         return replace(facts, off=True)
 
     def _record(self, facts: Facts, step: Step) -> Facts:
@@ -325,6 +380,7 @@ class _Turn:
     _ACTS: Mapping[str, Callable[[_Turn, Facts, Step], Facts]] = {
         journey_rules.ASK_QUORUM: _ask_quorum,
         journey_rules.FIND_HOST: _find_host,
+        journey_rules.LEAVE_OUT: _leave_out,
         journey_rules.LOOK_AT_HOST_BEFORE: _look_at_host_before,
         journey_rules.LOOK_AT_EVIDENCE: _look_at_evidence,
         journey_rules.RECORD: _record,
@@ -337,7 +393,7 @@ class _Turn:
         failure = failure_of(failed, self._params.get("task") or "")
         if not self._progress.node:
             self._progress = Progress(node=self._params["name"], direction=self._params["direction"])
-        progress = self._progress
+        progress = self._progress = self._by(failed)
         ending = ending_rules.after_failure(progress, failure)
         why_not = self._try(lambda: self._undo(remove_key=ending.remove_key)) if ending.undo else ""
         result = FAILED if why_not else ending.result
@@ -397,6 +453,7 @@ class _Turn:
             "facts": {name: progress.facts[name] for name in _FACTS if name in progress.facts},
             "method": self._method(),
             "bmc": self._bmc() if self._method() == REDFISH else {},
+            "then": [{**way, "bmc": self._bmc() if way["method"] == REDFISH else {}} for way in self._step.then],
             "evidence": self._proof(),
             "progress": progress.to_data(),
             "report": self._report,
@@ -430,12 +487,20 @@ class _Turn:
         fence, given = self._settings.fence, self._given
         if fence == REDFISH:
             return {"kind": "Redfish", **self._bmc()}
+        if fence == FENCE_AGENT:
+            return {"kind": "FenceAgent"}
         if fence == COMMAND:
             return {"kind": "Command"}
         if fence == ATTESTATION:
             names = {"by": "attestation_by", "statement": "attestation_statement", "at": "attestation_at"}
             return {"kind": "Attestation", **{name: given.get(option) for name, option in names.items()}}
         return dict(self._progress.evidence)
+
+    def _secret(self) -> dict[str, Any]:
+        """The secret part of the proof."""
+        name = _SECRETS.get(self._settings.fence, "")
+        value = self._params["proof"].get(name)
+        return {name: value} if value else {}
 
 
 # What failover_step is told where the user says nothing.

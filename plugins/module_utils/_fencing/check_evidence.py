@@ -13,8 +13,8 @@ from .._api.cluster import Cluster
 from .._api.errors import NotFound
 from .._api.objects import Object
 from .._capi import machine_rules
+from . import agent, agent_rules, evidence_rules, find_host, redfish
 from . import command as commands
-from . import evidence_rules, find_host, redfish
 from . import host_rules as hosts
 
 _COMMAND_TIMEOUT = 60
@@ -33,6 +33,8 @@ def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict
         return _host(management, node, evidence)
     if kind == evidence_rules.REDFISH:
         return _system(node, evidence)
+    if kind == evidence_rules.FENCE_AGENT:
+        return _by_agent(name, evidence)
     if kind == evidence_rules.COMMAND:
         return _by_command(name, evidence)
     # A person vouches for it. Only the Node itself can be checked.
@@ -41,7 +43,7 @@ def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict
 
 def max_seconds(evidence: Mapping[str, Any]) -> float:
     """Return the seconds that one answer may take: the timeout of the BMC or of the command. The API gets none."""
-    if evidence["kind"] == evidence_rules.COMMAND:
+    if evidence["kind"] in (evidence_rules.COMMAND, evidence_rules.FENCE_AGENT):
         return _command_timeout(evidence)
     return sum(redfish.TIMEOUT) if evidence["kind"] == evidence_rules.REDFISH else 0.0
 
@@ -114,6 +116,12 @@ def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
     if system.power_state != redfish.OFF:
         raise evidence_rules.not_confirmed(name, f"{uri} reports PowerState {system.power_state}")
     return {"power_state": system.power_state, "uuid": system.uuid}
+
+
+def _by_agent(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    found = agent_rules.read(str(evidence["agent"]))
+    agent.check_off(found, name, _command_timeout(evidence))
+    return {"agent": found.program, "plug": found.plug, "power_state": agent_rules.OFF}
 
 
 def _by_command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,12 +11,14 @@ import shlex
 import signal
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .._api.errors import HoldfastError, InvalidInput
 
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _LINES = 3
+# Seconds that a command gets beyond its deadline, so that timeout(1) can end it.
+_GRACE = 30.0
 
 
 class CommandFailed(HoldfastError):
@@ -71,8 +73,11 @@ def expand(argv: list[str], environment: Mapping[str, str]) -> list[str]:
     return [os.path.expanduser(_VARIABLE.sub(value, word)) for word in argv]
 
 
-def run(argv: list[str], environment: Mapping[str, str], seconds: float) -> CommandResult:
+def run(argv: list[str], environment: Mapping[str, str], seconds: float, *, stdin: str = "") -> CommandResult:
     """Run a command with additions to its environment. If it takes too long, kill it and all processes it started.
+
+    Args:
+        stdin: What it reads. Other users of the machine can see its words and not this.
 
     Raises:
         InvalidInput: It cannot be started.
@@ -80,7 +85,7 @@ def run(argv: list[str], environment: Mapping[str, str], seconds: float) -> Comm
     try:
         process = subprocess.Popen(
             argv,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **environment},
@@ -92,9 +97,20 @@ def run(argv: list[str], environment: Mapping[str, str], seconds: float) -> Comm
         raise InvalidInput(f"The command {argv[0]} can't be started: {error}.") from error
     with process:
         try:
-            output, error_output = process.communicate(timeout=seconds)
+            output, error_output = process.communicate(stdin, timeout=seconds)
         except subprocess.TimeoutExpired:
             # Processes that the command started hold the pipes open, too.
             os.killpg(process.pid, signal.SIGKILL)
             return CommandResult(None)
     return CommandResult(process.returncode, output, error_output)
+
+
+def run_bounded(argv: list[str], environment: Mapping[str, str], seconds: float, *, stdin: str = "") -> CommandResult:
+    """Run a command as :func:`run` does; its deadline also holds if this process is killed meanwhile.
+
+    Returns:
+        Its result, without a status if it took too long.
+    """
+    ended = run(["timeout", "-s", "KILL", f"{seconds:.0f}", *argv], environment, seconds + _GRACE, stdin=stdin)
+    # timeout(1) ends by the signal that it sends to itself and to all processes that it started.
+    return replace(ended, status=None) if ended.status == -signal.SIGKILL else ended

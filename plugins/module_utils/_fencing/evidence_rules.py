@@ -17,7 +17,8 @@ from .._api.times import from_text, seconds_between, to_text
 from .._shared.bounds import some
 
 BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION = "BareMetalHost", "Redfish", "Command", "Attestation"
-KINDS = (BARE_METAL_HOST, REDFISH, COMMAND, ATTESTATION)
+FENCE_AGENT = "FenceAgent"
+KINDS = (BARE_METAL_HOST, REDFISH, FENCE_AGENT, COMMAND, ATTESTATION)
 
 # The reason of a refusal after which the same evidence may be good a moment later.
 NOT_OFF = "not_off"
@@ -30,6 +31,7 @@ _OUTPUT = 1000
 _NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     BARE_METAL_HOST: (("host",), ("namespace",), ("key",), ("at",)),
     REDFISH: (("uri",),),
+    FENCE_AGENT: (("agent",),),
     COMMAND: (("command", "argv"),),
     ATTESTATION: (("by",), ("statement",), ("at",)),
 }
@@ -37,6 +39,7 @@ _NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
 _KEPT: Mapping[str, tuple[str, ...]] = {
     BARE_METAL_HOST: ("host", "namespace", "uid", "key", "since"),
     REDFISH: ("uri",),
+    FENCE_AGENT: (),
     COMMAND: (),
     ATTESTATION: ("by", "statement"),
 }

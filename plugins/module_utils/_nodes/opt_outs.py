@@ -46,6 +46,15 @@ class _State:
             EXCLUDE_FROM_REMEDIATION: optout_rules.label_on_node(self.node),
             SKIP_REMEDIATION: optout_rules.on_machine(self.machine) if self.machine else None,
             OPT_OUTS: node_rules.record(self.node, OPT_OUTS),
+            **self._marks(),
+        }
+
+    def _marks(self) -> dict[str, Any]:
+        """The user's labels and annotations that are on record."""
+        record = optout_rules.record_of(self.node) or OptOuts("", "")
+        return {
+            **{key: node_rules.labels_of(self.node).get(key) for key in record.labels},
+            **{key: node_rules.annotations_of(self.node).get(key) for key in record.annotations},
         }
 
 
@@ -96,10 +105,11 @@ def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
         if machine and record.machine:
             value = optout_rules.put_back_on_machine(optout_rules.on_machine(machine.object), record.machine)
             spared = _write_machine(context, machine, value)
-        marks: dict[str, str | None] = {OPT_OUTS: None}
+        marks = optout_rules.marks_put_back(record.annotations, node_rules.annotations_of(node))
+        marks[OPT_OUTS] = None
         if record.autoscaler:
             marks[SCALE_DOWN_DISABLED] = optout_rules.put_back_on_node(optout_rules.on_node(node), record.autoscaler)
-        labels: dict[str, str | None] = {}
+        labels = optout_rules.marks_put_back(record.labels, node_rules.labels_of(node))
         if record.node_health_check:
             label = optout_rules.label_on_node(node)
             labels[EXCLUDE_FROM_REMEDIATION] = optout_rules.put_back_on_node(label, record.node_health_check)
@@ -112,6 +122,7 @@ def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
 def _tell(context: Context, params: Params) -> tuple[_State, _State]:
     """Record the earlier values and set the Node's opt-outs in one write; then set the Machine's."""
     name, run = params["name"], params.get("run") or ""
+    ours = {kind: optout_rules.check_marks(params.get(kind) or {}, kind) for kind in ("labels", "annotations")}
     first: list[_State] = []
 
     def attempt() -> _State:
@@ -122,6 +133,12 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
             wanted = replace(wanted, autoscaler=NodeBefore(optout_rules.on_node(node)))
         if params["node_health_check"] and known.node_health_check is None:
             wanted = replace(wanted, node_health_check=NodeBefore(optout_rules.label_on_node(node)))
+        present = {"labels": node_rules.labels_of(node), "annotations": node_rules.annotations_of(node)}
+        wanted = replace(
+            wanted,
+            labels=optout_rules.with_marks(known.labels, ours["labels"], present["labels"]),
+            annotations=optout_rules.with_marks(known.annotations, ours["annotations"], present["annotations"]),
+        )
         machine, why_not = None, ""
         if params["machine_health_check"]:
             machine, why_not = _find(context, node, known)
@@ -130,9 +147,9 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
             before = optout_rules.on_machine(machine.object)
             wanted = replace(wanted, machine=MachineBefore(metadata["namespace"], metadata["name"], before))
         first.append(_State(node, machine.object if machine else None))
-        marks: dict[str, str | None] = {}
-        labels: dict[str, str | None] = {}
-        if wanted.autoscaler or wanted.machine or wanted.node_health_check:
+        marks = optout_rules.marks_set(wanted.annotations, present["annotations"])
+        labels = optout_rules.marks_set(wanted.labels, present["labels"])
+        if not wanted.empty:
             marks[OPT_OUTS] = wanted.to_text() if wanted != known else node_rules.annotations_of(node).get(OPT_OUTS)
         if wanted.autoscaler and params["autoscaler"]:
             marks[SCALE_DOWN_DISABLED] = optout_rules.told_on_node(optout_rules.on_node(node), wanted.autoscaler)

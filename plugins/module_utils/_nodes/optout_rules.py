@@ -11,14 +11,18 @@ stays.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .._api import node_rules
+from .._api.errors import InvalidInput
 from .._api.names import EXCLUDE_FROM_REMEDIATION, OPT_OUTS, SCALE_DOWN_DISABLED, SKIP_REMEDIATION
 from .._api.objects import Object
+from .._shared.bounds import some
 
 _TRUE = "true"
+_OURS = "holdfast.dev/"
 # Cluster API checks only whether the annotation exists and ignores its value.
 _SKIP = ""
 
@@ -27,6 +31,14 @@ _SKIP = ""
 class NodeBefore:
     """The earlier value of the Node's annotation or label; ``None`` if it was absent."""
 
+    before: str | None
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A label or annotation that the user wants during the work: its value, and the earlier one."""
+
+    value: str
     before: str | None
 
 
@@ -53,6 +65,8 @@ class OptOuts:
         autoscaler: The earlier value on the Node; ``None`` if the opt-out from the autoscaler is not set.
         machine: The earlier value on the Machine; ``None`` if no Machine has an opt-out.
         node_health_check: The earlier value on the Node; ``None`` if the opt-out from medik8s is not set.
+        labels: The user's labels by their keys.
+        annotations: The user's annotations by their keys.
     """
 
     run: str
@@ -60,15 +74,26 @@ class OptOuts:
     autoscaler: NodeBefore | None = None
     machine: MachineBefore | None = None
     node_health_check: NodeBefore | None = None
+    labels: Mapping[str, Marked] = field(default_factory=dict)
+    annotations: Mapping[str, Marked] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is set."""
+        return not (self.autoscaler or self.machine or self.node_health_check or self.labels or self.annotations)
 
     def to_text(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
+        # Without labels and annotations, the record is as earlier versions write it.
+        data = {name: value for name, value in asdict(self).items() if value != {}}
+        return json.dumps(data, sort_keys=True)
 
     def words(self) -> str:
         parts = [
             "the cluster autoscaler leaves it alone" if self.autoscaler else "",
             f"MachineHealthChecks leave Machine {self.machine.full_name} alone" if self.machine else "",
             "NodeHealthChecks leave it alone" if self.node_health_check else "",
+            f"labels during the work: {some(sorted(self.labels))}" if self.labels else "",
+            f"annotations during the work: {some(sorted(self.annotations))}" if self.annotations else "",
         ]
         return ", ".join(text for text in parts if text) or "no opt-out is set"
 
@@ -87,7 +112,51 @@ def record_of(node: Object) -> OptOuts | None:
         if isinstance(machine, dict)
         else None,
         node_health_check=NodeBefore(_text(check)) if isinstance(check, dict) else None,
+        labels=_marked(data.get("labels")),
+        annotations=_marked(data.get("annotations")),
     )
+
+
+def _marked(data: Any) -> dict[str, Marked]:
+    found = data if isinstance(data, dict) else {}
+    return {key: Marked(str(item.get("value")), _text(item)) for key, item in found.items() if isinstance(item, dict)}
+
+
+def check_marks(marks: Mapping[str, Any], what: str) -> dict[str, str]:
+    """Return the user's labels or annotations as texts.
+
+    Args:
+        what: The name of the option, for the message.
+
+    Raises:
+        InvalidInput: One of them is this collection's own, or has no text as its value.
+    """
+    for key, value in marks.items():
+        if key.startswith(_OURS) or key in (SCALE_DOWN_DISABLED, EXCLUDE_FROM_REMEDIATION):
+            raise InvalidInput(f"{what} must not have {key}: this collection sets and removes it itself.")
+        if isinstance(value, (dict, list)):
+            raise InvalidInput(f"{what} must have a text as the value of {key}.")
+    return {key: _plain(value) for key, value in marks.items()}
+
+
+def _plain(value: Any) -> str:
+    # A YAML true means the text that kubectl would write.
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def with_marks(known: Mapping[str, Marked], wanted: Mapping[str, str], present: Mapping[str, str]) -> dict[str, Marked]:
+    """The record with the user's labels or annotations; what is recorded before stays."""
+    return {**{key: Marked(value, present.get(key)) for key, value in wanted.items()}, **known}
+
+
+def marks_set(known: Mapping[str, Marked], present: Mapping[str, str]) -> dict[str, str | None]:
+    """The values during the work. A value that someone else has changed stays."""
+    return {key: _told(present.get(key), item.before, item.value) for key, item in known.items()}
+
+
+def marks_put_back(known: Mapping[str, Marked], present: Mapping[str, str]) -> dict[str, str | None]:
+    """The values after the work. A value that someone else has changed stays."""
+    return {key: _put_back(present.get(key), item.before, item.value) for key, item in known.items()}
 
 
 def on_node(node: Object) -> str | None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -19,6 +19,7 @@ from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE
 from .._budget.lifecycle_rules import others_words, still_maintained
 from .._budget.node_claim import node_claim
+from .._drain.drain import pods_on
 from .._drain.rules import NOW, Options
 from .._holds import leases
 from .._nodes.info import node_info
@@ -38,7 +39,7 @@ from .refusal_rules import Canaries, Etcd, canaries_of_run, read_shutdown
 from .seen_rules import Seen, read_seen
 from .turn_rules import DROPPED_OUT, Budget, budget_of, dropped_out, hold_patience, slot_patience
 from .window import maintenance_window
-from .work import Work
+from .work import Work, sets_marks
 
 # Steps that only read. A plan takes them too.
 _LOOKS = (rules.LOOK, rules.LOOK_AT_ETCD, rules.LOOK_AT_WINDOW)
@@ -81,7 +82,7 @@ class _Admission:
             params["name"],
             params["operation"],
             params["run"],
-            opt_outs=settings["opt_outs"],
+            opt_outs=sets_marks(settings),
             conditions=settings["lifecycle_conditions"],
         )
         # Use the last answer only if it asked for this request. An answer from an earlier pass does not count.
@@ -126,6 +127,11 @@ class _Admission:
         params = self._params
         by_command = params["when"] == "command" and not params.get("when_command")
         by_tasks = params["method"] == "command" and not params.get("command_tasks")
+        if not 0 <= params.get("pause", 0) < params["slot_timeout"]:
+            raise InvalidInput(
+                f"rolling_reboot_pause must be 0 or more and less than rolling_reboot_slot_timeout "
+                f"({params['slot_timeout']} s), which a node waits for its slot. It is {params['pause']}."
+            )
         if by_command or by_tasks or params["hold_attempts"] < 1 or params["soak"] < 0:
             raise InvalidInput(
                 "rolling_reboot_when: command needs rolling_reboot_when_command, rolling_reboot_method: command needs "
@@ -201,8 +207,17 @@ class _Admission:
         if found.verdict == NOW and not self._facts.rebooted and not self._params["disable_eviction"]:
             options = Options(force=self._params["force"], delete_emptydir=self._params["delete_emptydir"])
             drain = self._drain(self._settings.node, options)
-            found = rules.plan_with_drain(found, drain["verdict"], drain["blockers"])
+            blockers = self._selected(drain["blockers"])
+            found = rules.plan_with_drain(found, blockers, delete_after=self._params.get("delete_after"))
         return self._planned("planned", found.why, verdict=found.verdict)
+
+    def _selected(self, blockers: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """The blockers among the pods that the drain selects."""
+        selector = self._params.get("pod_selector")
+        if not selector or not blockers:
+            return list(blockers)
+        names = {pod.full_name for pod in pods_on(self._cluster, self._settings.node, selector)}
+        return [item for item in blockers if f"{item['namespace']}/{item['name']}" in names]
 
     def _look_at_drain(self, name: str, options: Options) -> Mapping[str, Any]:
         drain: Mapping[str, Any] = node_info(self._context, {"name": name, **vars(options)})["nodes"][0]["drain"]
@@ -370,6 +385,7 @@ class _Admission:
                 max_failed=params["max_failed"],
                 count_others=params["count_others"],
                 unhealthy_grace=params["unhealthy_grace"],
+                pause=params.get("pause", 0),
                 wait_timeout=patience,
             )
         except TimedOut as error:
@@ -459,7 +475,6 @@ def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
         "single_node",
         "etcd_selector",
         "graceful_shutdown",
-        "opt_outs",
         "slot_timeout",
         "unhealthy_grace",
     )
@@ -475,5 +490,6 @@ def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
         quorum_command=bool(params.get("quorum_command")),
         user_steps=frozenset(step for step in USER_STEPS if params.get(f"{step}_tasks")),
         in_turns=play != "only",
+        opt_outs=sets_marks(params),
         **{name: params[name] for name in same},
     )

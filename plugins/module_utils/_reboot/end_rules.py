@@ -12,6 +12,7 @@ from typing import Any
 from .._api import node_rules
 from .._api.names import OPERATION
 from .._api.objects import Object
+from .._shared.bounds import some
 from .journey_rules import PUT_BACK, STOP, Step
 
 
@@ -35,10 +36,12 @@ def steps_after(steps: Sequence[str], done: str) -> list[str]:
     return list(steps[steps.index(done) + 1 :]) if done in steps else []
 
 
-def detail_of(needed: str, overridden: Sequence[Mapping[str, Any] | str]) -> str:
-    """Why a node was rebooted, and which holds were overridden."""
+def detail_of(needed: str, overridden: Sequence[Mapping[str, Any] | str], deleted: Sequence[str] = ()) -> str:
+    """Why a node was rebooted, which holds were overridden, and which pods were deleted despite their budgets."""
     names = [item if isinstance(item, str) else f"{item['namespace']}/{item['holder']}" for item in overridden]
-    return f"{needed}; holds were overridden: {', '.join(names)}" if names else needed
+    holds = f"; holds were overridden: {', '.join(names)}" if names else ""
+    pods = f"; pods were deleted despite their budgets: {some(list(deleted))}" if deleted else ""
+    return f"{needed}{holds}{pods}"
 
 
 def detail_of_failure(

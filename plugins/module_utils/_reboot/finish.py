@@ -22,7 +22,7 @@ from .end_rules import after_hold, detail_of, detail_of_failure, result_of, step
 from .facts_rules import WAITING, WORKING
 from .failure_rules import Failure, judge
 from .journey_rules import STOP
-from .work import Work
+from .work import Work, sets_marks
 
 UNREACHABLE = "unreachable"
 # Errors of a reboot that was refused before it started.
@@ -40,7 +40,7 @@ def reboot_finish(context: Context, params: Params) -> Result:
         params["name"],
         operation,
         run,
-        opt_outs=settings["opt_outs"],
+        opt_outs=sets_marks(settings),
         conditions=settings["lifecycle_conditions"],
     )
     # Ignore the result of an earlier attempt.
@@ -67,8 +67,9 @@ def _rebooted(work: Work, params: Params) -> Result:
     work.opt_in()
     state = "absent" if params["settings"]["sweep"] else "reported"
     left = leftover_pods(work.context, {"name": work.node, "state": state})
-    work.slot(params["group"], "absent")
-    detail = detail_of(turn.get("needed") or "", params["rebooted"].get("overridden_holds") or [])
+    work.slot(params["group"], "absent", ended=_pauses(params))
+    deleted = _deleted_pods(work) if params["settings"].get("delete_after") is not None else []
+    detail = detail_of(turn.get("needed") or "", params["rebooted"].get("overridden_holds") or [], deleted)
     # One write records the result and removes the claim.
     record = work.record(result="rebooted", detail=detail, claimed=True)
     result = result_of(
@@ -89,6 +90,17 @@ def _rebooted(work: Work, params: Params) -> Result:
         "result": {**result, "leftovers": left["pods"]},
         "uncounted": [],
     }
+
+
+def _pauses(params: Params) -> bool:
+    """Whether other nodes of the operation wait a while after the end of this one."""
+    return bool(params["settings"].get("pause"))
+
+
+def _deleted_pods(work: Work) -> list[str]:
+    """The pods that the drain deleted despite their budgets."""
+    record = node_rules.record(read_node(work.context.cluster, work.node), OPERATION) or {}
+    return list(record.get("deleted_pods") or [])
 
 
 def _held(work: Work, params: Params) -> Result:
@@ -233,7 +245,9 @@ class _Failed:
         work, uncounted = self._work, []
         # A control-plane node has its slot in a separate group, and its failure stops the whole operation.
         for group in dict.fromkeys((self._params["group"], self._params["settings"]["group"])):
-            if not self._try(partial(work.slot, group, "failed", reason=self._why, healthy=healthy)):
+            if not self._try(
+                partial(work.slot, group, "failed", reason=self._why, healthy=healthy, ended=_pauses(self._params))
+            ):
                 known = {"reason": self._why, "healthy": healthy, "run": work.run}
                 uncounted.append({"name": work.node, "group": group, **known})
         return uncounted

@@ -147,12 +147,23 @@ def plan_of(step: Step, facts: Facts) -> Verdict:
     return Verdict(LATER, step.why) if step.name in (POSTPONED, PUT_OFF, WAIT) else Verdict(NOW, facts.needed)
 
 
-def plan_with_drain(plan: Verdict, verdict: str, blockers: Sequence[Mapping[str, Any]]) -> Verdict:
-    """The plan of a node that could start now, with the verdict of its drain."""
-    if verdict == NOW:
+def plan_with_drain(
+    plan: Verdict, blockers: Sequence[Mapping[str, Any]], *, delete_after: int | None = None
+) -> Verdict:
+    """The plan of a node that could start now, with what blocks its drain.
+
+    Args:
+        delete_after: After how many seconds a pod is deleted that its budget does not allow to be evicted.
+    """
+    if not blockers:
         return plan
-    worst = [item for item in blockers if item["verdict"] == verdict][:5]
-    return Verdict(verdict, "; ".join(f"{item['namespace']}/{item['name']}: {item['reason']}" for item in worst))
+    deletes = delete_after is not None
+    never = any(item["verdict"] == NEVER and not (deletes and item.get("pdb")) for item in blockers)
+    verdict = NEVER if never else LATER
+    worst = [item for item in blockers if item["verdict"] == NEVER] or blockers
+    why = "; ".join(f"{item['namespace']}/{item['name']}: {item['reason']}" for item in worst[:5])
+    deleted = f"; after {delete_after} s, pods that their budgets still refuse are deleted" if deletes else ""
+    return Verdict(verdict, why + deleted)
 
 
 def warning(facts: Facts) -> str:

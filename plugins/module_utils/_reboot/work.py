@@ -20,7 +20,12 @@ from .._drain import cordon
 from .._nodes import opt_outs
 
 # Options of reboot_slot that have no effect when a slot is given back or fails.
-_NO_POLICY = {"max_unavailable": "1", "max_failed": 0, "unhealthy_grace": 0}
+_NO_POLICY = {"max_unavailable": "1", "max_failed": 0, "unhealthy_grace": 0, "pause": 0}
+
+
+def sets_marks(settings: Mapping[str, Any]) -> bool:
+    """Whether the run opts nodes out, or sets labels or annotations of the user on them."""
+    return bool(settings["opt_outs"] or settings.get("labels") or settings.get("annotations"))
 
 
 @dataclass
@@ -28,7 +33,7 @@ class Work:
     """One run's work on one node in an operation.
 
     Attributes:
-        opt_outs: The run opts the node out of the autoscaler and of health checks.
+        opt_outs: The run opts the node out of the autoscaler and of health checks, or sets labels or annotations.
         conditions: The run shows its work in the lifecycle conditions of the node.
         changed: Whether something was changed.
     """

@@ -5,14 +5,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import watch
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, Refused, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
+    ApiFailure,
+    InvalidInput,
+    Refused,
+    TimedOut,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline, Listed
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots, standstill_rules
@@ -282,3 +289,49 @@ def test_a_slot_from_a_lost_answer_is_looked_at_in_two_groups(ask, run):
     with pytest.raises(Refused, match="slot of group other"):
         ask(api)
     assert not store.ledger_of(api.config_map).slots
+
+
+def ended(seconds, operation="kernel"):
+    """A ledger in which the last node of an operation ended at that time."""
+    return Ledger(operations=({"id": operation, "failures": {}, "ended": to_text(START + timedelta(seconds=seconds))},))
+
+
+def test_the_next_node_waits_for_the_pause(ask):
+    result = ask(Api(ended(0)), pause=120)
+    assert 120 <= result["waited"] < 125
+    assert result["slot"]["node"] == "delta"
+
+
+@pytest.mark.parametrize(
+    ("ledger", "pause_"),
+    [(ended(0), 0), (ended(-120), 120), (ended(0, "firmware"), 120), (Ledger(), 120)],
+    ids=["no pause", "it is over", "another operation", "the first node"],
+)
+def test_no_node_waits_longer_than_the_pause(ask, ledger, pause_):
+    assert ask(Api(ledger), pause=pause_)["waited"] == 0
+
+
+def test_a_node_that_ends_meanwhile_starts_the_pause_again(ask):
+    api = Api(ended(0))
+    api.at(60, lambda: api.ledger(ended(60)))
+    assert 180 <= ask(api, pause=120)["waited"] < 250
+
+
+def test_a_node_that_has_its_slot_does_not_wait(ask):
+    taken = {"delta": Slot("delta", "kernel", "", "", boot_id="")}
+    assert ask(Api(replace(ended(0), policy=Policy(), slots=taken)), pause=120)["waited"] == 0
+
+
+def test_a_pause_can_not_be_negative(ask):
+    with pytest.raises(InvalidInput, match="pause must be 0 or more"):
+        ask(Api(), pause=-1)
+
+
+@pytest.mark.parametrize("state", ["absent", "failed"])
+@pytest.mark.parametrize("counts", [True, False])
+def test_the_end_of_a_node_is_recorded(ask, state, counts):
+    api = Api(Ledger(Policy(), {"delta": Slot("delta", "kernel", "", "")}))
+    api.seconds = 50.0
+    ask(api, state=state, ended=counts)
+    (entry,) = [*store.ledger_of(api.config_map).operations] or [{}]
+    assert entry.get("ended") == (to_text(api.now()) if counts else None)

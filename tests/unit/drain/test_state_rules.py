@@ -540,3 +540,78 @@ class TestTelling:
 
         assert [(item["name"], item["verdict"]) for item in state.denied()] == [("web-1", "never"), ("web-2", "never")]
         assert state.denied()[1]["reason"] == "no webhook"
+
+
+class TestDeletion:
+    """Pods that a budget keeps refusing are deleted, if the user wants that."""
+
+    FULL = budget(allowed=0)
+
+    def state(self, after=60.0, uids_=("uid-1",), budgets=None):
+        state = drain([pod(1), pod(2, "db")], [self.FULL] if budgets is None else budgets)
+        state.deletable, state.delete_after = frozenset(uids_), after
+        return state
+
+    def refuse(self, state, now, **more):
+        (sent,) = [item for item in state.next_evictions(now) if item.uid == "uid-1"]
+        state.refused(sent.uid, now, "not now", retry_after=None, **{"by_budget": True, **more})
+
+    def test_it_is_evicted_first(self):
+        state = self.state()
+        assert uids(state.next_evictions(0.0)) == ["uid-2"]
+        assert uids(state.next_evictions(ASK_AGAIN)) == ["uid-1"]
+        assert state.deletion("uid-1") is None
+
+    def test_it_is_deleted_after_its_time(self):
+        state = self.state()
+        state.next_evictions(0.0)
+        self.refuse(state, ASK_AGAIN)
+        assert uids(state.next_evictions(59.9)) == ["uid-1"]
+        assert state.deletion("uid-1") is None
+        state.refused("uid-1", 59.9, "not now", retry_after=None, by_budget=True)
+        assert state.wake_at() == 60.0
+        assert uids(state.next_evictions(60.0)) == ["uid-1"]
+        assert state.deletion("uid-1").budget == "web-pdb"
+        assert state.deletion("uid-2") is None
+        # The API server was busy: it is deleted again, and not evicted.
+        state.refused("uid-1", 60.0, "busy", retry_after=None, by_budget=False)
+        assert state.next_evictions(60.5) == []
+        assert uids(state.next_evictions(61.0)) == ["uid-1"]
+        assert state.deletion("uid-1") is not None
+
+    def test_another_pod_is_not(self):
+        state = self.state(uids_=("uid-2",))
+        state.next_evictions(0.0)
+        self.refuse(state, ASK_AGAIN)
+        state.next_evictions(100.0)
+        assert state.deletion("uid-1") is None
+
+    def test_a_refusal_for_another_reason_does_not_count(self):
+        state = self.state(budgets=[])
+        self.refuse(state, 0.0, by_budget=False)
+        state.next_evictions(100.0)
+        assert state.deletion("uid-1") is None
+
+    @pytest.mark.parametrize("final", [True, False])
+    def test_a_final_refusal_is_no_reason(self, final):
+        state = self.state(budgets=[])
+        self.refuse(state, 0.0, final=final)
+        state.next_evictions(100.0)
+        assert (state.deletion("uid-1") is None) is final
+
+    def test_a_pod_that_is_forbidden_is_not_deleted(self):
+        state = drain([pod(1, controller="")], [self.FULL])
+        state.deletable, state.delete_after = frozenset(["uid-1"]), 60.0
+        assert state.next_evictions(100.0) == []
+        assert state.hopeless(100.0)
+
+    def test_a_budget_that_says_never_is_no_reason_to_give_up(self):
+        never = budget(allowed=0, healthy=1, desired=1, expected=1)
+        for deletable, gives_up in ((frozenset(), True), (frozenset(["uid-1"]), False)):
+            state = drain([pod(1)], [never])
+            state.deletable, state.delete_after = deletable, 60.0
+            self.refuse(state, 0.0)
+            assert state.verdict(state.entries["uid-1"]).verdict == NEVER
+            assert state.hopeless(30.0) is gives_up
+            assert uids(state.next_evictions(60.0)) == ["uid-1"]
+            assert (state.deletion("uid-1") is not None) is not gives_up

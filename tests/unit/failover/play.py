@@ -138,6 +138,7 @@ class Play:
             if arguments["power"] == "off":
                 phase = {"phase": "fence", "facts": turn["facts"], "look": True, "gate": True}
                 failover_record(context, {**_RECORD, **phase, "operation": turn["operation"], "run": turn["run"]})
+                return {"changed": True, "sent": True, **self.power(turn)}
             return {"changed": True, "sent": True}
         if name == "out_of_service" and arguments.get("state") == "absent":
             node["spec"].pop("taints", None)
@@ -155,6 +156,11 @@ class Play:
             self.boot("boot-2")
             return {"boot_id": "boot-2"}
         return {}
+
+    @staticmethod
+    def power(turn):
+        """The way that switched the machine off; a test may choose another one."""
+        return {"method": turn["method"], "facts": turn["facts"]}
 
     def boot(self, boot_id):
         node = self.cluster.objects[paths.node("node-1")]

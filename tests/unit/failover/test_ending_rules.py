@@ -157,6 +157,7 @@ def test_the_result_of_a_node():
         "detail": "it is Ready",
         "operation": "op",
         "resumed": True,
+        "attempts": [],
         "boot_id_before": "b1",
         "boot_id_after": "b2",
         "seconds": {"ready": 2.0},

@@ -34,6 +34,9 @@ VOUCHED = {"fence": "attestation", "attestation_by": "Ada", "attestation_stateme
 BY_ADA = {"fence": "attestation", "attested_by": "Ada", "statement": "node-1 is off"}
 POD = {"uid": "a", "namespace": "shop", "name": "db-0", "state": "left"}
 VOLUME = {"name": "csi-1", "state": "left"}
+PDU = {"agent": "fence_pdu", "plug": "7"}
+BY_AGENT = {"fence": "fence_agent", **PDU}
+KEY_NEVER_WRITTEN = {"host": None, "namespace": None, "key": None, "mode": None}
 KEPT_OFF = {"fence": "metal3", "host": "unit-7", "namespace": "metal", "key": "k"}
 
 
@@ -76,6 +79,11 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         (forward("look", settings={"fence": "redfish"}, check_mode=True), "look_at_evidence", ""),
         (forward("look", settings={"fence": "command"}, check_mode=True), "claim", ""),
         (forward("look", settings={"fence": "attestation"}), "claim", ""),
+        (forward("look", settings={"fence": "fence_agent"}, check_mode=True), "look_at_evidence", ""),
+        # One of several ways that can't be taken is left out.
+        (forward("look", host={}, hosts=(), settings={"then": ("redfish",)}), "leave_out", "was not found"),
+        (forward("look", host={}, settings={"fence": "redfish", "then": ("metal3",)}), "find_host", ""),
+        (forward("look", host={}, hosts=(HOST,), settings={"then": ("redfish",)}), "claim", ""),
         # After the claim.
         (forward("claim", "done"), "skipped", "it was failed over before: op"),
         (forward("claim", "done", settings={"delete_node": True}), "skipped", "kubectl delete node node-1"),
@@ -122,6 +130,14 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         ),
         (back("claim", {"fence": "redfish", "uri": "https://a/1/"}), "record", ""),
         (back("claim", {"fence": "attestation"}, exists=False), "refuse", "by a person: ask this person"),
+        (
+            back("claim", BY_AGENT),
+            "refuse",
+            "by fence agent fence_pdu with plug 7, and failover_fence_agent is not set",
+        ),
+        (back("claim", BY_AGENT, settings={"agent": {**PDU, "plug": "8"}}), "refuse", "names another one"),
+        (back("claim", BY_AGENT, settings={"agent": PDU}), "record", ""),
+        (back("claim", {"fence": "redfish", "uri": "https://a/1", **KEY_NEVER_WRITTEN}, exists=False), "go", ""),
         (back("claim", {"fence": "command"}, exists=False), "refuse", "set failover_power_on_command"),
         (back("claim", KEPT_OFF, check_mode=True), "planned", "the next step would be: power_on"),
         (back("power_on", exists=False), "record", ""),
@@ -329,7 +345,8 @@ _ANY = {
 @st.composite
 def every(draw):
     direction = draw(st.sampled_from(["failover", "recover"]))
-    fence = draw(st.sampled_from(["metal3", "redfish", "command", "attestation"]))
+    fence = draw(st.sampled_from(["metal3", "redfish", "fence_agent", "command", "attestation"]))
+    then = () if fence == "attestation" else draw(st.sampled_from([(), ("redfish",), ("metal3", "fence_agent")]))
     maybe = st.booleans()
     known = draw(
         st.sampled_from([{}, KEPT_OFF, {**KEPT_OFF, "host": "unit-8"}, {"fence": fence, "uri": "https://a/1"}])
@@ -350,6 +367,8 @@ def every(draw):
     )
     settings = Settings(
         fence=fence,
+        then=tuple(way for way in then if way != fence),
+        agent=draw(st.sampled_from([{}, PDU])),
         delete_node=draw(maybe),
         force=draw(maybe),
         quorum_command=draw(maybe),
@@ -376,6 +395,8 @@ def carried_out(facts, step):
         "look_at_evidence": {"off": True},
         "record": {"recorded": True},
     }
+    if step.name == "leave_out":
+        return replace(facts, settings=facts.settings.by(*(way for way in facts.settings.ways if way != "metal3")))
     return replace(facts, **found[step.name])
 
 
@@ -434,3 +455,29 @@ def test_the_progress_survives_a_task(facts):
 
 def test_settings_are_those_of_the_role():
     assert settings_of({"fence": "command", "report": "/x", "key": None}) == Settings(fence="command")
+    assert settings_of({"fence": ["redfish", "metal3", "redfish"]}) == Settings(fence="redfish", then=("metal3",))
+    assert settings_of({}) == settings_of({"fence": []}) == Settings()
+
+
+def test_each_way_says_how_the_machine_is_switched_on_again():
+    settings = {"fence": "metal3", "then": ("redfish", "fence_agent", "command"), "redfish_uri": "u", "agent": PDU}
+    step = next_step(forward("cordon", settings=settings))
+    assert step.steps == ("fence",)
+    assert (step.facts["fence"], step.facts["host"]) == ("metal3", "unit-7")
+    assert step.then == (
+        {"method": "redfish", "facts": {"fence": "redfish", "uri": "u"}},
+        {"method": "fence_agent", "facts": BY_AGENT},
+        {"method": "command", "facts": {"fence": "command"}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "steps"),
+    [
+        (BY_AGENT, ("power_on",)),
+        ({**BY_AGENT, **KEY_NEVER_WRITTEN}, ("power_on",)),
+        ({**BY_AGENT, "key": "k", "host": "unit-7", "namespace": "metal"}, ("key", "power_on")),
+    ],
+)
+def test_the_way_back_of_a_fence_agent(known, steps):
+    assert next_step(back("claim", known, settings={"agent": PDU}, recorded=True)).steps == steps

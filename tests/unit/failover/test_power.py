@@ -12,11 +12,14 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     Held,
     HoldfastError,
     InvalidInput,
+    Refused,
     TimedOut,
     Unreachable,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import power
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import NotDatable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.redfish_rules import BmcFailure
 
 RECORD = {
     "id": "op",
@@ -132,3 +135,102 @@ def test_a_host_is_not_switched_on_here(monkeypatch, cluster):
     failed, asked = switch(monkeypatch, cluster, power="on")
     assert isinstance(failed, InvalidInput)
     assert asked == []
+
+
+class Machine:
+    """A machine that does what the test says."""
+
+    def __init__(self, cluster, *, reads=None, switches=None):
+        self.cluster, self.reads, self.switches, self.sent = cluster, reads, switches, []
+        self.facts = {"power_state": "Off", "uuid": None}
+
+    def look(self, _node, _wanted):
+        if self.reads:
+            raise self.reads
+        return True
+
+    def switch(self, wanted, _look):
+        self.record = self.cluster.marks()["failover"]
+        self.sent.append(wanted)
+        if self.switches:
+            raise self.switches
+
+    def wait(self, _wanted):
+        pass
+
+
+def by(monkeypatch, cluster, machines, *answers, first=None):
+    monkeypatch.setattr(power, "_machine", lambda _context, params: machines[params["method"]])
+    ways = [{"method": way, "facts": {"fence": way}} for way in machines]
+    if first:
+        ways = [first, *ways]
+    return switch(monkeypatch, cluster, *answers, **ways[0], then=ways[1:])
+
+
+class TestSeveralWays:
+    def test_the_next_one_is_tried_if_nothing_was_sent(self, monkeypatch, cluster):
+        machines = {
+            "redfish": Machine(cluster, reads=BmcFailure("It does not answer.")),
+            "fence_agent": Machine(cluster),
+            "command": Machine(cluster),
+        }
+        done, _asked = by(monkeypatch, cluster, machines)
+        assert done["method"] == "fence_agent"
+        assert machines["redfish"].sent == machines["command"].sent == []
+        attempt = {"method": "redfish", "why": "It does not answer."}
+        assert done["facts"]["attempts"] == [attempt]
+        # The record says with which way it was begun, before the request.
+        record = machines["fence_agent"].record
+        assert (record["phase"], record["facts"]["fence"], record["facts"]["attempts"]) == (
+            "fence",
+            "fence_agent",
+            [attempt],
+        )
+
+    @pytest.mark.parametrize("error", [BmcFailure("It does not answer."), TimedOut("It is still on.")])
+    def test_no_other_one_is_tried_after_a_request(self, monkeypatch, cluster, error):
+        machines = {"redfish": Machine(cluster, switches=error), "fence_agent": Machine(cluster)}
+        failed, _asked = by(monkeypatch, cluster, machines)
+        assert (failed.fields["method"], failed.fields["sent"]) == ("redfish", True)
+        assert machines["fence_agent"].sent == []
+
+    def test_all_fail(self, monkeypatch, cluster):
+        machines = {
+            "redfish": Machine(cluster, reads=BmcFailure("It does not answer.")),
+            "fence_agent": Machine(cluster, reads=InvalidInput("It is not installed.")),
+        }
+        failed, _asked = by(monkeypatch, cluster, machines)
+        assert failed.message == "redfish failed: It does not answer. It is not installed."
+        assert (failed.fields["method"], failed.fields["sent"]) == ("fence_agent", False)
+        assert cluster.marks()["failover"]["phase"] == "claim"
+
+    def test_a_host_that_would_not_act_leaves_no_key_to_remove(self, monkeypatch, cluster):
+        refused = Refused("The host is paused.", why="inert")
+        machines = {"redfish": Machine(cluster)}
+        first = {"method": "metal3", "facts": FACTS}
+        done, _asked = by(monkeypatch, cluster, machines, refused, first=first)
+        assert done["method"] == "redfish"
+        known = machines["redfish"].record["facts"]
+        assert (known["fence"], known["key"], known["host"]) == ("redfish", None, None)
+
+    def test_a_host_that_was_off_before_keeps_its_key(self, monkeypatch, cluster):
+        machines = {"redfish": Machine(cluster)}
+        first = {"method": "metal3", "facts": {**FACTS, "mode": "hard"}}
+        done, _asked = by(monkeypatch, cluster, machines, NotDatable("It was off before."), first=first)
+        assert done["method"] == "redfish"
+        known = machines["redfish"].record["facts"]
+        assert (known["fence"], known["key"], known["host"]) == ("redfish", "k", "unit-7")
+
+    def test_its_key_stays_on_record_if_the_next_way_fails(self, monkeypatch, cluster):
+        machines = {"redfish": Machine(cluster, reads=BmcFailure("It does not answer."))}
+        first = {"method": "metal3", "facts": {**FACTS, "mode": "hard"}}
+        failed, _asked = by(monkeypatch, cluster, machines, NotDatable("It was off before."), first=first)
+        assert (failed.fields["sent"], failed.fields["method"]) == (True, "redfish")
+        assert cluster.marks()["failover"]["facts"]["key"] == "k"
+
+    def test_a_hold_ends_it(self, monkeypatch, cluster):
+        cluster.hold()
+        machines = {"redfish": Machine(cluster), "fence_agent": Machine(cluster)}
+        failed, _asked = by(monkeypatch, cluster, machines)
+        assert failed.kind == "held"
+        assert machines["redfish"].sent == machines["fence_agent"].sent == []

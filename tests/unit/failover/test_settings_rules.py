@@ -10,6 +10,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.sett
     check_node,
     check_nodes,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.agent_rules import FenceAgent
 
 SETTINGS = {
     "fence": "metal3",
@@ -27,10 +28,11 @@ VOUCHED = {
     "attestation_statement": "a is off",
     "attestation_at": "now",
 }
+PDU = FenceAgent("fence_pdu", "7", {"ip": "pdu-1", "password": "hunter2"})
 URI = "https://bmc/redfish/v1/Systems/1"
 
 
-def check(name="a", *, uri="", given=(), node_name=None, direction="failover", **settings):
+def check(name="a", *, uri="", given=(), node_name=None, direction="failover", agent=None, **settings):
     return check_node(
         direction,
         name,
@@ -38,6 +40,7 @@ def check(name="a", *, uri="", given=(), node_name=None, direction="failover", *
         uri=uri,
         given=given,
         node_name=name if node_name is None else node_name,
+        agent=agent,
     )
 
 
@@ -53,6 +56,10 @@ def check(name="a", *, uri="", given=(), node_name=None, direction="failover", *
         ({"confirm_seconds": -1}, "needs failover_redfish_uri"),
         ({"fence": "redfish", "uri": "https://ada:hunter2@bmc/1"}, "failover_redfish_password instead"),
         ({"fence": "redfish", "uri": "http://bmc/1"}, "failover_redfish_insecure_http"),
+        ({"fence": "fence_agent"}, "needs failover_fence_agent"),
+        ({"fence": ["metal3", "redfish"]}, "needs failover_redfish_uri"),
+        ({"fence": ["metal3", "redfish"], "uri": "http://bmc/1"}, "failover_redfish_insecure_http"),
+        ({**VOUCHED, "fence": ["metal3", "attestation"]}, "can't be in a list with other ways"),
     ],
 )
 def test_what_does_not_fit(options, words):
@@ -68,13 +75,16 @@ def test_what_does_not_fit(options, words):
         {"direction": "recover", "power_on_timeout": 1, "fence": None},
         {"fence": "command", "given": ["fence_command", "verify_command"]},
         {"fence": "redfish", "uri": URI},
+        {"fence": ["metal3", "redfish"], "uri": URI},
+        {"fence": "fence_agent", "agent": PDU},
+        {**VOUCHED, "fence": ["attestation"]},
         {"fence": "redfish", "uri": "http://bmc/1", "redfish_insecure_http": True},
         VOUCHED,
         {"confirm_seconds": 0},
     ],
 )
 def test_what_fits(options):
-    assert "://" not in check(**options)
+    assert "://" not in str(check(**options))
 
 
 @pytest.mark.parametrize(
@@ -83,10 +93,16 @@ def test_what_fits(options):
         ({"fence": "redfish", "uri": URI}, {"fence": "redfish", "uri": f"{URI.upper()}/"}, "failover_redfish_uri"),
         (VOUCHED, VOUCHED, "failover_attestation_statement"),
         ({"bare_metal_host": "h"}, {"bare_metal_host": "h"}, "failover_bare_metal_host"),
+        (
+            {"fence": "fence_agent", "agent": PDU},
+            {"fence": ["metal3", "fence_agent"], "agent": PDU},
+            "failover_fence_agent",
+        ),
+        ({"fence": ["metal3", "redfish"], "uri": URI}, {"fence": "redfish", "uri": URI}, "failover_redfish_uri"),
     ],
 )
 def test_no_machine_stands_for_two_nodes(one, other, what):
-    checked = [{"name": "a", "machine": check("a", **one)}, {"name": "b", "machine": check("b", **other)}]
+    checked = [{"name": "a", "machines": check("a", **one)}, {"name": "b", "machines": check("b", **other)}]
     with pytest.raises(InvalidInput, match=f"Two of the nodes a, b have the same {what}"):
         check_nodes(checked)
 
@@ -94,14 +110,14 @@ def test_no_machine_stands_for_two_nodes(one, other, what):
 def test_the_one_that_stands_for_two_is_named():
     host, vouched = check(bare_metal_host="h"), check(**VOUCHED)
     checked = [
-        {"name": name, "machine": machine} for name, machine in zip("abc", (host, vouched, vouched), strict=True)
+        {"name": name, "machines": machines} for name, machines in zip("abc", (host, vouched, vouched), strict=True)
     ]
     with pytest.raises(InvalidInput, match="have the same failover_attestation_statement"):
         check_nodes(checked)
 
 
 def test_machines_that_are_found_by_the_node_are_its_own():
-    check_nodes([{"name": name, "machine": check(name)} for name in "ab"])
+    check_nodes([{"name": name, "machines": check(name)} for name in "ab"])
 
 
 def test_there_has_to_be_a_node():

@@ -213,6 +213,87 @@ def test_it_comes_back_before_the_taint(cluster):
     assert cluster.cordoned()
 
 
+AGENT = json.dumps({"name": "fence_pdu", "plug": "7", "options": {"ip": "pdu", "password": "hunter2"}})
+URI = "https://bmc/redfish/v1/Systems/1"
+
+
+def by_agent(cluster, **options):
+    play = Play(cluster, **{"fence": "fence_agent", "given": (), **options})
+    call = play.call
+    play.call = lambda **more: call(**more, proof={"agent": AGENT})
+    return play
+
+
+def test_a_fence_agent(cluster):
+    play = by_agent(cluster)
+    assert play.go()["result"] == "moved"
+    assert play.turn["method"] == "fence_agent"
+    found = entry(cluster)
+    assert (found["fence"], found["agent"], found["plug"]) == ("fence_agent", "fence_pdu", "7")
+    assert "hunter2" not in json.dumps([play.turn, found, cluster.objects])
+
+    refused = Play(cluster, run="r2", direction="recover", given=()).go()
+    assert "failover_fence_agent is not set" in refused["detail"]
+    back = by_agent(cluster, run="r3", direction="recover")
+    assert back.go()["result"] == "recovered"
+    assert back.done[0] == "power_on"
+    assert back.commands == ["on"]
+
+
+def test_the_way_that_worked_is_the_proof_and_is_undone(cluster):
+    play = by_agent(cluster, fence=["redfish", "fence_agent"], uri=URI)
+    attempts = [{"method": "redfish", "why": "It does not answer."}]
+    seen = []
+
+    def power(turn):
+        seen.append((turn["method"], turn["facts"], turn["then"]))
+        (way,) = turn["then"]
+        return {"method": way["method"], "facts": {**way["facts"], "attempts": attempts}}
+
+    play.power = power
+    result = play.go()
+    facts = {"fence": "fence_agent", "agent": "fence_pdu", "plug": "7"}
+    assert seen == [
+        ("redfish", {"fence": "redfish", "uri": URI}, [{"method": "fence_agent", "facts": facts, "bmc": {}}])
+    ]
+    assert (result["result"], result["attempts"]) == ("moved", attempts)
+    assert (play.turn["method"], play.turn["evidence"]) == ("fence_agent", {"kind": "FenceAgent"})
+    assert play.turn["facts"].items() >= facts.items()
+    assert "node-1: redfish failed: It does not answer." in play.turn["report"]["lines"]
+
+
+def test_a_later_way_may_have_acted(cluster):
+    play = by_agent(cluster, fence=["redfish", "fence_agent"], uri=URI)
+    facts = {"fence": "fence_agent", "agent": "fence_pdu", "plug": "7"}
+    play.failing = {"fence": HoldfastError("It came back.", sent=True, method="fence_agent", facts=facts, back=True)}
+    result = play.go()
+    assert (result["result"], "recover" in result["detail"]) == ("failed", True)
+
+
+def test_another_run_continues_with_the_way_that_was_begun(cluster):
+    play = by_agent(cluster, fence=["redfish", "fence_agent"], uri=URI)
+    play.failing = {"taint": HoldfastError("The API is away.")}
+    play.power = lambda turn: {"method": "redfish", "facts": turn["facts"]}
+    assert play.go()["result"] == "failed"
+    assert cluster.marks()["failover"]["facts"]["fence"] == "redfish"
+
+    seen = []
+    again = by_agent(cluster, run="r2", fence=["fence_agent", "redfish"], uri=URI)
+    again.power = lambda turn: seen.append((turn["method"], turn["then"])) or {}
+    again.go()
+    assert seen == [("redfish", [])]
+
+
+def test_metal3_is_left_out_where_there_is_no_host(cluster, monkeypatch):
+    monkeypatch.setattr(turns, "bare_metal_host_info", lambda _context, _params: {"hosts": []})
+    play = by_agent(cluster, fence=["metal3", "fence_agent"])
+    result = play.go()
+    assert result["result"] == "moved"
+    ((way, why),) = [(item["method"], item["why"]) for item in result["attempts"]]
+    assert (way, "was not found" in why) == ("metal3", True)
+    assert entry(cluster)["fence"] == "fence_agent"
+
+
 def test_a_person_vouches(cluster):
     words = {"attestation_by": "Ada", "attestation_statement": "I pulled the cords of node-1.", "attestation_at": AT}
     play = Play(cluster, fence="attestation", given=(), **words)

@@ -25,6 +25,7 @@ NOW = datetime(2026, 5, 4, 10, 0, 0, tzinfo=timezone.utc)
 GOOD = {
     "BareMetalHost": {"host": "h", "namespace": "metal", "key": "k", "at": to_text(NOW)},
     "Redfish": {"uri": "https://bmc/redfish/v1/Systems/1"},
+    "FenceAgent": {"agent": '{"name": "fence_pdu"}'},
     "Command": {"command": "is-off n"},
     "Attestation": {"by": "Ada", "statement": "I pulled the cords.", "at": to_text(NOW)},
 }
@@ -261,7 +262,7 @@ def test_no_credentials_and_no_commands_are_kept():
         )
         assert kept["at"] == given_.get("at", "t")
         assert kept["seen"] == "x"
-        assert all(kept[name] == value for name, value in given_.items() if name != "command")
+        assert all(kept[name] == value for name, value in given_.items() if name not in ("command", "agent"))
 
 
 def test_the_end_of_a_long_output_is_kept():

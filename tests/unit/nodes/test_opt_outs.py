@@ -5,16 +5,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import itertools
 import json
 from datetime import datetime, timezone
+from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound, Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
+    ApiFailure,
+    InvalidInput,
+    NotFound,
+    Unreachable,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.opt_outs import node_opt_outs
@@ -484,3 +491,66 @@ def test_a_record_of_an_older_version_knows_nothing_of_the_label():
     assert world.record["node_health_check"] == {"before": None}
     world.run("absent")
     assert world.state == world.start
+
+
+class TestMarks:
+    """Labels and annotations that the user wants during the work."""
+
+    WANTED: ClassVar = {"labels": {"db/maintenance": "on", "tier": "x"}, "annotations": {"db/note": True}}
+
+    def marks(self, world):
+        node, _machine, labels = world.state
+        return labels.get("db/maintenance"), labels.get("tier"), node.get("db/note")
+
+    def test_there_and_back(self):
+        world = World()
+        world.server.label(NODE, {"tier": "gold"})
+        start = world.state
+        told = world.run(**self.WANTED)
+        assert told["changed"]
+        assert self.marks(world) == ("on", "x", "true")
+        assert world.record["labels"]["tier"] == {"value": "x", "before": "gold"}
+        assert told["diff"]["after"]["db/maintenance"] == "on"
+        assert world.run(**self.WANTED)["changed"] is False
+        # A run that resumes with other variables does not lose the earlier values.
+        world.run(labels={"tier": "y"})
+        assert self.marks(world) == ("on", "x", "true")
+        world.run("absent")
+        assert world.state == start
+
+    def test_without_opt_outs(self):
+        world = World()
+        quiet = {"autoscaler": False, "machine_health_check": False, "node_health_check": False}
+        world.run(**quiet, **self.WANTED)
+        assert (world.values, world.label) == ((None, None), None)
+        assert self.marks(world) == ("on", "x", "true")
+        world.run("absent")
+        assert world.state == world.start
+
+    def test_what_someone_else_has_changed_stays(self):
+        world = World()
+        world.run(**self.WANTED)
+        world.server.label(NODE, {"tier": "theirs"})
+        world.server.annotate(NODE, {"db/note": None})
+        world.run("absent")
+        assert self.marks(world) == (None, "theirs", None)
+        assert RECORD not in world.state[0]
+
+    @pytest.mark.parametrize("writes", range(1, 4))
+    def test_a_killed_run_leaves_a_record(self, writes):
+        world = World()
+        world.server.kill_after = writes
+        with contextlib.suppress(KilledError):
+            world.run(**self.WANTED)
+        world.server.kill_after = None
+        world.run("absent")
+        assert world.state == world.start
+
+    @pytest.mark.parametrize("key", ["holdfast.dev/claim", EXCLUDED, DISABLED])
+    def test_what_this_collection_sets_itself_is_refused(self, key):
+        world = World()
+        with pytest.raises(InvalidInput, match="this collection sets and removes it itself"):
+            world.run(labels={key: "x"})
+        with pytest.raises(InvalidInput, match="must have a text"):
+            world.run(annotations={"a": ["x"]})
+        assert world.state == world.start
