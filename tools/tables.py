@@ -45,6 +45,7 @@ JOBS = {
         "node_blockers",
         "etcd_quorum",
         "leftover_pods",
+        "reboot_operation_info",
         "doctor",
     ],
     "Hold a node": [
