@@ -183,7 +183,7 @@ def test_a_wrong_token_is_one_clear_error(play, awx):
     done = play(token="wrong")
 
     assert done.returncode != 0
-    assert done.stdout.count("fatal:") + done.stdout.count("failed:") <= 1
+    assert (done.stdout.count("fatal: ["), done.stdout.count("failed: [")) == (1, 0)
     assert "HTTP 401" in done.stdout + done.stderr
     assert awx.writes == []
     assert awx.refused == 1

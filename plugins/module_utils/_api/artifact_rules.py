@@ -14,7 +14,7 @@ from typing import Any
 
 from .._shared.bounds import cut
 
-# About 100 kB at most, however large the fleet is.
+# At most 300 kB, however large the fleet is.
 KEPT, LONGEST = 500, 200
 
 
