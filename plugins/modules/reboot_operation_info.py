@@ -74,7 +74,8 @@ nodes:
       type: str
       sample: node-1
     result:
-      description: V(rebooted), V(skipped), V(postponed), V(stopped), V(lost), V(failed), or V(unfinished).
+      description: V(rebooted), V(skipped), V(postponed), V(stopped), V(lost), V(failed), or V(unfinished), if a run still works
+        on it, or left it so that the next run tries it again.
       type: str
       sample: rebooted
     detail:

@@ -71,7 +71,7 @@ class Awx:
         self._server.shutdown()
         self._server.server_close()
 
-    def create(self, kind: str, **fields: Any) -> dict[str, Any]:
+    def create(self, kind: str, /, **fields: Any) -> dict[str, Any]:
         """Create an object, as a person does in AWX."""
         number = next(self._ids)
         url = f"/api/v2/{kind}/{number}/"

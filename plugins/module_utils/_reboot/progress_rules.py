@@ -10,7 +10,7 @@ from typing import Any
 
 from .._budget.ledger_rules import Ledger, operation_entry
 from .._shared.bounds import oldest_first, some
-from .end_rules import result_of
+from .end_rules import RESULTS, result_of
 
 UNFINISHED = "unfinished"
 _BAD = ("failed", "lost", "stopped", "not reported", UNFINISHED)
@@ -37,6 +37,17 @@ def entry_of(name: str, record: Mapping[str, Any]) -> dict[str, Any]:
         detail = f"phase {record.get('phase') or 'unknown'} since {record.get('since')}, run {record.get('run')}"
     before, after = record.get("boot_id_before"), record.get("boot_id_after")
     return result_of(name, result, detail, record=record, before=before, after=after)
+
+
+def newer(artifact: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Which of two entries of a node counts: that of an earlier job's artifact, or that of the record on its Node.
+
+    A node that was stopped has a record without a result, so that the next run tries it again. A plan's verdict is no
+    result.
+    """
+    if artifact and artifact["result"] in RESULTS and entry["result"] == UNFINISHED:
+        return artifact
+    return entry
 
 
 def why_not(operation: str, runs: Sequence[str] | None, nodes: Iterable[Mapping[str, Any]]) -> str:

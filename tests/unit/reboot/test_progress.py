@@ -83,6 +83,13 @@ def test_a_run_that_died_is_named_with_its_node(cluster):
     assert "a (unfinished)" in found["why"]
 
 
+@pytest.mark.parametrize(("known", "result"), [("stopped: held by app", "stopped"), ("now: required", "unfinished")])
+def test_a_node_that_was_stopped_has_a_record_without_a_result(cluster, known, result):
+    cluster.node("a", operation=record(result=""))
+
+    assert info(cluster, results={"a": known})["nodes"][0]["result"] == result
+
+
 @pytest.mark.parametrize("result", ["postponed", "skipped"])
 def test_a_node_that_waits_for_the_next_window_is_no_failure(cluster, result):
     cluster.node("a", operation=record(result=result))
