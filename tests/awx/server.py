@@ -1,4 +1,4 @@
-# This is a stand-in for the API of AWX, which can not run in a test: it keeps the objects that awx.awx creates, in memory.
+# This is a stand-in for the API of AWX, which can not run in a test: it keeps objects in memory for awx.awx.
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -57,7 +57,7 @@ class Awx:
                 self.end_headers()
                 self.wfile.write(content)
 
-            do_GET = do_POST = do_PATCH = do_DELETE = _serve
+            do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815
 
             def log_message(self, *_arguments: Any) -> None:
                 pass

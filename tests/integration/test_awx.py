@@ -95,8 +95,10 @@ def test_four_slices_share_one_budget_while_two_are_killed_and_relaunched(rollin
         for number in (0, 1):
             job = jobs[number]
             job.until(
-                lambda job=job: any(rolling.record(name).get("result") for name in job.hosts)
-                and set(rolling.slots()) & set(job.hosts),
+                lambda job=job: (
+                    any(rolling.record(name).get("result") for name in job.hosts)
+                    and set(rolling.slots()) & set(job.hosts)
+                ),
                 "one node is done and another one is being rebooted",
             )
             job.kill()

@@ -94,13 +94,12 @@ class TestQuestion:
             assert found.problems == []
             assert found.settings[name[len(template["prefix"]) :]] in ("any text", ["any text"])
             return
-        try:
-            found = read(template, question, **{name: wrong})
-        except Refused as refused:
-            assert name in str(refused)
-        else:
-            assert len(found.problems) == 1
-            assert found.problems[0].startswith(name)
+        if question["type"] not in ("text", "textarea"):
+            with pytest.raises(Refused, match=name):
+                read(template, question, **{name: wrong})
+            return
+        (problem,) = read(template, question, **{name: wrong}).problems
+        assert problem.startswith(name)
 
     def test_says_what_the_argument_spec_says(self, template, question):
         option = options_of(template)[question["variable"]]
@@ -127,7 +126,13 @@ def test_no_survey_asks_for_secrets_and_each_required_variable_is_asked_for(temp
 
 OPTIONS = {
     "demo_secret": {"type": "str", "no_log": True, "default": "x", "description": ["A secret."]},
-    "demo_points": {"type": "list", "elements": "str", "choices": ["a", "b"], "default": ["a", "b"], "description": "P."},
+    "demo_points": {
+        "type": "list",
+        "elements": "str",
+        "choices": ["a", "b"],
+        "default": ["a", "b"],
+        "description": "P.",
+    },
     "demo_windows": {"type": "list", "elements": "dict", "default": [{"start": "22:00"}], "description": ["W."]},
     "demo_share": {"type": "float", "default": 0.5, "description": ["Like O(demo_points=a) and P(a.b.c#role)."]},
 }

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The results of nodes as artifacts of a job, for the next job of a workflow and for the person who approves it.
 
-AWX keeps them in its database, shows them on the job's page, and gives them to later jobs as variables. So their size is
-limited.
+AWX keeps them in its database, shows them on the page of the job, and gives them to later jobs as variables. So their
+size is limited.
 """
 
 from __future__ import annotations

@@ -57,7 +57,9 @@ def why_not(operation: str, runs: Sequence[str] | None, nodes: Iterable[Mapping[
     if runs is None:
         parts.append(f"No group has an operation {operation}: it has never started, or is too old.")
     elif runs:
-        parts.append(f"These runs of operation {operation} have not ended: {some(runs)}. Launch them again if they died.")
+        parts.append(
+            f"These runs of operation {operation} have not ended: {some(runs)}. Launch them again if they died."
+        )
     if bad:
         parts.append(f"Look at these nodes: {some(bad)}.")
     return " ".join(parts)
