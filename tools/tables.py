@@ -46,6 +46,7 @@ JOBS = {
         "etcd_quorum",
         "leftover_pods",
         "status_info",
+        "reboot_operation_info",
         "doctor",
     ],
     "Hold a node": [

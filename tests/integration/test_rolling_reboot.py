@@ -81,7 +81,10 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig,
         "failed": [],
         "not_reported": [],
     }
-    assert done.stats == {
+    stats = done.stats
+    texts = {name: text.partition(":")[0] for name, text in stats.pop("rolling_reboot_results").items()}
+    assert texts == done.results
+    assert stats == {
         "rolling_reboot_operation": "kernel",
         "rolling_reboot_rebooted": 3,
         "rolling_reboot_skipped": 1,
@@ -90,6 +93,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig,
         "rolling_reboot_stopped": 0,
         "rolling_reboot_lost": 0,
         "rolling_reboot_failed_nodes": "",
+        "rolling_reboot_results_left_out": 0,
     }
     assert f"{wanted[0]}: rebooted (rolling_reboot_when is always)" in done.output
 

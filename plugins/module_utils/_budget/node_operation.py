@@ -60,9 +60,7 @@ def note_deletions(cluster: Cluster, name: str, phase: Phase | None, pods: Seque
         node = claim_rules.ours(read_node(cluster, name), phase.run)
         record = with_deletions(node_rules.record(node, OPERATION), phase.operation, pods)
         if record is not None:
-            marks = {OPERATION: json.dumps(record, sort_keys=True)}
-            metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": marks}
-            cluster.merge(paths.node(name), {"metadata": metadata})
+            write_marks(cluster, node, {OPERATION: json.dumps(record, sort_keys=True)})
 
     retry_conflicts(attempt)
 

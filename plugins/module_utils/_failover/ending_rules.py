@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._api import artifact_rules
 from .facts_rules import COMMAND, FENCE_AGENT, REDFISH, Progress
 from .journey_rules import SKIPPED, Step
 from .rules import FAIL_OVER, FAILED, FENCE, MOVED, RECOVERED, STOP, STOPPED, TAINT
@@ -238,6 +239,7 @@ def report_of(run: str, nodes: list[dict[str, Any]], *, check_mode: bool, delete
         "stats": {
             **{f"failover_{result}": len(names) for result, names in ended.items()},
             "failover_failed_nodes": ",".join(bad),
+            **artifact_rules.results("failover", nodes, _BAD),
         },
         "lines": [line for node in nodes for line in _lines(node, delete_node=delete_node)],
         "why": " ".join(

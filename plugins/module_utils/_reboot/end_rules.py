@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .._api import node_rules
+from .._api import artifact_rules, node_rules
 from .._api.names import OPERATION
 from .._api.objects import Object
 from .._shared.bounds import some
@@ -107,6 +107,8 @@ def entry_of(host: Mapping[str, Any], *, check_mode: bool) -> Mapping[str, Any] 
 
 
 RESULTS = ("rebooted", "skipped", "postponed", "stopped", "lost", "failed")
+# Of results and verdicts, those that someone has to look at first.
+_ORDER = ("failed", "lost", "stopped", "not reported", "unfinished", "never", "later", "postponed", "now", "rebooted")
 
 
 def summary_of(
@@ -117,11 +119,16 @@ def summary_of(
     return {"operation": operation, "check_mode": check_mode, **by_result, "not_reported": list(silent)}
 
 
-def stats_of(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """The statistics for the next job of a workflow."""
+def stats_of(summary: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The statistics for the next job of a workflow: the numbers, and the result or the verdict of each node."""
     counts = {f"rolling_reboot_{result}": len(summary[result]) for result in RESULTS}
-    failed = ",".join(summary["failed"])
-    return {"rolling_reboot_operation": summary["operation"], **counts, "rolling_reboot_failed_nodes": failed}
+    silent = [{"name": host, "result": "not reported", "detail": ""} for host in summary["not_reported"]]
+    return {
+        "rolling_reboot_operation": summary["operation"],
+        **counts,
+        "rolling_reboot_failed_nodes": ",".join(summary["failed"]),
+        **artifact_rules.results("rolling_reboot", [*nodes, *silent], _ORDER),
+    }
 
 
 def traffic_of(traffic: Mapping[str, Mapping[str, int]], *names: str) -> dict[str, int]:

@@ -49,7 +49,7 @@ def reboot_plan(context: Context, params: Params) -> Result:
         "nodes": nodes,
         "summary": summary,
         "api": api,
-        "stats": stats_of(summary),
+        "stats": stats_of(summary, nodes),
         "failures": {**failures, **{host: left_over([host], {}) for host in silent}},
     }
 

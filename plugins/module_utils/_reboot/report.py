@@ -45,7 +45,7 @@ def reboot_report(context: Context, params: Params) -> Result:
         "nodes": nodes,
         "summary": summary,
         "api": traffic_of(params["traffic"], *params["traffic"]),
-        "stats": stats_of(summary),
+        "stats": stats_of(summary, nodes),
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost),
         "complete": not (summary["failed"] or summary["stopped"] or summary["postponed"] or silent),

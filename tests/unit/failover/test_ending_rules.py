@@ -216,6 +216,8 @@ def test_each_result_is_counted():
         **{f"failover_{name}": 1 for name in one},
         "failover_skipped": 2,
         "failover_failed_nodes": "refused,stopped,failed",
+        "failover_results": {name: f"{name}: " for name in results},
+        "failover_results_left_out": 0,
     }
     assert report["why"] == "Node refused refused:  Node stopped stopped:  Node failed failed: "
     # A Node that is deleted needs no way back.

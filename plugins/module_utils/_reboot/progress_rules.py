@@ -1,0 +1,65 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What the cluster says about a rolling reboot: the ledgers name its runs, and the record on each Node its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from .._budget.ledger_rules import Ledger, operation_entry
+from .._shared.bounds import oldest_first, some
+from .end_rules import RESULTS, result_of
+
+UNFINISHED = "unfinished"
+_BAD = ("failed", "lost", "stopped", "not reported", UNFINISHED)
+
+
+def latest(ledgers: Iterable[Ledger]) -> str:
+    """The operation with the latest sign of life; empty if there is none."""
+    entries = [entry for ledger in ledgers for entry in ledger.operations]
+    return str(max(entries, key=lambda entry: oldest_first(str(entry.get("seen") or "")))["id"]) if entries else ""
+
+
+def runs_of(ledgers: Iterable[Ledger], operation: str) -> list[str] | None:
+    """The runs of an operation that have not ended; ``None`` if no ledger has the operation."""
+    entries = [operation_entry(ledger, operation) for ledger in ledgers]
+    known = [entry for entry in entries if "seen" in entry or entry["failures"]]
+    return sorted({str(run) for entry in known for run in entry.get("runs") or []}) if known else None
+
+
+def entry_of(name: str, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The entry of a node in the report, from the record on its Node."""
+    result, detail = str(record.get("result") or ""), str(record.get("detail") or "")
+    if not result:
+        result = UNFINISHED
+        detail = f"phase {record.get('phase') or 'unknown'} since {record.get('since')}, run {record.get('run')}"
+    before, after = record.get("boot_id_before"), record.get("boot_id_after")
+    return result_of(name, result, detail, record=record, before=before, after=after)
+
+
+def newer(artifact: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Which of two entries of a node counts: that of an earlier job's artifact, or that of the record on its Node.
+
+    A node that was stopped has a record without a result, so that the next run tries it again. A plan's verdict is no
+    result.
+    """
+    if artifact and artifact["result"] in RESULTS and entry["result"] == UNFINISHED:
+        return artifact
+    return entry
+
+
+def why_not(operation: str, runs: Sequence[str] | None, nodes: Iterable[Mapping[str, Any]]) -> str:
+    """Why a rolling reboot has not succeeded, as text; empty if it has."""
+    parts = []
+    bad = [f"{node['name']} ({node['result']})" for node in nodes if node["result"] in _BAD]
+    if runs is None:
+        parts.append(f"No group has an operation {operation}: it has never started, or is too old.")
+    elif runs:
+        parts.append(
+            f"These runs of operation {operation} have not ended: {some(runs)}. Launch them again if they died."
+        )
+    if bad:
+        parts.append(f"Look at these nodes: {some(bad)}.")
+    return " ".join(parts)
