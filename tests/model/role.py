@@ -168,7 +168,7 @@ def reboot(context: Context, params: Mapping[str, Any]) -> Result:
             record_phase(cluster, name, phase_of(params, "reboot"))
             for _time in range(1 + _LATE_AT_MOST):
                 if look() != boot_id:
-                    raise Refused(f"Node {name} was rebooted by someone else meanwhile.")
+                    raise Refused(f"Node {name} has another boot ID: someone else has rebooted it.")
                 said = cluster.ask("REBOOT", name, {"run": run, "boot_id": boot_id})
                 if said.kind != "late":
                     break
