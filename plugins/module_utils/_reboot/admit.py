@@ -31,6 +31,7 @@ from .quorum import etcd_quorum
 from .quorum_rules import CONTROL_PLANE
 from .refusal_rules import Canaries, Etcd, canaries_of_run, read_shutdown
 from .seen_rules import Seen, read_seen
+from .silences import Silences
 from .turn_rules import DROPPED_OUT, Budget, budget_of, dropped_out, hold_patience, slot_patience
 from .window import maintenance_window
 from .work import Work
@@ -71,7 +72,9 @@ class _Admission:
         self._context, self._cluster = context, context.cluster
         settings: Params = params["settings"]
         self._params = {**settings, **params}
-        self._work = Work(context, params["name"], params["operation"], params["run"], opt_outs=settings["opt_outs"])
+        self._silences = Silences(params, params["name"], params["run"], context.warn)
+        ids = (params["name"], params["operation"], params["run"])
+        self._work = Work(context, *ids, silences=self._silences, opt_outs=settings["opt_outs"])
         # Use the last answer only if it asked for this request. An answer from an earlier pass does not count.
         given = params.get("last") or {}
         last = given if _AGAIN in (given.get("steps") or []) else {}
@@ -344,6 +347,7 @@ class _Admission:
             "wait_timeout": self._params["claim_timeout"],
         }
         self._work.changed |= node_claim(self._context, options)["changed"]
+        self._silences.begin()
         return self._facts.after_claim()
 
     def _await_back(self, _step: Step) -> Facts:

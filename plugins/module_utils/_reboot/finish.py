@@ -22,6 +22,7 @@ from .end_rules import after_hold, detail_of, detail_of_failure, result_of, step
 from .facts_rules import WAITING, WORKING
 from .failure_rules import Failure, judge
 from .journey_rules import STOP
+from .silences import Silences
 from .work import Work
 
 UNREACHABLE = "unreachable"
@@ -35,6 +36,7 @@ def reboot_finish(context: Context, params: Params) -> Result:
     """End the work on a node, after success or failure; see the module of the same name."""
     turn, settings = params["turn"], params["settings"]
     operation, run = str(turn.get("operation") or params["operation"]), str(turn.get("run") or params["run"])
+    silences = Silences(params, params["name"], run, context.warn)
     work = Work(context, params["name"], operation, run, opt_outs=settings["opt_outs"])
     # Ignore the result of an earlier attempt.
     rebooted = (params["rebooted"] or {}) if "reboot" in (turn.get("steps") or []) else {}
@@ -52,6 +54,8 @@ def reboot_finish(context: Context, params: Params) -> Result:
             # An error here happens while the run works on the node.
             error.fields.update(known, stage=WORKING, claimed=True)
             raise
+        finally:
+            silences.end()
 
 
 def _rebooted(work: Work, params: Params) -> Result:

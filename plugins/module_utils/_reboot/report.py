@@ -64,6 +64,7 @@ def _clean_up(context: Context, host: Host) -> tuple[Mapping[str, Any] | None, l
         "rebooted": {},
         "failed": {"msg": DROPPED_OUT, "error": UNREACHABLE},
         "dropped": True,
+        "alertmanager": context.params.get("alertmanager"),
     }
     try:
         found = reboot_finish(context, params)

@@ -16,6 +16,7 @@ from .._budget.node_operation import node_operation
 from .._budget.slots import reboot_slot
 from .._drain import cordon
 from .._nodes import opt_outs
+from .silences import Silences
 
 # Options of reboot_slot that have no effect when a slot is given back or fails.
 _NO_POLICY = {"max_unavailable": "1", "max_failed": 0, "unhealthy_grace": 0}
@@ -26,6 +27,7 @@ class Work:
     """One run's work on one node in an operation.
 
     Attributes:
+        silences: The silences of the node's alerts; ``None`` for none.
         opt_outs: The run opts the node out of the autoscaler and of health checks.
         changed: Whether something was changed.
     """
@@ -34,6 +36,7 @@ class Work:
     node: str
     operation: str
     run: str
+    silences: Silences | None = None
     opt_outs: bool = True
     changed: bool = field(default=False)
 
@@ -78,9 +81,11 @@ class Work:
             self.changed |= before.facts != after.facts
 
     def unclaim(self) -> None:
-        """Give our own claim back; keep another run's claim."""
+        """Give our own claim back, and end the silences; keep another run's claim."""
         before, after = claims.give_back(self.context.cluster, self.node, run=self.run)
         self.changed |= before is not after
+        if self.silences is not None:
+            self.silences.end()
 
     def leave(self, group: str, record: str, why: str) -> None:
         """Leave a node that was claimed, before work on it starts.
