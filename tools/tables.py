@@ -46,6 +46,7 @@ JOBS = {
         "etcd_quorum",
         "leftover_pods",
         "doctor",
+        "metrics",
     ],
     "Hold a node": [
         "lease_hold",

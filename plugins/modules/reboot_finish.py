@@ -127,6 +127,14 @@ left:
   description: Why the last attempt ended.
   type: str
   returned: if a hold refused the reboot
+needed:
+  description: Why the reboot was needed.
+  type: str
+  returned: success
+files:
+  description: The files of notifications and of the user's tasks, for each of the user's steps among O(ignore:steps).
+  type: dict
+  returned: success
 result:
   description: The node's entry in the report, if its journey ends here.
   type: dict

@@ -93,6 +93,10 @@ stats:
   description: The statistics for the next job of a workflow.
   type: dict
   returned: success
+headline:
+  description: The summary in one line.
+  type: str
+  returned: success
 lines:
   description: The results as text.
   type: list

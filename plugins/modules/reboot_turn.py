@@ -144,6 +144,10 @@ steps:
   elements: str
   returned: success
   sample: [cordon, drain, reboot, ready, finish]
+files:
+  description: The files of notifications and of the user's tasks, for each of the user's steps among O(ignore:steps).
+  type: dict
+  returned: success
 result:
   description: The node's entry in the report, if its journey ends here.
   type: dict

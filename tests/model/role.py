@@ -37,7 +37,7 @@ _OURS, _MODULES = "holdfast.kubernetes.", "ansible_collections.holdfast.kubernet
 _SILENT = {f"ansible.builtin.{name}" for name in ("set_fact", "set_stats", "debug", "copy", "assert")}
 _INCLUDES = {"ansible.builtin.include_tasks", "ansible.builtin.import_tasks"}
 _KEYWORDS = {"name", "register", "when", "loop", "loop_control", "module_defaults", "no_log", "changed_when"}
-_KEYWORDS |= {"check_mode", "delegate_to", "connection", "block", "rescue", "always"}
+_KEYWORDS |= {"check_mode", "delegate_to", "connection", "block", "rescue", "always", "vars"}
 _OMIT = object()
 # The role gives up on a node that was too late this often, see the action plugin.
 _LATE_AT_MOST = 3

@@ -26,7 +26,7 @@ from .canary import reboot_canary
 from .canary_rules import CanaryFailed
 from .end_rules import result_of
 from .facts_rules import Answer, Facts, Settings, SlotWait, Window
-from .journey_rules import AGAIN, ANSWERS, USER_STEPS, Step
+from .journey_rules import AGAIN, ANSWERS, Step, user_files
 from .quorum import etcd_quorum
 from .quorum_rules import CONTROL_PLANE
 from .refusal_rules import Canaries, Etcd, canaries_of_run, read_shutdown
@@ -169,6 +169,7 @@ class _Admission:
             "step": step.name,
             "why": step.why,
             "steps": [*step.steps, *again],
+            "files": {name: files for name, files in user_files(self._params).items() if name in step.steps},
             "result": self._result(step) if ended else None,
             **self.progress(),
         }
@@ -428,7 +429,7 @@ def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
         canary=play == "canary" and not plan,
         windows=bool(params["windows"]),
         quorum_command=bool(params.get("quorum_command")),
-        user_steps=frozenset(step for step in USER_STEPS if params.get(f"{step}_tasks")),
+        user_steps=frozenset(user_files(params)),
         in_turns=play != "only",
         **{name: params[name] for name in same},
     )
