@@ -76,7 +76,8 @@ class TestRun:
     """The alerts of a node while a run works on it."""
 
     def test_silences_notifies_and_publishes(self, world, rolling, server, tmp_path, promtool):
-        (node,) = world.nodes(1)
+        # A cluster has more than one node.
+        node, _other = world.nodes(2)
         alertmanager, halt = server(Alertmanager), Halt(tmp_path / "halt")
         for labels in ({"node": node}, {"instance": f"{node}:9100"}, {"instance": f"{node}0:9100"}):
             alertmanager.alert(alertname="Down", **labels)
@@ -128,7 +129,8 @@ class TestRun:
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
     def test_a_run_that_is_killed_silences_nothing_for_long(self, world, rolling, server, tmp_path):
-        (node,) = world.nodes(1)
+        # A cluster has more than one node.
+        node, _other = world.nodes(2)
         alertmanager, halt = server(Alertmanager), Halt(tmp_path / "halt")
         alertmanager.alert(alertname="Down", node=node)
         run = rolling.start(

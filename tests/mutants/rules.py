@@ -59,7 +59,7 @@ TESTS = {
     "_guard/report_rules.py": ["guard/test_begin_and_finish.py"],
     "_guard/rules.py": ["guard/test_earlier_records.py"],
     "_nodes/optout_rules.py": ["nodes/test_opt_outs.py"],
-    "_reboot/end_rules.py": ["reboot/test_refusal_rules.py", "reboot/test_finish.py"],
+    "_reboot/end_rules.py": ["reboot/test_end_rules.py", "reboot/test_refusal_rules.py", "reboot/test_finish.py"],
     "_reboot/facts_rules.py": ["reboot/test_journey_rules.py"],
     "_reboot/once_rules.py": ["test_reboot_action.py"],
     "_reboot/seen_rules.py": ["reboot/test_journey_rules.py"],
