@@ -24,6 +24,8 @@ if not IMPORT_ERROR:
     from urllib3.exceptions import HTTPError, MaxRetryError
 
 PAGE = 500
+# Rows of a table are small. The server compresses answers of more than 128 KiB, and a chunk of 500 rows is smaller.
+_ROWS = 5000
 _JSON = "application/json"
 # The server's own table of a collection: what kubectl shows of each object. Source: the API concepts of Kubernetes,
 # "Receiving resources as Tables".
@@ -56,7 +58,7 @@ class Cluster:
         self._api_timeout: float = API_TIMEOUT if timeout is None else timeout
         self.dry_run = dry_run
         self.clock = ServerClock()
-        # What was sent and received: requests, and bytes of the answers' bodies.
+        # What was sent and received: requests, and bytes of the answers' bodies as they came, perhaps compressed.
         self.requests = self.received = 0
 
     def now(self) -> datetime:
@@ -114,7 +116,7 @@ class Cluster:
         for page in self.pages(path, field_selector=field_selector, label_selector=label_selector, limit=limit):
             yield from page.get("items") or []
 
-    def rows(self, path: str, *, label_selector: str = "", limit: int = PAGE) -> Iterator[Mapping[str, Any]]:
+    def rows(self, path: str, *, label_selector: str = "", limit: int = _ROWS) -> Iterator[Mapping[str, Any]]:
         """Read the columns of a collection's table, by their names, without the objects: a fraction of the bytes."""
         for page in self.pages(path, label_selector=label_selector, limit=limit, accept=_TABLE, includeObject="None"):
             names = [column["name"] for column in page["columnDefinitions"]]
@@ -251,7 +253,9 @@ class Cluster:
         accept: str = _JSON,
     ) -> Any:
         content_type = "application/merge-patch+json" if method == "PATCH" else _JSON
-        headers = {"Accept": accept, "Content-Type": content_type}
+        # The client's watch does not decompress.
+        encoding = "identity" if stream else "gzip"
+        headers = {"Accept": accept, "Accept-Encoding": encoding, "Content-Type": content_type}
         verb, url, sent_headers, payload, _post = self._client.param_serialize(
             method,
             path,
@@ -284,7 +288,7 @@ class Cluster:
             raise self._unreachable(method, path, error) from error
         self.clock.observe(answer.headers.get("Date"), sent)
         if not stream:
-            self.received += len(answer.data)
+            self.received += answer.tell()
         return answer
 
     def _unreachable(self, method: str, path: str, error: BaseException) -> Unreachable:

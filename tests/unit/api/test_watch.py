@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import queue
@@ -60,6 +61,7 @@ class Api(ThreadingHTTPServer):
         self.requests: queue.Queue[tuple[str, dict[str, str]]] = queue.Queue()
         self.counts = {"list": 0, "watch": 0}
         self.ended = threading.Event()
+        self.compresses = False
 
     def next(self, kind: str) -> Any:
         script = self.lists if kind == "list" else self.watches
@@ -89,6 +91,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def answer(self, code: int, body: bytes, headers: dict[str, str]) -> None:
         self.send_response(code)
+        # As the API server answers, but also a short answer.
+        if self.server.compresses and "gzip" in self.headers.get("Accept-Encoding", ""):
+            body, headers = gzip.compress(body), {**headers, "Content-Encoding": "gzip"}
         for key, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}.items():
             self.send_header(key, value)
         self.end_headers()
@@ -191,6 +196,13 @@ def test_pages(api, cluster):
     ]
 
     assert follow(cluster, 1) == [["a", "b"]]
+
+
+def test_lists_are_compressed_and_counted_as_they_came(api, cluster):
+    api.compresses = True
+    api.lists = [[thing("a" * 10_000, 1)]]
+    assert [item["metadata"]["name"] for item in cluster.items("/api/v1/nodes")] == ["a" * 10_000]
+    assert cluster.received < 1_000
 
 
 def test_page_that_expired_begins_the_list_again(api, cluster):
