@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +145,61 @@ class TestRun:
 
         until(lambda: alertmanager.silences() == [], "the silences expire")
         until(lambda: alertmanager.firing("Down") == ["active"], "the alert is back")
+
+
+class Hook(ThreadingHTTPServer):
+    """A webhook that keeps what it gets."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Post)
+        self.got: list[tuple[str, Any]] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class Post(BaseHTTPRequestHandler):
+    server: Hook
+
+    def log_message(self, *_arguments: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.got.append((self.path, json.loads(body)))
+        self.send_response(202)
+        self.end_headers()
+
+
+@pytest.mark.long
+def test_the_ready_notifications(ansible):
+    hook = Hook()
+    threading.Thread(target=hook.serve_forever, daemon=True).start()
+    event = {"phase": "end", "text": "Node a: rebooted (a kernel)", "node": "a", "result": {"result": "rebooted"}}
+    kinds = ("webhook", "slack", "teams")
+    steps = [
+        {
+            "name": f"Notify by {kind}",
+            "ansible.builtin.include_role": {
+                "name": "holdfast.kubernetes.rolling_reboot",
+                "tasks_from": f"notify_{kind}",
+                "rolespec_validate": False,
+            },
+            "vars": {"holdfast_event": event, "rolling_reboot_notify_to": {"url": f"{hook.url}/{kind}"}},
+        }
+        for kind in kinds
+    ]
+    book = ansible.folder / "notify.yml"
+    book.write_text(yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": steps}]))
+
+    done = ansible.command("ansible-playbook", str(book))
+    hook.shutdown()
+
+    assert done.returncode == 0, done.stdout
+    assert [path for path, _body in hook.got] == ["/webhook", "/slack", "/teams"]
+    webhook, slack, teams = [body for _path, body in hook.got]
+    assert (webhook, slack) == (event, {"text": event["text"]})
+    assert teams["attachments"][0]["content"]["body"] == [{"type": "TextBlock", "text": event["text"], "wrap": True}]
 
 
 class TestMetrics:
