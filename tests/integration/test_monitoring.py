@@ -147,6 +147,18 @@ class TestRun:
         until(lambda: alertmanager.firing("Down") == ["active"], "the alert is back")
 
 
+def test_a_plan_publishes_metrics(world, rolling, tmp_path):
+    node, other = world.nodes(2)
+    rolling.hold(node)
+    path = tmp_path / "holdfast.prom"
+
+    rolling.run([node, other], "--check", metrics_file=str(path)).good()
+
+    text = path.read_text()
+    assert f'holdfast_reboot_required{{node="{node}"}} 1\n' in text
+    assert f'namespace="{world.namespace}",holder="app"}}' in text
+
+
 class Hook(ThreadingHTTPServer):
     """A webhook that keeps what it gets."""
 
