@@ -23,7 +23,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint format tables sanity unit integration long molecule lab lab-setup lab-down demo test test-all measure mutants mutants-by-hand mutants-rules model bench bench-venv eda-venv build changelog clean
+.PHONY: help venv lint format tables sanity unit integration long matrix molecule lab lab-setup lab-down demo test test-all measure mutants mutants-by-hand mutants-rules model bench bench-venv eda-venv build changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ integration: venv ## Tests against the lab, which is started if it is not up (AR
 
 long: venv ## Integration tests that are not in `make test`: variants, and runs that are killed and paused
 	@$(STAGE) --pytest-args='$(ARGS)' long
+
+matrix: venv ## Sanity and the core of the integration tests with the oldest and the newest versions (ARGS=oldest)
+	@$(PY) tools/matrix.py $(ARGS)
 
 molecule: venv ## Molecule scenarios on the lab, which is started if it is not up
 	@$(STAGE) molecule

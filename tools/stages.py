@@ -369,12 +369,12 @@ class Lab:
     """The lab, made when it is needed. Only the program that made it removes it."""
 
     def __init__(self) -> None:
-        self.was_up = self._command("status") == 0
+        self.was_up = self.command("status") == 0
         self.ours = False
         self._setup: subprocess.Popen[bytes] | None = None
 
     @staticmethod
-    def _command(*arguments: str, show: bool = False) -> int:
+    def command(*arguments: str, show: bool = False) -> int:
         command = [sys.executable, "-m", "lab", *arguments]
         return run(command, log_of("lab", arguments[0]), env=environment(PYTHONPATH=str(CHECKOUT / "tests")), show=show)
 
@@ -412,7 +412,7 @@ class Lab:
                 show_log(log_of("lab", "setup"))
                 return status
         self.ours = True
-        status = self._command("up", "--nodes", str(NODES), "--simulated", str(SIMULATED))
+        status = self.command("up", "--nodes", str(NODES), "--simulated", str(SIMULATED))
         if status:
             show_log(log_of("lab", "up"))
         return status
@@ -424,7 +424,7 @@ class Lab:
         if not self.ours:
             return 0
         self.ours = False
-        return self._command("down", show=True)
+        return self.command("down", show=True)
 
 
 def lab_up(lab: Lab) -> Result:

@@ -144,6 +144,7 @@ def playbooks() -> str:
 
 def plugins() -> str:
     rows = [
+        *([f"inventory `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/inventory/*.py"))),
         *([f"filter `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/filter/*.yml"))),
         *([f"test `{path.stem}`", short(path)] for path in sorted(CHECKOUT.glob("plugins/test/*.yml"))),
         *(

@@ -7,8 +7,8 @@
 #
 #   tools/venv.sh DIRECTORY REQUIREMENTS [--constraint FILE]
 #
-# The interpreter is $PYTHON if that is set, otherwise the first of the usual ones that ansible-core 2.19 supports
-# and that can make a virtual environment.
+# The interpreter is $PYTHON if that is set, otherwise the first of the usual ones, and of pyenv's, that the wanted
+# ansible-core supports and that can make a virtual environment. $OLDEST_PYTHON (3.11) says what it needs at least.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -21,8 +21,10 @@ pip_options=("$@")
 cd "$root"
 case $target in /*) ;; *) target=$root/$target ;; esac
 
+oldest=${OLDEST_PYTHON:-3.11}
+
 suitable() {
-    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null
+    "$1" -c "import sys; sys.exit(not (3, ${oldest#3.}) <= sys.version_info[:2] <= (3, 13))" 2>/dev/null
 }
 
 can_make_venv() {
@@ -32,7 +34,7 @@ can_make_venv() {
 find_python() {
     # Not the one in the environment that is about to be replaced.
     local candidate PATH=${PATH//"$target/bin:"/}
-    for candidate in ${PYTHON:-python3.12 python3.11 python3.13 python3}; do
+    for candidate in ${PYTHON:-python3.12 python3.11 python3.13 python3 "$HOME"/.pyenv/versions/3.1[123].*/bin/python3}; do
         if can_make_venv "$candidate"; then
             command -v "$candidate"
             return
@@ -72,13 +74,13 @@ fi
 if ! python=$(find_python); then
     # Debian keeps ensurepip in a package of its own.
     if [ -z "${PYTHON:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        echo "No Python 3.11 to 3.13 with venv: installing Debian's python3-venv." >&2
+        echo "No Python $oldest to 3.13 with venv: installing Debian's python3-venv." >&2
         apt-get update -qq
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv >&2
     fi
     if ! python=$(find_python); then
-        echo "A Python 3.11, 3.12 or 3.13 that can make virtual environments is needed." >&2
-        echo "Install it (Debian, Ubuntu: apt-get install python3-venv) or name one: make venv PYTHON=/path/to/python3.12" >&2
+        echo "$requirements needs a Python $oldest to 3.13 that can make virtual environments." >&2
+        echo "Install it (Debian 13, Ubuntu 24.04: apt-get install python3-venv; or pyenv install 3.13) or name one: PYTHON=/path/to/python3.13" >&2
         exit 1
     fi
 fi

@@ -84,7 +84,8 @@ findings:
   returned: success, and where not everything could be cleared
   contains:
     kind:
-      description: V(cordon), V(opt_outs), V(claim), V(record) of an operation on a Node, V(slot), V(operation),
+      description: V(cordon), V(opt_outs), V(claim), V(record) of an operation on a Node, V(conditions) of
+        maintenance that a run has set on a Node, V(slot), V(operation),
         V(failover) of a Node, V(taint) out-of-service on a Node that is Ready, V(key) that keeps a BareMetalHost off,
         V(attachment) of a volume to a Node that no longer exists, V(machine) whose deletion waits for a hook that a run
         of this collection has worked on, or V(run).

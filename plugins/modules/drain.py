@@ -56,6 +56,16 @@ options:
       - Whether the module undoes its own cordon if the drain fails. By default the node stays cordoned.
     type: bool
     default: false
+  lifecycle_conditions:
+    description:
+      - Whether to show the drain in Kubernetes' own conditions of the Node, C(DrainInProgress) and then C(Drained), with the
+        reason C(AdminRequested), as KEP-5683 defines them. A condition that another writer has set stays as it is.
+      - A failed drain removes C(DrainInProgress). C(Drained) stays until M(holdfast.kubernetes.cordon) uncordons the node;
+        with O(run), until the run returns its claim. By default the module does not set them, because it can't know
+        whether a later task removes them.
+      - Needs the right to patch C(nodes/status). Without it, the module warns and drains the node.
+    type: bool
+    default: false
   owner:
     description:
       - Owner of the cordon. By default V(holdfast).
@@ -216,6 +226,7 @@ SPEC: dict[str, Any] = {
         "pod_selector": {"type": "str"},
         "wait_for_volumes": {"type": "bool", "default": True},
         "uncordon_on_failure": {"type": "bool", "default": False},
+        "lifecycle_conditions": {"type": "bool", "default": False},
         "owner": {"type": "str"},
         "reason": {"type": "str"},
         "run": {"type": "str"},

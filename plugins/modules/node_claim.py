@@ -36,6 +36,12 @@ options:
       - Whether to take also the claim of a dead run of another operation.
     type: bool
     default: false
+  lifecycle_conditions:
+    description:
+      - Whether to show the work in the conditions of the Node; see the guide docs/rolling_reboot.md. The claim's return
+        removes them.
+    type: bool
+    default: false
   state:
     description:
       - V(present) takes the claim, V(absent) returns it. The module never returns the claim of another run.
@@ -136,6 +142,7 @@ SPEC: dict[str, Any] = {
         "group": {"type": "str"},
         "purpose": {"type": "str", "default": "rolling_reboot"},
         "restart": {"type": "bool", "default": False},
+        "lifecycle_conditions": {"type": "bool", "default": False},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         "wait_timeout": {"type": "int", "default": 0},
         "keep": {"type": "bool", "default": False},

@@ -90,6 +90,12 @@ nodes:
       description: The holders, as V(namespace/holder), that the condition names.
       type: list
       elements: str
+    maintenance:
+      description: Kubernetes' own conditions of the node's maintenance that are True, of the types C(MaintenancePlanned),
+        C(MaintenanceInProgress), C(DrainInProgress) and C(Drained). C(ours) says whether this collection set it. No rolling
+        reboot starts while another writer maintains or drains the node.
+      type: list
+      elements: dict
     slot:
       description: Its slot; see M(holdfast.kubernetes.reboot_slot). Null if it has none.
       type: dict

@@ -37,6 +37,12 @@ options:
     description:
       - More about the result, for people.
     type: str
+  lifecycle_conditions:
+    description:
+      - Whether the phases V(hold) and V(slot) set the condition C(MaintenancePlanned) of the Node. A result always removes
+        the conditions of O(run).
+    type: bool
+    default: false
   claimed:
     description:
       - Whether O(run) must have the claim on the node; see M(holdfast.kubernetes.node_claim).
@@ -132,6 +138,7 @@ SPEC: dict[str, Any] = {
         "phase": {"type": "str"},
         "result": {"type": "str", "choices": ["rebooted", "skipped", "failed"]},
         "detail": {"type": "str"},
+        "lifecycle_conditions": {"type": "bool", "default": False},
         "claimed": {"type": "bool", "default": False},
         **auth_options(),
     },

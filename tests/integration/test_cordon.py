@@ -67,6 +67,7 @@ def test_records_who_why_and_what_was_before(node):
     assert result["diff"]["after"] == {"unschedulable": True, "cordon": node.record}
 
 
+@pytest.mark.core
 def test_there_and_back_and_each_only_once(node):
     before = node.kept
     assert [node.take()["changed"] for _round in range(2)] == [True, False]
@@ -143,6 +144,7 @@ def test_check_mode(node):
     assert (plan["changed"], plan["unschedulable"]) == (True, False)
 
 
+@pytest.mark.core
 def test_of_many_owners_at_once_one_wins(node):
     futures = [node.world.start(cordon, name=node.name, owner=f"owner-{number}") for number in range(16)]
     results = [future.result() for future in futures]

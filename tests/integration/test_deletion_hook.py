@@ -87,6 +87,7 @@ def hopeless(fleet):
 
 
 class TestSetAndRemove:
+    @pytest.mark.core
     def test_the_hook_is_set_and_removed(self, hooked):
         outcome = hooked.run()
         assert outcome["changed"]

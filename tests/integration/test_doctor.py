@@ -158,6 +158,7 @@ def kinds(result, key="stale"):
     return {finding["kind"] for finding in result["findings"] if finding[key]}
 
 
+@pytest.mark.core
 def test_what_a_dead_run_left_is_cleared_and_then_nothing_is_left(ward):
     ward.left_by()
     report = ward.ask()

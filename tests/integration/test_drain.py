@@ -69,6 +69,7 @@ def _there_and_ready(world, name, node):
 
 
 class TestBudgets:
+    @pytest.mark.core
     def test_refused_evictions_wait_and_go_as_the_budget_allows(self, world, only_the_watch):
         a, b = *world.nodes(), *world.nodes(closed=True)
         recorder = world.record(world.path("pods"))

@@ -99,6 +99,7 @@ def assert_same(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
     assert bool(ours.get("failed")) == bool(theirs.get("failed"))
 
 
+@pytest.mark.core
 def test_same_results_in_process_as_modules_and_ad_hoc(ansible, scene, kubeconfig):
     tasks = with_kubeconfig(scene, kubeconfig)
     here, _text = ansible.tasks(tasks)
@@ -288,6 +289,7 @@ class TestOptions:
             assert result["failed"]
             assert word in result["msg"]
 
+    @pytest.mark.core
     def test_secrets_are_masked_even_at_the_loudest(self, ansible, world, kubeconfig):
         content = yaml.safe_load(Path(kubeconfig).read_text())
         key = content["users"][0]["user"]["client-key-data"]

@@ -81,6 +81,7 @@ class TestTaking:
         assert result["changed"] is False
         assert holds.bytes() == before
 
+    @pytest.mark.core
     def test_of_many_at_once_exactly_one_wins(self, holds):
         futures = [
             holds.world.start(lease_hold, holder=f"app-{number}", wait=False, **holds.common) for number in range(20)

@@ -173,6 +173,7 @@ def name(fleet, world):
     return made
 
 
+@pytest.mark.core
 def test_from_point_to_point(work, fleet, name, world):
     taken = work.step()
     assert (taken["step"], taken["machine"]["name"], taken["node_state"]) == ("pre-drain", name, "ready")

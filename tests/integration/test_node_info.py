@@ -52,6 +52,7 @@ def test_an_idle_node(world, nodes, info):
         "holds",
         "shutdown_inhibited",
         "inhibited_by",
+        "maintenance",
         "slot",
         "claim",
         "operation",

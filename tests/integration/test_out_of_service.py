@@ -167,6 +167,7 @@ def bmc(down):
 # -- there and back ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.core
 def test_workloads_move_and_the_node_comes_back(up, namespace):
     world = up.world
     world.owned("goes", up.name)

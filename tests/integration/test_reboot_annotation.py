@@ -55,6 +55,7 @@ def remove_expired(fenced, **more):
     return done
 
 
+@pytest.mark.core
 def test_kept_off_and_back(fenced):
     fenced.hosts.start()
     fenced.host.annotate({OTHER: "gibberish", "theirs": " kept "})

@@ -187,6 +187,7 @@ def test_two_groups_race_for_one_node(lab, simulated):
 
 
 class TestWaiting:
+    @pytest.mark.core
     def test_ends_when_a_slot_is_given_back(self, lab, group):
         first, second = group.nodes[:2]
         group.taken(first)

@@ -16,7 +16,7 @@ from integration.support.faults import AWAY, BUSY, ENDED, KINDS, LOST, UNANSWERE
 from integration.support.playbooks import CLAIM, CORDON, OPERATION, Rolling
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import lifecycle_rules, run_rules
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
     cordon,
     lease_hold,
@@ -58,13 +58,14 @@ class Scene:
         return self.run(reboot_slot, name=node or self.node, state=state, **{**self.group, **taking, **more})
 
     def claim(self, state: str = "present") -> dict[str, Any]:
-        return self.run(node_claim, name=self.node, run=self.run_id, operation="kernel", state=state)
+        names = {"run": self.run_id, "operation": "kernel", "lifecycle_conditions": True}
+        return self.run(node_claim, name=self.node, state=state, **names)
 
     def cordon(self, state: str = "cordoned") -> dict[str, Any]:
         return self.run(cordon, name=self.node, owner="rolling_reboot", state=state)
 
     def record(self, **what: Any) -> dict[str, Any]:
-        return self.run(node_operation, name=self.node, run=self.run_id, **KERNEL, **what)
+        return self.run(node_operation, name=self.node, run=self.run_id, lifecycle_conditions=True, **KERNEL, **what)
 
     def hold(self, state: str = "present") -> dict[str, Any]:
         options = {"namespace": self.world.namespace, "holder": "backup", "wait": False, "state": state}
@@ -76,6 +77,11 @@ class Scene:
 
     def ours(self, what: str) -> Any:
         return self.rolling.ours(self.node).get(what)
+
+    def shows(self) -> str:
+        """The lifecycle condition of the node that is True; empty if there is none."""
+        node = self.world.node(self.node)
+        return next((item["type"] for item in lifecycle_rules.shown(node) if item["ours"]), "")
 
     def failures(self) -> dict[str, str]:
         return self.rolling.failures("kernel")
@@ -127,12 +133,15 @@ WRITES = {
         _take,
     ),
     "a claim": kind(
-        lambda scene: scene.claim(), "/nodes/", lambda scene: scene.ours(CLAIM)["run"] == scene.run_id, _take
+        lambda scene: scene.claim(),
+        "/nodes/",
+        lambda scene: (scene.ours(CLAIM)["run"], scene.shows()) == (scene.run_id, "MaintenanceInProgress"),
+        _take,
     ),
     "a claim given back": kind(
         lambda scene: scene.claim("absent"),
         "/nodes/",
-        lambda scene: scene.ours(CLAIM) is None,
+        lambda scene: (scene.ours(CLAIM), scene.shows()) == (None, ""),
         lambda scene: scene.claim(),
     ),
     "a cordon": kind(
@@ -147,12 +156,14 @@ WRITES = {
         lambda scene: scene.cordon(),
     ),
     "the record": kind(
-        lambda scene: scene.record(phase="slot"), "/nodes/", lambda scene: scene.ours(OPERATION)["phase"] == "slot"
+        lambda scene: scene.record(phase="slot"),
+        "/nodes/",
+        lambda scene: (scene.ours(OPERATION)["phase"], scene.shows()) == ("slot", "MaintenancePlanned"),
     ),
     "the result": kind(
         lambda scene: scene.record(result="rebooted", claimed=True),
         "/nodes/",
-        lambda scene: (scene.ours(OPERATION)["result"], scene.ours(CLAIM)) == ("rebooted", None),
+        lambda scene: (scene.ours(OPERATION)["result"], scene.ours(CLAIM), scene.shows()) == ("rebooted", None, ""),
         lambda scene: scene.claim(),
         lambda scene: scene.record(phase="uncordon", claimed=True),
     ),
@@ -252,6 +263,7 @@ def test_a_waiting_node_gets_its_slot_after_an_outage(scene):
     assert waiting.result(PATIENCE)["slot"]["node"] == scene.other
 
 
+@pytest.mark.core
 def test_watches_that_end_at_once_lose_nothing(scene):
     scene.proxy.faults.watches = ENDED
     scene.slot()

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Play the role on all processors: random histories, or every history of a scope.
+"""Play the roles on all processors: random histories, or every history of a scope.
 
     python -m model --histories 10000 [--seed N]
     python -m model --runs 2 --nodes 2 --faults death,pause,outage [--seconds N]
+    python -m model --failovers 2 --nodes 1 --faults death
 
 Each portion of random histories comes from one seed, which is printed: the same seed gives the same histories.
 """
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 from model.explore import explore
+from model.failover import FailoverPlan
 from model.fleet import FAULTS, Scope
 from model.machine import ZONES, Machine
 from model.role import Plan
@@ -71,11 +73,16 @@ def play(portion: tuple[int, int]) -> Told:
     return told
 
 
-def scope_of(runs: int, nodes: int, faults: list[str]) -> Scope:
-    """Runs of one operation each, all over the same nodes."""
+def scope_of(runs: int, nodes: int, faults: list[str], failovers: int = 0, recoveries: int = 0) -> Scope:
+    """Runs of one operation each, all over the same nodes; the first node is down if it is to be failed over."""
     names = dict(list(ZONES.items())[:nodes])
+    first = next(iter(names))
     plans = tuple(Plan(f"run-{number}", tuple(names), {}, number=number) for number in range(1, runs + 1))
-    return Scope(plans, names, dict.fromkeys(faults, 1))
+    ways = ["failover"] * failovers + ["recover"] * recoveries
+    others = tuple(
+        FailoverPlan(f"{way}-{number}/{first}", first, back=way == "recover") for number, way in enumerate(ways, 1)
+    )
+    return Scope((*plans, *others), names, dict.fromkeys(faults, 1), first if failovers else "")
 
 
 def random_histories(histories: int, first: int) -> int:
@@ -94,20 +101,21 @@ def random_histories(histories: int, first: int) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="model", description="Play the role rolling_reboot in memory.")
+    parser = argparse.ArgumentParser(prog="model", description="Play the roles in memory.")
     parser.add_argument("--histories", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--runs", type=int, default=0, help="every history of so many runs, in place of random ones")
+    parser.add_argument("--failovers", type=int, default=0, help="so many runs fail the first node over, which is down")
+    parser.add_argument("--recoveries", type=int, default=0, help="so many runs bring the first node back")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--faults", default="", help=f"what happens once at most: {', '.join(FAULTS)}")
     parser.add_argument("--seconds", type=float, default=0, help="CPU time after which to stop")
     options = parser.parse_args()
-    if not options.runs:
+    if not options.runs + options.failovers + options.recoveries:
         return random_histories(options.histories, options.seed)
-    found = explore(
-        scope_of(options.runs, options.nodes, options.faults.split(",") if options.faults else []).begin(),
-        seconds=options.seconds,
-    )
+    faults = options.faults.split(",") if options.faults else []
+    scope = scope_of(options.runs, options.nodes, faults, options.failovers, options.recoveries)
+    found = explore(scope.begin(), seconds=options.seconds)
     print(found)
     return int(bool(found.broken))
 

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from model import api
+from model.api import Objects
+from model.failover import FailoverPlan
 from model.fleet import FAULTS, Run, State
-from model.judge import ledgers, must, names, node_path, record_of, slot_of
-from model.programs import begin_of
-from model.role import Plan
+from model.judge import ledgers, must, names, node_path, record_of, slot_of, tainted
+from model.programs import Call, Program, Tasks, begin_of
+from model.role import Plan, operation
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import claim_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import TYPES
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 
 _MOST = 2000
@@ -23,21 +27,66 @@ _checked: set[int] = set()
 
 
 def check_the_end(state: State) -> None:
-    """Repair what is broken, let one more run do the rest, and judge what it leaves."""
-    state = _repaired(replace(state, left=(0,) * len(FAULTS)))
-    plan = _last_plan(state)
-    key = hash((frozenset(item.number for item in state.objects.values()), str(plan.variables)))
+    """Repair what is broken, let one more run of each role do the rest, and judge what it leaves."""
+    state = replace(state, left=(0,) * len(FAULTS))
+    key = hash((frozenset(item.number for item in state.objects.values()), tuple(run.plan.run for run in state.runs)))
     if key in _checked:
         return
     _checked.add(key)
-    last = replace(state, runs=(Run(plan, (begin_of(plan.begin()),)),))
+    first = state.runs[0].plan
+    for name in {run.plan.node: None for run in state.runs if isinstance(run.plan, FailoverPlan)}:
+        # A node that is down is failed over, and one that is back is refused. Then the way back has to be free.
+        state = _alone(state, FailoverPlan(f"last/{name}", name))
+        state = _alone(state, FailoverPlan(f"back/{name}", name, back=True))
+        state = doctor(state, [])
+        _judge_back(state.objects, name)
+    if isinstance(first, Plan):
+        state = _repaired(state)
+        state = _alone(state, _last_plan(state, first))
+        _judge(state)
+
+
+def _alone(state: State, plan: Plan | FailoverPlan) -> State:
+    """The state after one more run, which nothing disturbs."""
+    state = replace(state, runs=(Run(plan, (begin_of(plan.begin()),)),))
     for _step in range(_MOST):
-        move = next(last.moves(), None)
+        move = next(state.moves(), None)
         if move is None:
             break
-        last = move.after
-    must(last.runs[0].over, f"the last run never ends: {[str(place.asked) for place in last.runs[0].places]}")
-    _judge(last)
+        state = move.after
+    run = state.runs[0]
+    must(run.over, f"{plan.run} never ends: {[str(place.asked) for place in run.places]}")
+    must(run.lease not in state.objects, f"the Lease of {plan.run} is left")
+    return state
+
+
+def doctor(state: State, release: list[str]) -> State:
+    """The state after the doctor has cleared what dead runs left. All of its requests come at once."""
+    call = Call("Clear", *operation("doctor", {"state": "cleared", "release": release}))
+
+    def tasks() -> Tasks:
+        yield call
+
+    place = begin_of(Program(f"doctor {release}", tasks))
+    while place.asked is not None:
+        objects, answer = api.perform(state.objects, place.asked)
+        after = state.became(objects, ("the doctor", ": ", place.asked))
+        for path in state.changed(objects):
+            place = place.aged(path)
+        state, place = after, place.after(answer)
+    return state
+
+
+def _judge_back(objects: Objects, name: str) -> None:
+    """Judge a node that was failed over and brought back."""
+    node = objects[node_path(name)]
+    must(node_rules.ready(node.content), f"{name} is not Ready after its recovery")
+    must(not tainted(node), f"{name} is out of service after its recovery")
+    marks = [mark for mark in (CLAIM, CORDON, FAILOVER) if node_rules.record(node.content, mark)]
+    # The cordon of a rolling reboot stays for its next run.
+    ours = [mark for mark in marks if (node_rules.record(node.content, mark) or {}).get("owner") != PURPOSE]
+    must(not ours, f"{name} is left with {ours} after its recovery")
+    must(marks or not node_rules.unschedulable(node.content), f"{name} is left cordoned after its recovery")
 
 
 def _repaired(state: State) -> State:
@@ -50,9 +99,9 @@ def _repaired(state: State) -> State:
     return replace(state, objects=objects)
 
 
-def _last_plan(state: State) -> Plan:
+def _last_plan(state: State, first: Plan) -> Plan:
     """It starts over where marks of another operation than the last open one are left."""
-    objects, first = state.objects, state.runs[0].plan
+    objects = state.objects
     open_ones = [
         entry["id"]
         for ledger in ledgers(objects)
@@ -77,7 +126,10 @@ def _judge(state: State) -> None:
         must(record.get("result") in ("rebooted", "skipped"), f"promise 6: {name} ends as {record}")
         marks = [mark for mark in (CLAIM, CORDON) if node_rules.record(node, mark)]
         must(not marks, f"promise 3: {name} is left with {marks}")
+        shown = [
+            kind for kind in (LIFECYCLE, *TYPES) if node_rules.record(node, kind) or node_rules.condition(node, kind)
+        ]
+        must(not shown, f"{name} is left with {shown}")
         must(node_rules.unschedulable(node) == (name in kept), f"promise 3: {name} is left cordoned, or uncordoned")
     left = [name for ledger in ledgers(objects) for name in ledger.slots]
     must(not left, f"slots of {left} are left")
-    must(state.runs[0].lease not in objects, "the Lease of the last run is left")

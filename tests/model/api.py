@@ -10,14 +10,18 @@ of the model can be compared quickly.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
 from typing import Any
 
+from model.continuation import immortal
+
 BORN = "2026-11-21T00:00:00Z"
 _numbers = count()
+# Whether each write gives an object its next version, as on a real server. That is quicker where no state is met twice.
+growing = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,8 @@ class Request:
     def __str__(self) -> str:
         place = self.path.removeprefix("/").split("/namespaces/")[-1].removeprefix("api/v1/").removeprefix("holdfast/")
         marks = [key.rpartition("/")[2] for key in (self.body.get("metadata") or {}).get("annotations") or {}]
+        # Conditions go along with other annotations.
+        marks = [mark for mark in marks if mark != "conditions"] or marks
         return f"{self.verb} {place}{f' {marks}' if marks and self.verb == 'PATCH' else ''}"
 
 
@@ -70,6 +76,8 @@ OK = Answer("ok")
 UNREACHABLE, CONFLICT, NOT_FOUND = Answer("unreachable"), Answer("conflict"), Answer("not found")
 # The deadline of a wait has passed; or so much time has that every deadline of the task has passed.
 TIME_IS_UP, LONG_AFTER = Answer("time is up"), Answer("long after")
+# Not an answer: the program was paused before its request.
+PAUSED = Answer("paused")
 Objects = Mapping[str, Stored]
 _stored: dict[tuple[str, str, int], Stored] = {}
 _by_number: dict[int, Stored] = {}
@@ -84,6 +92,7 @@ def stored(path: str, content: Mapping[str, Any], version: int) -> Stored:
         meta = {"creationTimestamp": BORN, "uid": path, **known.get("metadata", {}), "resourceVersion": str(version)}
         _stored[key] = Stored(path, known, version, {**known, "metadata": meta})
         _by_number[_stored[key].number] = _stored[key]
+        immortal(_stored[key].shown, f"#{_stored[key].number}")
     return _stored[key]
 
 
@@ -98,23 +107,33 @@ def request(verb: str, path: str, body: Mapping[str, Any] | None = None) -> Requ
     return _requests[key]
 
 
-def write(objects: Objects, path: str, content: Mapping[str, Any] | None, taken: Collection[int] = ()) -> Objects:
+def write(objects: Objects, path: str, content: Mapping[str, Any] | None) -> Objects:
     """The objects after a write; ``None`` deletes.
 
-    Args:
-        taken: Versions of this object that programs remember. Only whether two versions are equal matters, so the new
-            one is the smallest number that no program can mistake for another version.
+    If versions do not grow, the present version of each object is 0. Only whether two versions are
+    equal matters, so it is the versions that programs remember that get older numbers, see :func:`older`.
     """
     before = objects.get(path)
     if content is None:
         return {key: value for key, value in objects.items() if key != path}
     if before is not None and (before.content is content or before.content == content):
         return objects
-    known = {*taken, *([before.version] if before else [])}
-    return {**objects, path: stored(path, content, next(number for number in count() if number not in known))}
+    return {**objects, path: stored(path, content, before.version + 1 if growing and before else 0)}
 
 
-def perform(objects: Objects, asked: Request, taken: Collection[int] = ()) -> tuple[Objects, Answer]:
+@lru_cache(None)
+def older(answer: Answer, path: str) -> Answer:
+    """An answer to an earlier request, after one more write of an object in it."""
+
+    def aged(item: Any) -> Any:
+        is_old = isinstance(item, Stored) and item.path == path and item.version >= 0
+        return stored(path, item.content, item.version + 1) if is_old else item
+
+    items = tuple(map(aged, answer.value))
+    return answer if items == answer.value else Answer(answer.kind, items)
+
+
+def perform(objects: Objects, asked: Request) -> tuple[Objects, Answer]:
     """Carry out a request of the API; the objects after it, and the answer."""
     if asked.verb == "LIST":
         return objects, Answer("list", tuple(listed(objects, asked.path, asked.body)))
@@ -123,7 +142,7 @@ def perform(objects: Objects, asked: Request, taken: Collection[int] = ()) -> tu
         path = f"{asked.path}/{asked.body['metadata']['name']}"
         if path in objects:
             return objects, CONFLICT
-        after = write(objects, path, _kept(asked.body), taken)
+        after = write(objects, path, _kept(asked.body))
         return after, Answer("object", (after[path],))
     if present is None:
         return objects, NOT_FOUND
@@ -137,13 +156,16 @@ def perform(objects: Objects, asked: Request, taken: Collection[int] = ()) -> tu
     version = (asked.body.get("metadata") or {}).get("resourceVersion")
     if version not in (None, str(present.version)):
         return objects, CONFLICT
-    after = write(objects, path, _written(present, asked), taken)
+    after = write(objects, path, _written(present, asked))
     return after, Answer("object", (after[path],))
 
 
 @lru_cache(None)
 def _written(present: Stored, asked: Request) -> dict[str, Any]:
     body = _kept(asked.body)
+    if asked.verb == "PATCH" and "status" in body:
+        before = present.content["status"]["conditions"]
+        body = {**body, "status": {"conditions": with_conditions(before, body["status"]["conditions"])}}
     found: dict[str, Any] = body if asked.verb == "PUT" else merged(present.content, body)
     return present.content if found == present.content else found
 
@@ -155,6 +177,16 @@ def merged(content: Any, patch: Any) -> Any:
     known = content if isinstance(content, dict) else {}
     both = {**known, **{key: merged(known.get(key), value) for key, value in patch.items()}}
     return {key: value for key, value in both.items() if value is not None}
+
+
+def with_conditions(before: Sequence[Mapping[str, Any]], patch: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Conditions after a strategic merge patch, which merges them by their types."""
+    found = {item["type"]: dict(item) for item in before}
+    for item in patch:
+        known = {**found.pop(item["type"], {}), **item}
+        if item.get("$patch") != "delete":
+            found[item["type"]] = {key: value for key, value in known.items() if value is not None}
+    return list(found.values())
 
 
 def _kept(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,7 +216,8 @@ def _in_part(item: Stored, *keys: str) -> Stored:
     part = {"metadata": {key: meta[key] for key in ("name", "labels") if key in meta}}
     part |= {key: content[key] for key in keys if key in content}
     if "status" in part:
-        part["status"] = {"conditions": content["status"]["conditions"]}
+        ready = [item for item in content["status"]["conditions"] if item["type"] == "Ready"]
+        part["status"] = {"conditions": ready}
     return stored(item.path, part, -1)
 
 

@@ -43,7 +43,8 @@ class Explored:
 def explore(first: State, *, limit: int = 0, seconds: float = 0) -> Explored:
     """Visit every state that can come after this one, or as many as the limits allow."""
     started, found = time.process_time(), Explored()
-    seen = {hash(first.key)}
+    seen: dict[int, tuple[tuple[int, ...], ...]] = {}
+    _is_new(seen, first)
     # Of each state: by which move of which other one it is reached first. States are kept only until they are visited.
     came_from, by_move = array("q", [-1]), array("q", [-1])
     frontier: list[tuple[int, State]] = [(0, first)]
@@ -53,9 +54,7 @@ def explore(first: State, *, limit: int = 0, seconds: float = 0) -> Explored:
             try:
                 for which, move in enumerate(state.moves()):
                     found.moves += 1
-                    key = hash(move.after.key)
-                    if key not in seen:
-                        seen.add(key)
+                    if _is_new(seen, move.after):
                         following.append((len(came_from), move.after))
                         came_from.append(number)
                         by_move.append(which)
@@ -72,6 +71,16 @@ def explore(first: State, *, limit: int = 0, seconds: float = 0) -> Explored:
             found.whole = not frontier
             break
     return found
+
+
+def _is_new(seen: dict[int, tuple[tuple[int, ...], ...]], state: State) -> bool:
+    """Whether it was not visited yet with so many faults left, or more: then all that may follow was visited, too."""
+    key = hash(state.key[:2])
+    known = seen.get(key, ())
+    if any(all(more >= less for more, less in zip(left, state.left, strict=True)) for left in known):
+        return False
+    seen[key] = (*known, state.left)
+    return True
 
 
 def _history(state: State, came_from: array[int], by_move: array[int], number: int) -> list[str]:

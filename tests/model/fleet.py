@@ -9,14 +9,15 @@ to a node or to the API server.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 from model import api, judge
 from model.api import OK, Answer, Objects, Request, Stored
+from model.failover import FailoverPlan
 from model.judge import hold_path, names, node_path
 from model.programs import START, Place, begin_of
 from model.role import Plan
@@ -34,7 +35,7 @@ _HOLDS = paths.leases("team") + "/"
 # meets no other, so nothing is gained by making it wait.
 _QUIET = ("/pods", "/poddisruptionbudgets", "/api/v1/namespaces/holdfast")
 # What may happen, and how often at most.
-FAULTS = ("death", "pause", "outage", "crash", "hold", "stuck")
+FAULTS = ("death", "pause", "outage", "crash", "hang", "hold", "stuck")
 # How old the sign of life of a run can be, in seconds: it is fresh, older than the begin of another run, that of a
 # dead run, and that of a run that is dead for long.
 _AGES = (0, 2, 100, 200)
@@ -47,23 +48,26 @@ class Scope:
     Attributes:
         nodes: The nodes, and the zone of each.
         faults: How often each of :data:`FAULTS` happens at most.
-        old_lists: Lists may be old, which the API server excludes: shows what relies on that.
+        down: The node that is not Ready at the begin: its machine has failed.
     """
 
-    plans: tuple[Plan, ...]
+    plans: tuple[Plan | FailoverPlan, ...]
     nodes: Mapping[str, str] = field(default_factory=lambda: {"alfa": "a", "bravo": "b"})
     faults: Mapping[str, int] = field(default_factory=dict)
+    down: str = ""
 
     def begin(self) -> State:
         objects: Objects = {"judge": api.stored("judge", judge.NOTHING, 0)}
         objects = api.write(objects, f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"name": NAMESPACE}})
         for name, zone in self.nodes.items():
-            objects = api.write(objects, f"machine/{name}", {"up": True, "sent": False, "drained": False})
+            objects = api.write(
+                objects, f"machine/{name}", {"up": True, "powered": True, "sent": False, "drained": False}
+            )
             status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": f"{name}-1"}}
             node = {"metadata": {"name": name, "labels": {ZONE: zone}}, "status": status}
             objects = api.write(objects, node_path(name), node)
         runs = tuple(Run(plan, (begin_of(plan.begin()),)) for plan in self.plans)
-        return State(objects, runs, tuple(self.faults.get(fault, 0) for fault in FAULTS))
+        return State(objects, runs, tuple(self.faults.get(fault, 0) for fault in FAULTS)).down(self.down)
 
 
 class Run(NamedTuple):
@@ -73,7 +77,7 @@ class Run(NamedTuple):
         begun: What its begin answered.
     """
 
-    plan: Plan
+    plan: Plan | FailoverPlan
     places: tuple[Place, ...]
     status: str = "awake"
     stage: str = "begin"
@@ -88,11 +92,16 @@ class Run(NamedTuple):
         return _lease(self.plan.run)
 
 
-class Move(NamedTuple):
-    """What happens, as words, and the state after it."""
+@dataclass(frozen=True, eq=False)
+class Move:
+    """What happens, as words, and the state after it, which is made when it is asked for."""
 
     said: tuple[Any, ...]
-    after: State
+    then: Callable[[], State]
+
+    @cached_property
+    def after(self) -> State:
+        return self.then()
 
     @property
     def words(self) -> str:
@@ -122,9 +131,19 @@ class State:
         runs = tuple((run.status, run.stage, *(place.number for place in run.places)) for run in self.runs)
         return (frozenset(item.number for item in self.objects.values()), runs, self.left)
 
+    def down(self, name: str) -> State:
+        """The state with one node down, if it has a name."""
+        failed = replace(self, objects=self._changed(f"machine/{name}", up=False)) if name else self
+        return replace(failed, objects=failed._ready(name, ready=False)) if name else self
+
     def moves(self) -> Iterator[Move]:
         """Everything that may happen next."""
         found = False
+        for move in self._quiet_moves():
+            found = True
+            yield move
+        if found:
+            return
         for move in self._unforced():
             found = True
             yield move
@@ -166,28 +185,44 @@ class State:
             yield self._answered(number, which, objects, answer)
 
     def _answered(self, number: int, which: int, objects: Objects, answer: Answer, note: str = "") -> Move:
-        run = self.runs[number]
-        place = run.places[which]
+        place = self.runs[number].places[which]
         assert place.asked is not None
         assert place.call is not None
-        places = (*run.places[:which], place.after(answer), *run.places[which + 1 :])
-        words = (run.plan.run, ": ", place.call.name, ": ", place.asked, " -> ", note or answer.kind)
-        objects = judge.see(self.objects, objects, words, place)
-        return Move(words, self._with(number, run._replace(places=places), objects=objects))
+        words = (self.runs[number].plan.run, ": ", place.call.name, ": ", place.asked, " -> ", note or answer.kind)
 
-    def _past_what_is_quiet(self, run: Run, objects: Objects, place: Place) -> Place:
-        """The place after requests that neither change anything nor depend on anything that changes."""
-        # An outage may meet any request.
-        while place.asked is not None and not self._may("outage"):
-            asked = place.asked
-            if asked.path == run.lease and asked.verb == "PATCH":
-                # An older sign of life may be renewed at any moment anyway.
-                if asked.path not in objects or self._age(objects, run) > 0:
-                    break
-            elif asked.verb not in ("GET", "LIST") or not self._is_alone(run, objects, asked):
-                break
-            place = place.after(api.perform(objects, asked)[1])
+        def then() -> State:
+            after = self.became(objects, words, place)
+            run = after.runs[number]
+            places = (*run.places[:which], run.places[which].after(answer), *run.places[which + 1 :])
+            return after._with(number, run._replace(places=places))
+
+        return Move(words, then)
+
+    def _past_what_is_quiet(self, run: Run, place: Place) -> Place:
+        """The place after quiet requests. If an outage may meet them, each one leads to a state of its own."""
+        while not self._may("outage") and place.asked is not None and self._is_quiet(run, place.asked):
+            place = place.after(api.perform(self.objects, place.asked)[1])
         return place
+
+    def _is_quiet(self, run: Run, asked: Request) -> bool:
+        """Whether a request neither changes anything nor depends on anything that changes.
+
+        So it makes no difference whether it comes before or after what other programs do, or before or after the end
+        of its own run. It comes first.
+        """
+        if asked.path == run.lease and asked.verb == "PATCH":
+            # An older sign of life may be renewed at any moment anyway.
+            return asked.path in self.objects and self._age(self.objects, run) == 0
+        return asked.verb in ("GET", "LIST") and self._is_alone(run, self.objects, asked)
+
+    def _quiet_moves(self) -> Iterator[Move]:
+        """What one quiet request leads to, with an answer and without."""
+        for number, run in enumerate(self.runs):
+            for which, place in enumerate(run.places):
+                if run.status == "awake" and place.asked is not None and self._is_quiet(run, place.asked):
+                    yield from self.steps(number, which)
+                    yield from self._outages(number, which)
+                    return
 
     def _is_alone(self, run: Run, objects: Objects, asked: Request) -> bool:
         """Whether nothing else can change what a request reads."""
@@ -202,7 +237,9 @@ class State:
             if asked.verb == "GET"
             else asked.body.get("field_selector", "").rpartition("=")[2]
         )
-        if f"machine/{name}" not in objects or self._may("crash") or not objects[f"machine/{name}"].content["up"]:
+        if f"machine/{name}" not in objects or self._may("crash") or self._may("hang"):
+            return False
+        if not (objects[f"machine/{name}"].content["up"] and node_rules.ready(objects[node_path(name)].content)):
             return False
         return not any(name in other.plan.nodes for other in self.runs if not other.over and other.plan is not run.plan)
 
@@ -215,8 +252,10 @@ class State:
             return self._changed(f"machine/{asked.path}", drained=True), OK
         if asked.verb == "REBOOT":
             return self._reboot(asked.path, asked.body)
+        if asked.verb == "POWER":
+            return self._power(asked.path, asked.body["wanted"])
         before = self.objects
-        objects, answer = api.perform(before, asked, self.taken(asked.path))
+        objects, answer = api.perform(before, asked)
         if asked.path.startswith(_NODES) and objects is not before:
             node = objects[asked.path].content
             if not node_rules.unschedulable(node):
@@ -245,6 +284,16 @@ class State:
             return self.objects, Answer("other boot")
         objects = judge.reboot(self.objects, name, body["run"])
         return api.write(objects, f"machine/{name}", {**machine, "up": False, "sent": True}), OK
+
+    def _power(self, name: str, wanted: str) -> tuple[Objects, Answer]:
+        """What the user's commands do: switch a machine, or tell its state."""
+        path, objects = f"machine/{name}", self.objects
+        if wanted == "off":
+            judge.power_off(objects, name)
+            objects = self._changed(path, up=False, powered=False)
+        elif wanted == "on":
+            objects = self._changed(path, powered=True)
+        return objects, Answer("on" if objects[path].content["powered"] else "off")
 
     def _news(self, place: Place) -> Iterator[Answer]:
         """What a watch may say: each object that changed as it is, or as it was before its last change."""
@@ -277,33 +326,42 @@ class State:
     def world(self) -> Iterator[Move]:
         for number, run in enumerate(self.runs):
             if run.status == "paused":
-                yield Move((run.plan.run, " wakes"), self._with(number, run._replace(status="awake")))
+                awake = run._replace(status="awake")
+                yield Move((run.plan.run, " wakes"), partial(self._with, number, awake))
             if run.lease not in self.objects:
                 continue
             age = self._age(self.objects, run)
             if run.status == "awake" and not run.over and age > 0:
-                yield Move(
-                    (run.plan.run, " gives a sign of life"), self._with(number, run, self._aged(self.objects, run, 0))
-                )
+                yield self._happens(f"{run.plan.run} gives a sign of life", self._aged(self.objects, run, 0))
             elif (run.over or run.status == "paused") and age < _AGES[-1]:
                 older = 100 if age < 100 else 200
-                late = run if run.over else run._replace(places=tuple(map(_too_late, run.places)))
-                yield Move(
-                    (run.plan.run, " is silent for ", older, " s"),
-                    self._with(number, late, self._aged(self.objects, run, older)),
-                )
+                words = f"{run.plan.run} is silent for {older} s"
+                yield Move((words,), partial(self._silent, number, older, words))
         for name in names(self.objects):
-            if not self.objects[f"machine/{name}"].content["up"]:
-                yield from self._down(name)
+            yield from self._down(name)
         for path in self.objects:
             if path.startswith(_HOLDS):
                 yield self._happens(f"{path.rpartition('/')[2]} is free", api.write(self.objects, path, None))
 
+    def _silent(self, number: int, seconds: int, words: str) -> State:
+        after = self.became(self._aged(self.objects, self.runs[number], seconds), (words,))
+        late = after.runs[number]
+        return after._with(number, late._replace(places=tuple(map(_too_late, late.places))))
+
     def _down(self, name: str) -> Iterator[Move]:
-        node = self.objects[node_path(name)].content
-        if node_rules.ready(node):
+        machine, ready = (
+            self.objects[f"machine/{name}"].content,
+            node_rules.ready(self.objects[node_path(name)].content),
+        )
+        if ready and not machine["up"]:
             yield self._happens(f"{name} is seen to be down", self._ready(name, ready=False))
-        yield self._happens(f"{name} comes back", self.booted(name))
+        # A run that is about to switch it off has looked at most ten seconds ago, or it looks again.
+        if any(_about_to_power_off(place, name) for run in self.runs for place in run.places):
+            return
+        if not machine["up"] and machine["powered"]:
+            yield self._happens(f"{name} comes back", self.booted(name))
+        elif machine["up"] and not ready:
+            yield self._happens(f"{name} responds again", self._ready(name, ready=True))
 
     def booted(self, name: str) -> Objects:
         """The objects after a boot of a node."""
@@ -314,10 +372,11 @@ class State:
     def _ready(self, name: str, *, ready: bool, boot_id: str = "") -> Objects:
         path = node_path(name)
         node = self.objects[path].content
-        status = {"conditions": [{"type": "Ready", "status": str(ready)}], "nodeInfo": node["status"]["nodeInfo"]}
+        conditions = api.with_conditions(node["status"]["conditions"], [{"type": "Ready", "status": str(ready)}])
+        status = {"conditions": conditions, "nodeInfo": node["status"]["nodeInfo"]}
         if boot_id:
             status["nodeInfo"] = {"bootID": boot_id}
-        return api.write(self.objects, path, {**node, "status": status}, self.taken(path))
+        return api.write(self.objects, path, {**node, "status": status})
 
     # -- faults
 
@@ -328,10 +387,15 @@ class State:
         for name in names(self.objects):
             if self._may("crash") and self.objects[f"machine/{name}"].content["up"]:
                 yield self._fault("crash", f"{name} fails", objects=self._changed(f"machine/{name}", up=False))
+            if self._may("hang") and self.objects[f"machine/{name}"].content["up"]:
+                hung = self._ready(name, ready=False)
+                if hung is not self.objects:
+                    yield self._fault("hang", f"{name} hangs", objects=hung)
             # After the last look, the node itself refuses: its agent, or the deadline in the command.
             lease = hold_path(name)
             at_the_gate = any(
-                place.asked and (place.asked.verb, place.asked.path) == ("REBOOT", name)
+                _about_to_power_off(place, name, "/nodes/")
+                or (place.asked and (place.asked.verb, place.asked.path) == ("REBOOT", name))
                 for run in self.runs
                 for place in run.places
             )
@@ -350,16 +414,26 @@ class State:
             asked = place.asked
             if asked is None:
                 continue
-            if self._may("stuck") and asked.verb in ("DRAIN", "USER"):
+            if self._may("stuck") and asked.verb in ("DRAIN", "USER", "POWER"):
                 yield self._spent("stuck", self._answered(number, which, self.objects, Answer("stuck")))
-            if self._may("outage") and (asked.writes or asked.verb in ("GET", "LIST")):
-                yield self._spent("outage", self._answered(number, which, self.objects, api.UNREACHABLE))
-                if asked.writes:
-                    done = self._carry_out(place)[0]
-                    if done is not self.objects:
-                        yield self._spent(
-                            "outage", self._answered(number, which, done, api.UNREACHABLE, "done, no answer")
-                        )
+                if asked.body.get("wanted") in ("on", "off"):
+                    # The command says that it succeeded, and did nothing.
+                    yield self._spent(
+                        "stuck", self._answered(number, which, self.objects, Answer(asked.body["wanted"]))
+                    )
+            yield from self._outages(number, which)
+
+    def _outages(self, number: int, which: int) -> Iterator[Move]:
+        """A request gets no answer. If it writes, it may have been carried out."""
+        place = self.runs[number].places[which]
+        asked = place.asked
+        if asked is None or not self._may("outage") or not (asked.writes or asked.verb in ("GET", "LIST")):
+            return
+        yield self._spent("outage", self._answered(number, which, self.objects, api.UNREACHABLE))
+        if asked.writes:
+            done = self._carry_out(place)[0]
+            if done is not self.objects:
+                yield self._spent("outage", self._answered(number, which, done, api.UNREACHABLE, "done, no answer"))
 
     def _may(self, fault: str) -> bool:
         return self.left[FAULTS.index(fault)] > 0
@@ -367,18 +441,32 @@ class State:
     def _fault(
         self, fault: str, words: str, number: int = -1, run: Run | None = None, objects: Objects | None = None
     ) -> Move:
-        after = self._with(number, run, objects) if run else replace(self, objects=objects or self.objects)
-        return self._spent(fault, Move((words,), after))
+        def then() -> State:
+            return self._with(number, run) if run else self.became(objects or self.objects, (words,))
+
+        return self._spent(fault, Move((words,), then))
 
     def _spent(self, fault: str, move: Move) -> Move:
         which = FAULTS.index(fault)
         left = (*self.left[:which], self.left[which] - 1, *self.left[which + 1 :])
-        return move._replace(after=replace(move.after, left=left))
+        return Move(move.said, lambda: replace(move.after, left=left))
 
     # -- what they need
 
     def _happens(self, words: str, objects: Objects) -> Move:
-        return Move((words,), State(judge.see(self.objects, objects, (words,)), self.runs, self.left))
+        return Move((words,), lambda: self.became(objects, (words,)))
+
+    def became(self, objects: Objects, words: tuple[Any, ...], place: Place | None = None) -> State:
+        """The state after a change of objects, judged. What programs remember of these is of an older version now."""
+        objects = judge.see(self.objects, objects, words, place)
+        runs = self.runs
+        for path in self.changed(objects):
+            runs = tuple(run._replace(places=tuple(place.aged(path) for place in run.places)) for run in runs)
+        return State(objects, runs, self.left)
+
+    def changed(self, objects: Objects) -> list[str]:
+        """The objects of the API that are not the same any more."""
+        return [path for path, item in self.objects.items() if path[0] == "/" and objects.get(path) is not item]
 
     def _changed(self, path: str, **content: Any) -> Objects:
         return api.write(self.objects, path, {**self.objects[path].content, **content})
@@ -390,18 +478,14 @@ class State:
         lease = objects[run.lease].content
         return api.write(objects, run.lease, {**lease, "spec": {**lease["spec"], "renewTime": _AGO[age]}})
 
-    def taken(self, path: str) -> set[int]:
-        places = (place for run in self.runs for place in run.places)
-        return {version for place in places for name, version in place.remembered if name == path}
-
-    def _with(self, number: int, run: Run, objects: Objects | None = None) -> State:
-        objects, before = self.objects if objects is None else objects, None
+    def _with(self, number: int, run: Run) -> State:
+        before = None
         while before is not run:
             before, run = run, _promoted(run)
             if run.status == "awake":
-                places = tuple(self._past_what_is_quiet(run, objects, place) for place in run.places)
+                places = tuple(self._past_what_is_quiet(run, place) for place in run.places)
                 run = run if places == run.places else run._replace(places=places)
-        return State(objects, (*self.runs[:number], run, *self.runs[number + 1 :]), self.left)
+        return State(self.objects, (*self.runs[:number], run, *self.runs[number + 1 :]), self.left)
 
 
 def _promoted(run: Run) -> Run:
@@ -416,12 +500,13 @@ def _promoted(run: Run) -> Run:
             run = run._replace(places=tuple(place.after(OK) if place.asked else place for place in run.places))
         elif run.stage == "begin":
             begun = run.places[0].value
-            if begun is None:
+            if begun is None or isinstance(run.plan, FailoverPlan):
                 return run._replace(stage="over", places=())
             places = tuple(begin_of(run.plan.host(name, begun)) for name in run.plan.nodes)
             run = run._replace(stage="hosts", begun=begun, places=places)
         elif run.stage == "hosts":
             assert run.begun is not None
+            assert isinstance(run.plan, Plan)
             turns = {name: place.value for name, place in zip(run.plan.nodes, run.places, strict=True)}
             run = run._replace(stage="end", places=(begin_of(run.plan.end(run.begun, turns)),))
         else:
@@ -429,9 +514,25 @@ def _promoted(run: Run) -> Run:
     return run
 
 
+def _about_to_power_off(place: Place, name: str, also: str = "/configmaps") -> bool:
+    """Whether a run is between its last look at a node and the power-off: it records that, on the node and in a list.
+
+    Args:
+        also: Up to a write of which object; the Node in the same version shows that the node is still down.
+    """
+    options, asked = place.call.params if place.call else {}, place.asked
+    if asked is None or options.get("power") != "off" or options["name"] != name:
+        return False
+    return asked.verb == "POWER" or "/configmaps" in asked.path or (also in asked.path and asked.writes)
+
+
 def _too_late(place: Place) -> Place:
-    """A command that was sent before a long pause comes too late, and the node does nothing."""
-    return place.after(Answer("late")) if place.asked and place.asked.verb == "REBOOT" else place
+    """The place after a long pause. A command that was sent before comes too late, and does nothing."""
+    asked, options = place.asked, place.call.params if place.call else {}
+    if asked is not None and (asked.verb == "REBOOT" or asked.body.get("wanted") == "off"):
+        return place.after(Answer("late"))
+    # These look at the clock.
+    return place.after(api.PAUSED) if asked is not None and {"power", "evidence"} & set(options) else place
 
 
 _AGO = {age: to_text(START - timedelta(seconds=age)) for age in _AGES}

@@ -21,6 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import amount
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.taint_rules import taint_of
 
 # What the objects do not show: how often an operation rebooted a node that did not fail in between, and the nodes
 # that lost their slot as allowed: they came back after a failure, or a person released them.
@@ -70,6 +71,18 @@ def _cordoned(node: Stored) -> bool:
     return ours and node_rules.unschedulable(node.content)
 
 
+@lru_cache(None)
+def tainted(node: Stored) -> bool:
+    """Whether it is out of service."""
+    return taint_of(node.content) is not None
+
+
+def power_off(objects: Objects, name: str) -> None:
+    """A run switches a machine off."""
+    must(not node_rules.ready(objects[node_path(name)].content), f"{name} is back, and is switched off")
+    must(hold_path(name) not in objects, f"promise 2: {name} is held, and switched off")
+
+
 def slot_of(objects: Objects, name: str) -> Any:
     return next((ledger.slots[name] for ledger in ledgers(objects) if name in ledger.slots), None)
 
@@ -97,6 +110,8 @@ def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place 
     for name in nodes:
         node, machine = after[node_path(name)], after[f"machine/{name}"].content
         had, has = slot_of(before, name), slot_of(after, name)
+        if tainted(node) and not tainted(before[node_path(name)]):
+            must(not machine["powered"], f"{name} is out of service, and its machine is on")
         if _cordoned(node) and not _cordoned(before[node_path(name)]):
             excused.discard(name)
         if has:
@@ -126,12 +141,9 @@ def _grant(objects: Objects, slot: Slot, place: Place, count: int) -> None:
     failed, most = ledger.failed(slot.operation), settings["max_failed"]
     must(failed <= most, f"promise 5: {failed} nodes failed, {most} may, and {slot.node} gets a slot")
     if settings["count_others"]:
-        read = next(
-            answer.value for answer in reversed(place.log) if answer.kind == "list" and len(answer.value) == count
-        )
         away = {
             node_rules.name(item.content)
-            for item in read
+            for item in place.read
             if not node_rules.ready(item.content) or node_rules.unschedulable(item.content)
         }
         busy, allowed = away | set(ledger.slots), amount(settings["max_unavailable"], count)

@@ -11,12 +11,12 @@ from typing import Any
 from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
-from model import api, judge
-from model.after import check_the_end
+from model import api
+from model.after import check_the_end, doctor
 from model.fleet import FAULTS, ZONE, Move, Run, Scope, State
 from model.judge import hold_path, node_path
-from model.programs import Call, Program, begin_of
-from model.role import Plan, operation
+from model.programs import begin_of
+from model.role import Plan
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CORDON, EXCLUDE, KEEP_CORDONED
@@ -45,6 +45,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(policy=st.sampled_from(POLICIES), max_failed=st.integers(0, 2), others=st.booleans())
     def begin(self, policy: dict[str, Any], max_failed: int, others: bool) -> None:
+        api.growing = True
         self.history: list[str] = []
         self.steps = self.number = 0
         # The settings of a group seldom change; a person who asks for other ones gets an error.
@@ -59,7 +60,7 @@ class Machine(RuleBasedStateMachine):
         return move is not None
 
     def happens(self, words: str, objects: api.Objects) -> None:
-        self.take(Move((words,), replace(self.state, objects=judge.see(self.state.objects, objects, (words,)))))
+        self.take(Move((words,), lambda: self.state.became(objects, (words,))))
 
     @property
     def awake(self) -> list[int]:
@@ -74,7 +75,9 @@ class Machine(RuleBasedStateMachine):
         variables = {**self.usual, **other, "operation": named, "restart": restart}
         plan = Plan(f"run-{self.number}", NODES, variables, number=self.number)
         run = Run(plan, (begin_of(plan.begin()),))
-        self.take(Move((plan.run, " starts with ", variables), replace(self.state, runs=(*self.state.runs, run))))
+        self.take(
+            Move((plan.run, " starts with ", variables), lambda: replace(self.state, runs=(*self.state.runs, run)))
+        )
 
     @precondition(lambda self: sum(not run.over for run in self.state.runs) < 3)
     @rule(policy=st.sampled_from(POLICIES), max_failed=st.integers(0, 2))
@@ -173,34 +176,22 @@ class Machine(RuleBasedStateMachine):
     def edits(self, words: str, name: str, patch: dict[str, Any], objects: api.Objects | None = None) -> None:
         path, before = node_path(name), objects or self.state.objects
         content = api.merged(before[path].content, patch)
-        self.happens(words, api.write(before, path, content, self.state.taken(path)))
+        self.happens(words, api.write(before, path, content))
 
     @rule(release=st.lists(a_node, max_size=2, unique=True))
     def the_doctor_comes(self, release: list[str]) -> None:
-        """All of its requests at once."""
-        self.number += 1
-        call = Call("Clear", *operation("doctor", {"state": "cleared", "group": "default", "release": release}))
-
-        def tasks() -> Any:
-            yield call
-
-        place, state = begin_of(Program(f"doctor {release}", tasks)), self.state
-        while place.asked is not None:
-            objects, answer = api.perform(state.objects, place.asked, state.taken(place.asked.path))
-            objects = judge.see(state.objects, objects, ("the doctor", ": ", place.asked))
-            state, place = replace(state, objects=objects), place.after(answer)
-        self.take(Move(("the doctor comes, told to release ", release), state))
+        self.take(Move(("the doctor comes, told to release ", release), lambda: doctor(self.state, release)))
 
     # -- the end
 
     def teardown(self) -> None:
-        if not hasattr(self, "state"):
-            return
         try:
-            self.end()
+            if hasattr(self, "state"):
+                self.end()
         finally:
+            api.growing = False
             # pytest reports a case that was kept.
-            (note if currently_in_test_context() else print)("\n".join(self.history))
+            (note if currently_in_test_context() else print)("\n".join(getattr(self, "history", [])))
 
     def end(self) -> None:
         """Holders and people let go, all live runs do what they can, and a last run does the rest."""

@@ -10,19 +10,22 @@ step is taken once: a program in the same place that gets the same answer comes 
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from itertools import count
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 from model import api
 from model.api import Answer, Request, Stored
+from model.continuation import Form, immortal
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, watch
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths, watch
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
     ApiFailure,
     HoldfastError,
@@ -34,12 +37,17 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Changed, Follower, Listed
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs, slots
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain import drain
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import taint
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import command, last_look
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.command import CommandResult
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import ready
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import begin
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
 # Seconds, more than any wait of the role.
 _LONG = 10.0**7
+# Seconds that a pause takes.
+_PAUSE = 100.0
 Result = dict[str, Any]
 
 
@@ -86,17 +94,31 @@ class Recorder:
     dry_run = False
     requests = 0
 
-    def __init__(self, log: tuple[Answer, ...], number: int) -> None:
-        self._log, self._next = log, 0
+    def __init__(self, log: tuple[Answer, ...], number: int, until: FrameType) -> None:
+        self._log, self._next, self._until = log, 0, until
         self.number, self.clock = number, 0.0
         self.asked: Request | None = None
+        self.form = Form()
         self.last: tuple[Stored, ...] = ()
+        self.read_last: tuple[Stored, ...] = ()
+        self.followed: list[dict[str, Stored]] = []
         self._leases: list[int] = []
 
+    @property
+    def formed(self) -> Any:
+        """What of it a program can still use."""
+        followed = [[item.number for item in known.values()] for known in self.followed]
+        return self.number, self.clock, self._leases, followed
+
     def ask(self, verb: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
+        while self._log[self._next : self._next + 1] == (api.PAUSED,):
+            self._next, self.clock = self._next + 1, self.clock + _PAUSE
         if self._next == len(self._log):
             # What a finally asks for, on the way out, is not asked for.
-            self.asked = self.asked or api.request(verb, path, body)
+            if self.asked is None:
+                self.asked = api.request(verb, path, body)
+                if not api.growing:
+                    self.form.of_frames(sys._getframe(1), self._until)
             raise Asks
         answer = self._log[self._next]
         self._next += 1
@@ -124,6 +146,8 @@ class Recorder:
     def items(self, path: str, *, field_selector: str = "", label_selector: str = "") -> list[Any]:
         given = {"field_selector": field_selector, "label_selector": label_selector}
         self.last = self.ask("LIST", path, {key: value for key, value in given.items() if value}).value
+        if path == paths.NODES and not field_selector and not label_selector.startswith("node-role"):
+            self.read_last = self.last
         if path.endswith("/namespaces/holdfast/leases"):
             self._leases = [item.number for item in self.last]
         return [item.shown for item in self.last]
@@ -132,6 +156,7 @@ class Recorder:
         """The table of the Nodes."""
         given = {"label_selector": label_selector, "limit": limit, "as": "table"}
         found = self.ask("LIST", path, {key: value for key, value in given.items() if value}).value
+        self.read_last = self.read_last if limit else found
         return [_row(item.shown) for item in found]
 
     def create(self, path: str, body: Any, **_how: Any) -> Any:
@@ -142,6 +167,11 @@ class Recorder:
 
     def merge(self, path: str, body: Any, **_how: Any) -> Any:
         return self.ask("PATCH", path, body).value[0].shown
+
+    def merge_conditions(self, path: str, metadata: Any, conditions: Any) -> Any:
+        return (
+            self.ask("PATCH", path, {"metadata": metadata, "status": {"conditions": list(conditions)}}).value[0].shown
+        )
 
     def delete(self, path: str, options: Any = None, **_how: Any) -> None:
         self.ask("DELETE", path, options)
@@ -176,10 +206,14 @@ def _follow(self: Any) -> Iterator[Listed | Changed]:
     selectors = {"field_selector": self._field_selector, "label_selector": self._label_selector}
     items = cluster.items(self._path, **selectors)
     known = {item.path: item for item in cluster.last}
-    yield Listed([keep(item) for item in items])
-    while not deadline.passed:
-        for item in cluster.news(self._path, selectors, known, deadline.left):
-            yield Changed(item.kind, keep(item.object))
+    cluster.followed.append(known)
+    try:
+        yield Listed([keep(item) for item in items])
+        while not deadline.passed:
+            for item in cluster.news(self._path, selectors, known, deadline.left):
+                yield Changed(item.kind, keep(item.object))
+    finally:
+        cluster.followed.remove(known)
 
 
 def _deadline(self: Any, seconds: float | None, started: float | None = None) -> None:
@@ -201,6 +235,16 @@ def _evict(self: Any) -> Result:
     return {"evicted": [], "left": [], "requests": 0, "duration": 0.0}
 
 
+def _command(argv: list[str], environment: Mapping[str, str], _seconds: float) -> CommandResult:
+    """A command of the user: its last word says whether it switches a machine, or tells its state."""
+    said = _current[-1].ask("POWER", environment["HOLDFAST_NODE"], {"wanted": argv[-1]}).kind
+    return CommandResult(0 if said in ("on", "off") else 1, said)
+
+
+def _sleep(seconds: float) -> None:
+    _current[-1].clock += seconds
+
+
 _TIME = SimpleNamespace(monotonic=lambda: _current[-1].clock, sleep=lambda _seconds: None)
 _NOW = SimpleNamespace(now=lambda _zone: START + timedelta(seconds=_current[-1].number))
 # What works with threads, or with a clock of its own.
@@ -211,6 +255,9 @@ _REPLACED: list[tuple[Any, str, Any]] = [
     (drain._DrainRun, "run", _evict),
     *((module, "time", _TIME) for module in (watch, runs, slots, ready, drain)),
     (begin, "datetime", _NOW),
+    (taint, "time", SimpleNamespace(sleep=_sleep)),
+    (last_look, "steady", lambda: _current[-1].clock),
+    (command, "run", _command),
 ]
 
 
@@ -228,24 +275,34 @@ def _in_the_model(recorder: Recorder) -> Iterator[None]:
             setattr(owner, name, old)
 
 
-def _run(call: Call, log: tuple[Answer, ...], number: int) -> tuple[Request | None, Result]:
+def _run(call: Call, log: tuple[Answer, ...], number: int) -> tuple[Recorder, Result]:
     """The task up to its next request, or its result."""
-    recorder = Recorder(log, number)
+    recorder = Recorder(log, number, sys._getframe())
     context = Context(call.params)
     context.__dict__.update(cluster=recorder, management=recorder)
     with _in_the_model(recorder):
         try:
             if call.operation is None:
                 recorder.ask("BARRIER", "")
-                return None, {}
+                return recorder, {}
             result = call.operation(context, call.params)
         except Asks:
-            return recorder.asked, {}
+            return recorder, {}
         except HoldfastError as error:
             result = error.as_result()
     if not (call.registers or result.get("failed")):
-        return None, {}
-    return None, {key: value for key, value in result.items() if key != "diff"}
+        return recorder, {}
+    return recorder, {key: value for key, value in result.items() if key != "diff"}
+
+
+@dataclass(frozen=True)
+class History:
+    """One way to a place: the results of the tasks before, also as text, and the answers in the task that it is in."""
+
+    results: tuple[Result, ...] = ()
+    done: str = "[]"
+    log: tuple[Answer, ...] = ()
+    call: Call | None = None
 
 
 @dataclass(eq=False)
@@ -253,30 +310,58 @@ class Place:
     """Where a program is: before a request, or at its end.
 
     Attributes:
-        call: The task that it is in; ``None`` at its end.
+        history: How it came here. What comes after does not depend on it, see :mod:`model.continuation`.
         asked: The request.
         value: What came out, at its end.
-        remembered: The versions of objects that it has seen in this task.
+        read: The nodes that it read last. That is the same in all histories where it writes to the ledger.
     """
 
     program: Program
-    results: tuple[Result, ...]
-    log: tuple[Answer, ...]
-    call: Call | None
+    history: History
     asked: Request | None
     value: Any
     number: int
-    remembered: frozenset[tuple[str, int]] = frozenset()
-    _next: dict[Answer, Place] = field(default_factory=dict)
+    read: tuple[Stored, ...] = ()
+    _next: dict[Answer | str, Place] = field(default_factory=dict)
+    _other: History | None = None
+
+    @property
+    def call(self) -> Call | None:
+        """The task that it is in; ``None`` at its end."""
+        return self.history.call
 
     def after(self, answer: Answer) -> Place:
-        if answer not in self._next:
-            self._next[answer] = _place(self.program, self.results, (*self.log, answer), self.call)
-        return self._next[answer]
+        """The place after an answer."""
+        return self._then(answer)
+
+    def aged(self, path: str) -> Place:
+        """The same place, after someone has written an object."""
+        return self if api.growing else self._then(path)
+
+    def _then(self, what: Answer | str) -> Place:
+        if what not in self._next:
+            self._next[what] = _after(self, self.history, what)
+            self._check(what)
+        return self._next[what]
+
+    def also_by(self, history: History) -> None:
+        """Another way here."""
+        if not api.growing and self._other is None and history != self.history:
+            self._other = history
+            for what in list(self._next):
+                self._check(what)
+
+    def _check(self, what: Answer | str) -> None:
+        """What follows is the same by both ways."""
+        if self._other is not None and (found := _after(self, self._other, what)) is not self._next[what]:
+            raise AssertionError(
+                f"Two histories of {self.call and self.call.name!r} were taken for the same at {self.asked}, and are "
+                f"not: {self._next[what].asked} and {found.asked} follow on {str(what)[:200]}."
+            )
 
 
 _places: dict[Any, Place] = {}
-_calls: dict[Any, tuple[Call | None, Any]] = {}
+_calls: dict[Any, tuple[Call | None, Any, str]] = {}
 _numbers = count()
 
 
@@ -287,35 +372,60 @@ def forget() -> None:
 
 
 def begin_of(program: Program) -> Place:
-    return _place(program, (), (), None)
+    return _place(program, History())
 
 
-def _place(program: Program, results: tuple[Result, ...], log: tuple[Answer, ...], call: Call | None) -> Place:
+def _after(place: Place, history: History, what: Answer | str) -> Place:
+    came = (place.number, what)
+    if isinstance(what, Answer):
+        return _place(place.program, replace(history, log=(*history.log, what)), came)
+    log = tuple(api.older(answer, what) for answer in history.log)
+    return place if log == history.log else _place(place.program, replace(history, log=log), came)
+
+
+def _place(program: Program, history: History, came: Any = ()) -> Place:
     while True:
-        done = json.dumps(results, sort_keys=True, default=str)
-        call, value = (call, None) if call else _come_to(program, results, done)
-        asked, result = _run(call, log, program.number) if call else (None, {})
-        if call is None or asked is not None:
+        call, value, form = _come_to(program, history)
+        recorder, result = _run(call, history.log, program.number) if call else (None, {})
+        if recorder is None or recorder.asked is not None:
             break
-        results, log, call = (*results, result), (), None
-    key = (program.key, done, log)
-    if key not in _places:
-        seen = [item for answer in log for item in answer.value if isinstance(item, Stored)]
-        remembered = frozenset((item.path, item.version) for item in seen)
-        _places[key] = Place(program, results, log, call, asked, value, next(_numbers), remembered)
+        results = (*history.results, result)
+        history = History(results, json.dumps(results, sort_keys=True, default=str))
+    history = replace(history, call=call)
+    if api.growing:
+        key: Any = (program.key, history.done, history.log)
+    elif recorder is None:
+        key = (program.key, form)
+    else:
+        # Where values are not visible, the place before counts as well. The promises speak of what was read last.
+        more = came if recorder.form.half else recorder.read_last if recorder.asked.verb == "PUT" else ()
+        key = (program.key, form, recorder.asked, _digest(recorder.form), more)
+    if key in _places:
+        _places[key].also_by(history)
+    else:
+        asked, read = (recorder.asked, recorder.read_last) if recorder else (None, ())
+        _places[key] = Place(program, history, asked, value, next(_numbers), read)
     return _places[key]
 
 
-def _come_to(program: Program, results: tuple[Result, ...], done: str) -> tuple[Call | None, Any]:
-    """The task after these results, or what came out."""
-    key = (program.key, done)
+def _digest(form: Any) -> str:
+    return hashlib.blake2b(str(form).encode(), digest_size=16).hexdigest()
+
+
+def _come_to(program: Program, history: History) -> tuple[Call | None, Any, str]:
+    """The task after some results, or what came out, and the form of what follows."""
+    key = (program.key, history.done)
     if key not in _calls:
-        tasks = program.tasks()
+        tasks, form = program.tasks(), Form()
         try:
             call = next(tasks)
-            for result in results:
+            for result in history.results:
                 call = tasks.send(result)
-            _calls[key] = call, None
+            immortal(call.params, _digest(json.dumps(call.params, sort_keys=True, default=str)))
+            form.of_generator(tasks)
+            form.of(call.name)
+            _calls[key] = call, None, _digest(form)
         except StopIteration as end:
-            _calls[key] = None, end.value
+            form.of(end.value)
+            _calls[key] = None, end.value, _digest(form)
     return _calls[key]

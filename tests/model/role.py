@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role rolling_reboot, read from its own YAML: which tasks a run comes to, in which order, with which options.
+"""A role, read from its own YAML: which tasks a run comes to, in which order, with which options.
 
 Only what these files need of Ansible is here. A task that the model does not know is an error.
 """
@@ -20,6 +20,7 @@ import jinja2
 import yaml
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from model import api
+from model.continuation import immortal
 from model.programs import Call, Program, Result, Tasks
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, HoldfastError, Refused
@@ -78,14 +79,24 @@ class Role:
                 yield from self._block(file, task, variables)
                 continue
             loop = _value(task["loop"], variables) if "loop" in task else [None]
+            results = []
             for item in loop:
-                if item is not None:
-                    variables[task["loop_control"]["loop_var"]] = item
+                named = {task["loop_control"]["loop_var"]: item} if item is not None else {}
+                variables.update(named)
+                variables.update(_value(task.get("vars", {}), variables))
                 if all(_expression(text)(**variables) for text in _listed(task.get("when", []))):
                     yield from self._task(file, task, variables)
+                    results.append({**named, **variables.get(task.get("register"), {})})
+                elif "register" in task:
+                    variables[task["register"]] = {"skipped": True}
+            if "loop" in task and "register" in task:
+                variables[task["register"]] = {"results": results}
 
     def _block(self, file: str, task: Mapping[str, Any], variables: Variables) -> Tasks:
         broken: Failed | None = None
+        # Options of the cluster make no difference here.
+        usual = {name.removeprefix(_OURS): value for name, value in task.get("module_defaults", {}).items()}
+        variables["__usual"] = {**variables.get("__usual", {}), **usual}
         try:
             yield from self._tasks(file, task["block"], variables)
         except Failed as failure:
@@ -115,6 +126,8 @@ class Role:
             result = yield Call(
                 name, _user_tasks, {"step": included, "node": variables["__rolling_reboot_turn"]["node"]}
             )
+        elif action == "ansible.builtin.fail":
+            raise Failed(name, _value(options, variables))
         elif action == f"{_OURS}role_settings":
             result = {"settings": dict(self.settings), "who": {"job": "", "host": "model", "person": "model"}}
         else:
@@ -124,7 +137,7 @@ class Role:
                     f"{file}: the model does not know {action} of the task {name!r}. Add it to _SILENT in {__name__} "
                     "if it touches neither a node nor the API, or else say in _task what it does."
                 )
-            options = {**options, **self.given.get(module, {})}
+            options = {**variables.get("__usual", {}).get(module, {}), **options, **self.given.get(module, {})}
             values = {key: _value(value, variables) for key, value in options.items()}
             params = {key: value for key, value in values.items() if value is not _OMIT}
             result = yield Call(name, *operation(module, params), registers="register" in task)
@@ -138,11 +151,17 @@ def operation(
     module: str, params: Mapping[str, Any]
 ) -> tuple[Callable[[Context, Mapping[str, Any]], Result], Variables]:
     """The operation of a module, and its validated options."""
-    found = importlib.import_module(f"{_MODULES}.{module}")
-    checked = ModuleArgumentSpecValidator(found.SPEC["argument_spec"]).validate(dict(params))
+    found, validator = _module(module)
+    checked = validator.validate(dict(params))
     assert not checked.error_messages, f"{module}: {checked.error_messages}"
     valid = {key: value for key, value in checked.validated_parameters.items() if value is not None}
     return (reboot if module == "reboot" else found.OPERATION), {**dict.fromkeys(found.SPEC["argument_spec"]), **valid}
+
+
+@lru_cache(None)
+def _module(name: str) -> tuple[Any, ModuleArgumentSpecValidator]:
+    found = importlib.import_module(f"{_MODULES}.{name}")
+    return found, ModuleArgumentSpecValidator(found.SPEC["argument_spec"])
 
 
 def _user_tasks(context: Context, params: Mapping[str, Any]) -> Result:
@@ -201,7 +220,9 @@ class Plan:
         return json.dumps([self.run, self.nodes, dict(self.variables), str(self.path)], sort_keys=True)
 
     def _role(self, node: str = "", **given: Mapping[str, Any]) -> Role:
-        return Role(settings(self.path, {"run": self.run, "node_name": node, **self.variables}), self.path, given)
+        usual = {"when": "always", "graceful_shutdown": "ignore", "opt_outs": False, "controller_node": "elsewhere"}
+        own = {**usual, "hold_attempts": 2, "run": self.run, "node_name": node, **self.variables}
+        return Role(settings(self.path, own), self.path, given)
 
     def begin(self) -> Program:
         def tasks() -> Tasks:
@@ -254,21 +275,19 @@ class Plan:
         return Program(f"end {self._key} {json.dumps(hosts, sort_keys=True)}", tasks, self.number)
 
 
-def settings(path: Path, given: Mapping[str, Any]) -> Mapping[str, Any]:
+def settings(path: Path, given: Mapping[str, Any], entry_point: str = "main") -> Mapping[str, Any]:
     """What role_settings answers. The model's nodes have no connection that could be asked."""
-    return _settled(path, json.dumps(given, sort_keys=True))
+    return _settled(path, json.dumps(given, sort_keys=True), entry_point)
 
 
 @lru_cache(None)
-def _settled(path: Path, given: str) -> Mapping[str, Any]:
-    options = _specs(path)
-    usual = {"when": "always", "graceful_shutdown": "ignore", "opt_outs": False, "controller_node": "elsewhere"}
-    named = {
-        f"rolling_reboot_{name}": value for name, value in {**usual, "hold_attempts": 2, **json.loads(given)}.items()
-    }
-    found = _settings.answer(options, named, "rolling_reboot_")
+def _settled(path: Path, given: str, entry_point: str) -> Mapping[str, Any]:
+    options = _read(path / "meta/argument_specs.yml")["argument_specs"][entry_point]["options"]
+    prefix = f"{path.name}_"
+    named = {f"{prefix}{name}": value for name, value in json.loads(given).items()}
+    found = _settings.answer(options, named, prefix)
     assert not found.problems, found.problems
-    return dict(found.settings)
+    return immortal(dict(found.settings), json.dumps(found.settings, sort_keys=True))
 
 
 def _variables(play: str, host: str) -> Variables:
@@ -292,21 +311,21 @@ def _turn(variables: Variables) -> Result:
 
 @lru_cache(None)
 def _read(path: Path) -> Any:
-    return yaml.safe_load(path.read_text())
-
-
-@lru_cache(None)
-def _specs(path: Path) -> Any:
-    return _read(path / "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    return immortal(yaml.safe_load(path.read_text()), str(path))
 
 
 _jinja = jinja2.Environment(undefined=jinja2.ChainableUndefined, autoescape=False)
 _jinja.filters["intersect"] = lambda these, those: [item for item in these if item in those]
+_jinja.filters["dict2items"] = lambda known: [{"key": key, "value": value} for key, value in known.items()]
+_jinja.filters["combine"] = lambda these, those: {**these, **those}
 
 
 @lru_cache(None)
 def _expression(text: str) -> Callable[..., Any]:
     return _jinja.compile_expression(text, undefined_to_none=False)
+
+
+_template = lru_cache(None)(_jinja.from_string)
 
 
 def _value(value: Any, variables: Variables) -> Any:
@@ -320,8 +339,8 @@ def _value(value: Any, variables: Variables) -> Any:
     inner = value.strip()
     if inner.startswith("{{") and inner.endswith("}}") and inner.count("{{") == 1:
         found = _expression(inner[2:-2].strip())(**variables)
-        return None if isinstance(found, jinja2.Undefined) else found
-    return _jinja.from_string(value).render(**variables)
+        return None if isinstance(found, jinja2.Undefined) else list(found) if hasattr(found, "__next__") else found
+    return _template(value).render(**variables)
 
 
 def _listed(value: Any) -> Iterator[str]:

@@ -27,6 +27,7 @@ TOP = {
     "SECURITY.md",
     "changelogs",
     "docs",
+    "environments",
     "extensions",
     "meta",
     "playbooks",

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
 from examples import share
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
+from model import api
 from model.explore import explore
 from model.fleet import Scope
 from model.machine import Machine
@@ -34,6 +36,29 @@ def test_every_history_of_one_run_keeps_all_promises(fault):
 
     assert not found.broken, found
     assert (found.whole, found.ends > 0) == (True, True)
+
+
+def reached(first):
+    """What can come about: the objects, with what each program asks for."""
+    seen, new, found = {first.key}, [first], set()
+    while new:
+        state = new.pop()
+        objects = frozenset((path, json.dumps(item.content, sort_keys=True)) for path, item in state.objects.items())
+        found.add((objects, state.left, *(str(place.asked) for run in state.runs for place in run.places)))
+        for after in [move.after for move in state.moves()]:
+            if after.key not in seen:
+                seen.add(after.key)
+                new.append(after)
+    return found, len(seen)
+
+
+def test_what_a_program_has_forgotten_makes_no_difference(monkeypatch):
+    few = reached(one_node(death=1))
+    monkeypatch.setattr(api, "growing", True)
+    many = reached(one_node(death=1))
+
+    assert few[0] == many[0]
+    assert few[1] < many[1]
 
 
 @pytest.fixture

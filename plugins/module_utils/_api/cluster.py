@@ -7,26 +7,34 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from .._shared.bounds import cut
 from .clock import ServerClock
 from .connection import IMPORT_ERROR, connect
 from .errors import ApiFailure, HoldfastError, NotFound, Outdated, Unreachable
+from .event_stream import EventStream
 from .objects import Object
 from .patience import API_TIMEOUT, Patience, contains, overloaded
 
 if not IMPORT_ERROR:
-    from kubernetes.client.exceptions import ApiException
-    from urllib3 import HTTPHeaderDict, Timeout
+    from urllib3 import Timeout
     from urllib3.exceptions import HTTPError, MaxRetryError
+
+    try:
+        from urllib3 import HTTPHeaderDict
+    except ImportError:
+        # Where urllib3 1.26 has it.
+        from urllib3._collections import HTTPHeaderDict
 
 PAGE = 500
 # Rows of a table are small. The server compresses answers of more than 128 KiB, and a chunk of 500 rows is smaller.
 _ROWS = 5000
 _JSON = "application/json"
+_MERGE, _STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
 # The server's own table of a collection: what kubectl shows of each object. Source: the API concepts of Kubernetes,
 # "Receiving resources as Tables".
 _TABLE = f"{_JSON};as=Table;v=v1;g=meta.k8s.io"
@@ -143,6 +151,15 @@ class Cluster:
         timeout = _TIMEOUT if patient and not once else _SHORT_TIMEOUT
         return self._write("PATCH", path, body, patient=patient, once=once, timeout=timeout)
 
+    def merge_conditions(self, path: str, metadata: Object, conditions: Sequence[Object]) -> Object:
+        """Change some conditions of an object, and its metadata in the same request; the other conditions stay.
+
+        A strategic merge patch of the status: each entry changes the condition of its ``type``, and ``$patch: delete``
+        removes it. With ``resourceVersion`` in the metadata, a compare-and-swap (409 on conflict).
+        """
+        body = {"metadata": metadata, "status": {"conditions": list(conditions)}}
+        return self._write("PATCH", f"{path}/status", body, content_type=_STRATEGIC)
+
     def delete(self, path: str, options: Object | None = None, *, patient: bool = True) -> Object:
         body = {"apiVersion": "v1", "kind": "DeleteOptions", **(options or {})}
         if self.dry_run:
@@ -158,33 +175,28 @@ class Cluster:
         timeout_seconds: int,
         field_selector: str = "",
         label_selector: str = "",
-        watch: bool = True,
-        _preload_content: bool = False,
-    ) -> Any:
-        """The streaming answer of a watch; ``kubernetes.watch.Watch.stream`` calls this."""
+    ) -> EventStream:
+        """Watch a collection from a resource version on.
+
+        Raises:
+            NotFound: The server does not serve the collection.
+            ApiFailure: The server refused, with 410 because the resource version is too old.
+            Unreachable: The server did not answer.
+        """
         query = {
             **_selectors(field_selector, label_selector),
-            "watch": watch,
+            "watch": True,
             "allowWatchBookmarks": True,
             "resourceVersion": resource_version,
             "timeoutSeconds": timeout_seconds,
         }
         answer = self._send("GET", path, query=query, timeout=(10, timeout_seconds + 15), stream=True)
         if answer.status >= 300:
-            answer.drain_conn()
-            raise ApiException(status=answer.status, reason=answer.reason)
-        answer.stream = self._counting(answer.stream)
-        return answer
+            raise _failure("WATCH", path, answer, answer.data)
+        return EventStream(answer, self._count)
 
-    def _counting(self, stream: Callable[..., Iterator[bytes]]) -> Callable[..., Iterator[bytes]]:
-        """The stream of a watch, which counts what it receives."""
-
-        def counted(*args: Any, **more: Any) -> Iterator[bytes]:
-            for part in stream(*args, **more):
-                self.received += len(part)
-                yield part
-
-        return counted
+    def _count(self, length: int) -> None:
+        self.received += length
 
     def _write(
         self,
@@ -196,17 +208,23 @@ class Cluster:
         decided: bool = False,
         once: bool = False,
         timeout: tuple[float, float] = _TIMEOUT,
+        content_type: str = "",
     ) -> Object:
         decided = decided or once or "resourceVersion" in (body.get("metadata") or {})
         seconds = 0 if once else min(self._api_timeout, _DECISION) if decided else self._api_timeout
         retries = Patience.of(seconds) if patient else None
         query = {"dryRun": "All"} if self.dry_run else {}
         try:
-            answer = self._send(method, path, query=query, body=body, retries=retries, timeout=timeout)
+            answer = self._send(
+                method, path, query=query, body=body, retries=retries, timeout=timeout, content_type=content_type
+            )
             return _content(method, path, answer)
         except (ApiFailure, NotFound, Unreachable) as failure:
             if retries is None or self.dry_run:
                 raise
+            if content_type == _STRATEGIC:
+                # Its conditions are instructions, not content. The metadata shows whether the patch was carried out.
+                body = {"metadata": body["metadata"]}
             return self._settle(method, path, body, failure, decided=decided, doubtful=retries.attempts.doubtful)
 
     def _settle(
@@ -251,33 +269,29 @@ class Cluster:
         retries: Patience | None = None,
         stream: bool = False,
         accept: str = _JSON,
+        content_type: str = "",
     ) -> Any:
-        content_type = "application/merge-patch+json" if method == "PATCH" else _JSON
-        # The client's watch does not decompress.
+        content_type = content_type or (_MERGE if method == "PATCH" else _JSON)
+        headers = HTTPHeaderDict(self._client.default_headers)
+        # A watch is read line by line, as it comes.
         encoding = "identity" if stream else "gzip"
-        headers = {"Accept": accept, "Accept-Encoding": encoding, "Content-Type": content_type}
-        verb, url, sent_headers, payload, _post = self._client.param_serialize(
-            method,
-            path,
-            query_params=list(query.items()),
-            header_params=headers,
-            body=body,
-            auth_settings=["BearerToken"],
-        )
-        if self._groups:
-            # A plain dict can't repeat a header, and the server wants one Impersonate-Group header for each group.
-            sent_headers = HTTPHeaderDict(sent_headers)
-            for group in self._groups:
-                sent_headers.add("Impersonate-Group", group)
+        headers.update({"Accept": accept, "Accept-Encoding": encoding, "Content-Type": content_type})
+        # The name under which a token is kept differs between versions of the library. This also refreshes it.
+        token = self._client.configuration.auth_settings().get("BearerToken")
+        if token and token["value"]:
+            headers["Authorization"] = token["value"]
+        for group in self._groups:
+            # The server wants one header for each group.
+            headers.add("Impersonate-Group", group)
         connecting, reading = timeout
         self.requests += 1
         sent = time.monotonic()
         try:
-            answer = self._client.rest_client.pool_manager.request(
-                verb,
-                url,
-                body=None if payload is None else json.dumps(payload),
-                headers=sent_headers,
+            answer = self._client.rest_client.pool_manager.urlopen(
+                method,
+                self._client.configuration.host + path + _query(query),
+                body=None if body is None else json.dumps(body),
+                headers=headers,
                 timeout=Timeout(connect=connecting, read=reading),
                 retries=retries or False,
                 preload_content=not stream,
@@ -300,13 +314,18 @@ class Cluster:
         )
 
 
+def _query(values: Mapping[str, Any]) -> str:
+    texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in values.items()}
+    return f"?{urlencode(texts)}" if texts else ""
+
+
 def _selectors(field_selector: str, label_selector: str) -> dict[str, str]:
     given = {"fieldSelector": field_selector, "labelSelector": label_selector}
     return {key: value for key, value in given.items() if value}
 
 
 def _place(method: str, path: str, body: Object) -> str:
-    return f"{path}/{body['metadata']['name']}" if method == "POST" else path
+    return f"{path}/{body['metadata']['name']}" if method == "POST" else path.removesuffix("/status")
 
 
 def _is_written(method: str, present: Object, body: Object) -> bool:

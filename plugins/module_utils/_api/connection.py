@@ -25,6 +25,11 @@ try:
 except ImportError:
     IMPORT_ERROR = traceback.format_exc()
 
+_OLDEST = 31
+_INSTALL = (
+    f"Install it there, for example with pip install 'kubernetes>={_OLDEST},<38', or use an execution environment "
+    "that has it."
+)
 _DIRECT = (("username", "password"), ("api_key",), ("client_cert", "client_key"))
 _ATTRIBUTES = {
     "host": "host",
@@ -49,15 +54,13 @@ def connect(options: Mapping[str, Any]) -> Any:
     """
     if IMPORT_ERROR:
         raise MissingLibrary(
-            "The Python library kubernetes (37 or later) is needed where this runs. Install it there, "
-            "for example with pip install 'kubernetes>=37,<38', or use an execution environment that has it.",
+            f"The Python library kubernetes ({_OLDEST} or later) is needed where this runs. {_INSTALL}",
             IMPORT_ERROR,
         )
-    if not hasattr(ApiClient, "param_serialize"):
+    if int(kubernetes.__version__.partition(".")[0]) < _OLDEST:
         raise MissingLibrary(
-            f"The Python library kubernetes is version {kubernetes.__version__} where this runs, and 37 or later is "
-            "needed. Install it there, for example with pip install 'kubernetes>=37,<38', or use an execution "
-            "environment that has it.",
+            f"The Python library kubernetes is version {kubernetes.__version__} where this runs, and {_OLDEST} or "
+            f"later is needed. {_INSTALL}",
             "",
         )
     given = {key: value for key, value in options.items() if value is not None}
@@ -102,7 +105,8 @@ def _load(given: Mapping[str, Any], configuration: Any) -> None:
         if given.get("host") and not kubeconfig:
             return
         content = isinstance(kubeconfig, Mapping) or str(kubeconfig).lstrip().startswith("{")
-        source = "the given content" if content else kubeconfig or "no kubeconfig"
+        path = ", ".join(map(str, kubeconfig)) if isinstance(kubeconfig, (list, tuple)) else kubeconfig
+        source = "the given content" if content else path or "no kubeconfig"
         raise InvalidInput(
             f"No cluster can be reached with {source}: {str(error).rstrip('.')}. Set kubeconfig (or "
             "K8S_AUTH_KUBECONFIG), or host with api_key, or host with client_cert and client_key."
@@ -134,4 +138,5 @@ def _override(given: Mapping[str, Any], configuration: Any) -> None:
 
 def _authorize(configuration: Any, header: str) -> None:
     configuration.refresh_api_key_hook = None
-    configuration.api_key = {"BearerToken": header}
+    # Later versions also call it BearerToken.
+    configuration.api_key = {"authorization": header}

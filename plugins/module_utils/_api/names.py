@@ -21,6 +21,8 @@ EXCLUDE = "holdfast.dev/exclude"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 LEDGER = "holdfast.dev/ledger"
 OPT_OUTS = "holdfast.dev/opt-outs"
+# On a Node: the lifecycle conditions that a run has set.
+LIFECYCLE = "holdfast.dev/conditions"
 # On a Node: why it is considered off. On a BareMetalHost: the evidence when our reboot annotation was written.
 EVIDENCE = "holdfast.dev/evidence"
 REBOOT_KEYS = "holdfast.dev/reboot-keys"

@@ -16,12 +16,11 @@ from typing import Any, Callable
 
 from .cluster import Cluster
 from .connection import IMPORT_ERROR
-from .errors import ApiFailure, NotFound, Outdated, Unreachable
+from .errors import ApiFailure, Outdated, Unreachable
+from .event_stream import EventStream
 from .objects import Object
 
 if not IMPORT_ERROR:
-    from kubernetes.client.exceptions import ApiException
-    from kubernetes.watch import Watch
     from urllib3.exceptions import HTTPError
 
 _LONGEST = 240
@@ -101,7 +100,7 @@ class Follower:
         self._field_selector, self._label_selector = field_selector, label_selector
         self._keep = keep or (lambda item: item)
         self._stopped = False
-        self._watch: Any = None
+        self._watch: EventStream | None = None
         # Requests in a row without news. A list does not reset this: lists succeed even if each watch ends at once.
         self._failures = 0
         # When the server answered the last watch.
@@ -152,35 +151,24 @@ class Follower:
     def _changes(self, version: str) -> Iterator[Changed]:
         """Changes since ``version``; returns when a new list is needed."""
         while not self._over:
-            self._watch = Watch(return_type="object")
             self._opened = float("inf")
             news = ended = False
             try:
-                for event in self._watch.stream(
-                    self._open,
-                    self._path,
-                    resource_version=version,
-                    timeout_seconds=max(1, min(_LONGEST, _whole_seconds(self._deadline.left))),
-                    field_selector=self._field_selector,
-                    label_selector=self._label_selector,
-                ):
-                    if event is None:
-                        # A line that is not JSON, for example from a proxy.
-                        continue
-                    version = event["raw_object"]["metadata"]["resourceVersion"]
+                for event in self._open(version):
+                    version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
                         news = True
-                        yield Changed(event["type"], self._keep(event["raw_object"]))
+                        yield Changed(event["type"], self._keep(event["object"]))
                     if self._over:
                         return
                 ended = True
-            except ApiException as error:
+            except ApiFailure as error:
                 if error.status == 410:
                     return
-                if not passing(error.status or 0):
-                    raise _denied(self._path, error) from error
+                if not passing(error.status):
+                    raise
             except (HTTPError, OSError, ValueError, KeyError, Unreachable):
-                # stop() closes the socket of a watch; the library then raises one of several errors.
+                # stop() closes the socket of a watch; urllib3 then raises one of several errors.
                 pass
             if news or time.monotonic() - self._opened > _SHORT:
                 self._failures = 0
@@ -191,14 +179,19 @@ class Follower:
                 return
             self._pause()
 
-    def _open(self, path: str, *, watch: bool = True, **more: Any) -> Any:
-        answer = self._cluster.open_watch(path, watch=watch, **more)
+    def _open(self, version: str) -> EventStream:
+        stream = self._watch = self._cluster.open_watch(
+            self._path,
+            resource_version=version,
+            timeout_seconds=max(1, min(_LONGEST, _whole_seconds(self._deadline.left))),
+            field_selector=self._field_selector,
+            label_selector=self._label_selector,
+        )
         if self._stopped:
-            # stop() came while the watch was being opened, when the library had no socket to close yet.
-            answer.close()
-            raise Unreachable(f"WATCH {path}: stopped")
+            # stop() came while the watch was being opened, when there was nothing to close yet.
+            stream.stop()
         self._opened = time.monotonic()
-        return answer
+        return stream
 
 
 def wait_for(
@@ -265,11 +258,3 @@ def passing(status: int) -> bool:
 
 def _whole_seconds(seconds: float) -> int:
     return _LONGEST if seconds == float("inf") else int(seconds + 0.999)
-
-
-def _denied(path: str, error: Any) -> ApiFailure | NotFound:
-    if error.status == 404:
-        return NotFound(f"WATCH {path}: not found", path=path)
-    return ApiFailure(
-        f"The API server refused to watch {path} ({error.status}): {error.reason}", status=error.status or 0
-    )

@@ -9,23 +9,35 @@ An annotation on the Node, changed by compare-and-swap only.
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from .._api import node_rules, paths
+from .._api import paths
 from .._api.cluster import Cluster
 from .._api.names import CLAIM
 from .._api.objects import Object
 from .._api.read_node import read_node
+from .._api.runner import Context
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
 from . import runs
 from .claim_rules import Claim, claim_of, may_take, taken_by_another
+from .lifecycle import Report, write_marks
+from .lifecycle_rules import ENDS, Work, run_of
 
 
 def take(
-    cluster: Cluster, name: str, *, run: str, operation: str, purpose: str, restart: bool = False
+    cluster: Cluster,
+    name: str,
+    *,
+    run: str,
+    operation: str,
+    purpose: str,
+    restart: bool = False,
+    report: Report | None = None,
 ) -> tuple[Object, Object]:
     """Take the claim. Return the Node before and after; both are the same object if the run already had the claim.
+
+    Args:
+        report: The lifecycle conditions to set with it.
 
     Raises:
         Claimed: Another run has it, and is alive or, without ``restart``, belongs to another operation.
@@ -40,27 +52,32 @@ def take(
         live = runs.live_ids(cluster) if present is not None and present.run != run else frozenset()
         if not may_take(present, wanted, live, restart=restart):
             raise taken_by_another(name, present, live)
-        return node, _write(cluster, node, wanted)
+        marks = {CLAIM: json.dumps(vars(wanted), sort_keys=True)}
+        return node, report.write(node, marks) if report else write_marks(cluster, node, marks)
 
     pair: tuple[Object, Object] = retry_conflicts(attempt)
     return pair
 
 
-def give_back(cluster: Cluster, name: str, *, run: str) -> tuple[Object | None, Object | None]:
-    """Give back the claim of ``run``; the claim of another run stays."""
+def give_back(
+    cluster: Cluster, name: str, *, run: str, context: Context | None = None, waits: bool = False
+) -> tuple[Object | None, Object | None]:
+    """Give back the claim of ``run``; the claim of another run stays.
+
+    Args:
+        context: Also remove the lifecycle conditions that the run has set.
+        waits: The node waits for another turn, so the conditions that say so stay.
+    """
 
     def attempt() -> tuple[Object | None, Object | None]:
         node = cluster.find(paths.node(name))
         present = claim_of(node) if node else None
-        if node is None or present is None or present.run != run:
+        if node is None:
             return node, node
-        return node, _write(cluster, node, None)
+        marks = {CLAIM: None} if present is not None and present.run == run else {}
+        if context is not None and not waits and run_of(node) == run:
+            return node, Report(context, ENDS, Work("", run=run)).write(node, marks)
+        return node, write_marks(cluster, node, marks)
 
     pair: tuple[Object | None, Object | None] = retry_conflicts(attempt)
     return pair
-
-
-def _write(cluster: Cluster, node: Object, claim: Claim | None) -> Object:
-    value: Any = json.dumps(vars(claim), sort_keys=True) if claim else None
-    metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": {CLAIM: value}}
-    return cluster.merge(paths.node(node_rules.name(node)), {"metadata": metadata})

@@ -16,6 +16,8 @@ from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed
 from . import claim_rules, claims, runs, slots
 from .claim_rules import Claimed
+from .lifecycle import Report
+from .lifecycle_rules import STARTS, Work
 
 
 def node_claim(context: Context, params: Params) -> Result:
@@ -25,7 +27,7 @@ def node_claim(context: Context, params: Params) -> Result:
     deadline = Deadline(params["wait_timeout"])
     with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
         if params["state"] == "absent":
-            before, after = claims.give_back(context.cluster, params["name"], run=params["run"])
+            before, after = claims.give_back(context.cluster, params["name"], run=params["run"], context=context)
         else:
             before, after = _take(context, params, deadline)
     if params["state"] == "absent" and params["keep"] and not context.cluster.dry_run:
@@ -45,7 +47,7 @@ def _take(context: Context, params: Params, deadline: Deadline) -> tuple[Object,
     cluster = context.cluster
     while True:
         try:
-            return _attempt(cluster, params)
+            return _attempt(context, params)
         except Claimed as error:
             if not error.fields.get("run_alive") or context.check_mode:
                 raise
@@ -56,10 +58,18 @@ def _take(context: Context, params: Params, deadline: Deadline) -> tuple[Object,
         _await_change(cluster, params["name"], deadline)
 
 
-def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
-    name, run, operation = params["name"], params["run"], params["operation"]
+def _attempt(context: Context, params: Params) -> tuple[Object, Object]:
+    cluster, name, run, operation = context.cluster, params["name"], params["run"], params["operation"]
+    purpose = params["purpose"]
+    work = Work(purpose.replace("_", " "), operation, run)
     taken = claims.take(
-        cluster, name, run=run, operation=operation, purpose=params["purpose"], restart=params["restart"]
+        cluster,
+        name,
+        run=run,
+        operation=operation,
+        purpose=purpose,
+        restart=params["restart"],
+        report=Report(context, STARTS, work) if params.get("lifecycle_conditions") else None,
     )
     if params.get("group") and not cluster.dry_run:
         try:
@@ -67,7 +77,7 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
         except HoldfastError:
             # No work starts under a slot that does not count the claim.
             with suppress(HoldfastError):
-                claims.give_back(cluster, name, run=run)
+                claims.give_back(cluster, name, run=run, context=context)
             raise
     return taken
 

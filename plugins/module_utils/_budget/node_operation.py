@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .._api import node_rules, paths
+from .._api import node_rules
 from .._api.cluster import Cluster
 from .._api.errors import InvalidInput
 from .._api.names import CLAIM, OPERATION
@@ -18,27 +18,32 @@ from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
 from . import claim_rules
-from .node_operation_rules import Phase, advance
+from .lifecycle import Report, write_marks
+from .lifecycle_rules import Work, others_work_on_it
+from .node_operation_rules import Phase, advance, change_of
 
 
 def node_operation(context: Context, params: Params) -> Result:
     """Record which phase of which operation a node is in."""
     if not params.get("phase") and not params.get("result"):
         raise InvalidInput("node_operation needs phase, result or both: there is nothing to record.")
-    before, after = retry_conflicts(lambda: _attempt(context.cluster, params))
+    before, after = retry_conflicts(lambda: _attempt(context, params))
     old, new = node_rules.record(before, OPERATION), node_rules.record(after, OPERATION)
     return {"changed": before is not after, "operation": new, "diff": {"before": old or {}, "after": new or {}}}
 
 
-def record_phase(cluster: Cluster, name: str, phase: Phase | None) -> None:
+def record_phase(cluster: Cluster, name: str, phase: Phase | None, report: Report | None = None) -> None:
     """Record the phase of an action before it begins. Record nothing if the action is not part of an operation.
+
+    Args:
+        report: The lifecycle conditions to set with it.
 
     Raises:
         ClaimLost: The run of the phase no longer has the claim on the node.
     """
     if phase is not None:
         params = {"name": name, "operation": phase.operation, "run": phase.run, "phase": phase.name, "claimed": True}
-        retry_conflicts(lambda: _attempt(cluster, params))
+        retry_conflicts(lambda: _write(cluster, params, report))
 
 
 def marks_of(cluster: Cluster, node: Object, phase: Phase | None) -> dict[str, Any]:
@@ -51,7 +56,13 @@ def marks_of(cluster: Cluster, node: Object, phase: Phase | None) -> dict[str, A
     return {} if wanted == record else {OPERATION: json.dumps(wanted, sort_keys=True)}
 
 
-def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
+def _attempt(context: Context, params: Params) -> tuple[Object, Object]:
+    work = Work(claim_rules.PURPOSE.replace("_", " "), params["operation"], params.get("run") or "")
+    change = change_of(params)
+    return _write(context.cluster, params, Report(context, change, work) if change else None)
+
+
+def _write(cluster: Cluster, params: Params, report: Report | None) -> tuple[Object, Object]:
     node = claim_rules.ours(read_node(cluster, params["name"]), _claimant(params))
     record = node_rules.record(node, OPERATION)
     if _not_ours_to_write(record, claim_rules.claim_of(node), params):
@@ -62,10 +73,9 @@ def _attempt(cluster: Cluster, params: Params) -> tuple[Object, Object]:
     if params.get("result") and present and present.run == params.get("run"):
         # One write for both: if the run died between two writes, its claim would stay on a node that is done.
         marks[CLAIM] = None
-    if not marks:
-        return node, node
-    metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": marks}
-    return node, cluster.merge(paths.node(params["name"]), {"metadata": metadata})
+    if report is not None and not others_work_on_it(node, params.get("run") or ""):
+        return node, report.write(node, marks)
+    return node, write_marks(cluster, node, marks)
 
 
 def _not_ours_to_write(record: dict[str, Any] | None, claim: claim_rules.Claim | None, params: Params) -> bool:

@@ -15,6 +15,10 @@ from .._api.names import CORDON
 from .._api.objects import Object
 from .._api.times import from_text
 from .._shared.bounds import cut, seconds_since
+from .lifecycle_rules import ENDS, WAITS, Change
+
+# The phases in which a node waits for its turn.
+WAITING = ("hold", "slot")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,13 @@ def phase_of(params: Mapping[str, Any], name: str) -> Phase | None:
             f"operation {operation} needs run, the run that has the claim on the node. Give both, or neither."
         )
     return Phase(operation, run, name) if operation else None
+
+
+def change_of(params: Mapping[str, Any]) -> Change | None:
+    """The change of the lifecycle conditions that goes with a record; ``None`` for none."""
+    if params.get("result"):
+        return ENDS
+    return WAITS if params.get("lifecycle_conditions") and params.get("phase") in WAITING else None
 
 
 def _whole(record: dict[str, Any]) -> bool:
@@ -76,7 +87,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         known = record["phases"].get(record["phase"], 0)
         spent = seconds_since(record["since"], from_text(now))
         changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
-    if phase == "cordon" and record["phase"] in ("hold", "slot"):
+    if phase == "cordon" and record["phase"] in WAITING:
         # The reboot begins here. Boots of the node while it waited do not count.
         changed["boot_id_before"] = node_rules.boot_id(node)
     changed.update(phase=phase, since=now)

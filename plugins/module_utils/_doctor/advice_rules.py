@@ -58,6 +58,10 @@ def close_record(name: str, operation: str) -> str:
     return _command(f"The record of operation {operation} on node {name}", "node_operation", options)
 
 
+def remove_conditions(name: str) -> str:
+    return _command(f"The lifecycle conditions of node {name}", "cordon", f"name={name} state=uncordoned")
+
+
 def _command(what: str, module: str, options: str) -> str:
     return (
         f"{what} names no run. If it is no longer used, run: ansible localhost -m holdfast.kubernetes.{module} "

@@ -13,14 +13,15 @@ from dataclasses import replace
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused
-from .._api.names import CLAIM, CORDON, FAILOVER, NAMESPACE, OPERATION, OPT_OUTS
+from .._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE, NAMESPACE, OPERATION, OPT_OUTS
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
-from .._budget import claim_rules, claims, ledger_rules, run_rules
+from .._budget import claim_rules, claims, ledger_rules, lifecycle_rules, run_rules
 from .._budget import ledger_store as store
 from .._budget import runs as run_leases
 from .._budget.ledger_rules import Ledger
+from .._budget.lifecycle import Report
 from .._budget.operation_rules import end
 from .._drain import cordon
 from .._failover.taint_rules import taint_of
@@ -29,7 +30,7 @@ from . import related_objects, report_rules
 from .rules import ROLE_OWNER, abandoned, examine
 from .snapshot_rules import Finding, Scope, Snapshot
 
-_MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER)
+_MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER, LIFECYCLE)
 
 
 def doctor(context: Context, params: Params) -> Result:
@@ -119,10 +120,13 @@ class _Clearing:
     def clear(self, stale: list[Finding]) -> None:
         try:
             with run_leases.heartbeat(self._cluster, self._own_run, "doctor"):
-                for name in sorted({finding.node for finding in stale if finding.node}):
-                    self._clear_node(name, [finding for finding in stale if finding.node == name])
+                on_nodes = [finding for finding in stale if finding.node and finding.kind != "conditions"]
+                for name in sorted({finding.node for finding in on_nodes}):
+                    self._clear_node(name, [finding for finding in on_nodes if finding.node == name])
                 for finding in stale:
-                    if finding.kind == "operation":
+                    if finding.kind == "conditions":
+                        self._note(finding, self._remove_conditions(finding))
+                    elif finding.kind == "operation":
                         self._note(finding, self._end_operation(finding))
                     elif finding.kind == "run":
                         self._note(finding, self._end_run(finding))
@@ -199,6 +203,21 @@ class _Clearing:
                 "annotations": {OPERATION: json.dumps(abandoned(record), sort_keys=True)},
             }
             self._cluster.merge(paths.node(finding.node), {"metadata": metadata})
+            return True
+
+        return bool(retry_conflicts(attempt))
+
+    def _remove_conditions(self, finding: Finding) -> bool:
+        """Remove our conditions. This needs no claim: it changes nothing that a run decides by."""
+
+        def attempt() -> bool:
+            node = self._cluster.find(paths.node(finding.node))
+            setter = lifecycle_rules.run_of(node) if node else None
+            if node is None or setter is None:
+                return True
+            if setter != finding.run or setter in run_leases.live_ids(self._cluster):
+                return False
+            Report(self._context, lifecycle_rules.ENDS, lifecycle_rules.Work("doctor")).write(node, {})
             return True
 
         return bool(retry_conflicts(attempt))

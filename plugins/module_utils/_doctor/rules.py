@@ -15,6 +15,7 @@ from typing import Any
 from .._api import node_rules
 from .._api.names import CORDON, KEEP_CORDONED, OPERATION
 from .._api.objects import Object
+from .._budget import lifecycle_rules
 from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import FAILED, Slot
 from .._nodes import optout_rules
@@ -24,7 +25,18 @@ from . import machine_rules as machines
 from .snapshot_rules import Finding, Scope, Snapshot
 
 ROLE_OWNER = "rolling_reboot"
-ORDER = ("cordon", "opt_outs", "claim", "record", "slot", "operation", *failovers.KINDS, machines.KIND, "run")
+ORDER = (
+    "cordon",
+    "opt_outs",
+    "claim",
+    "record",
+    "conditions",
+    "slot",
+    "operation",
+    *failovers.KINDS,
+    machines.KIND,
+    "run",
+)
 
 
 @dataclass(frozen=True)
@@ -112,6 +124,24 @@ def _on_node(snapshot: Snapshot, name: str, release: Collection[str]) -> Iterabl
             **snapshot.signs(run),
             **(_LIVE if busy else verdict).on(f"in phase {record.get('phase')} of operation {operation}"),
         )
+    yield from _conditions(snapshot, node, busy=busy)
+
+
+def _conditions(snapshot: Snapshot, node: Object, *, busy: bool) -> Iterable[Finding]:
+    """Find our lifecycle conditions. They say that someone works on the node now, so they go also if it is down."""
+    run, name = lifecycle_rules.run_of(node), node_rules.name(node)
+    if run is None:
+        return
+    mine = [item for item in lifecycle_rules.shown(node) if item["ours"]]
+    alive = busy or snapshot.alive(run)
+    verdict = _STALE if run else _unknown(advice_rules.remove_conditions(name))
+    yield Finding(
+        "conditions",
+        node=name,
+        since=min((item["since"] for item in mine), default=""),
+        **{**snapshot.signs(run), "alive": alive},
+        **(_LIVE if alive else verdict).on(", ".join(item["type"] for item in mine) or "changed by another writer"),
+    )
 
 
 def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Verdict | None:

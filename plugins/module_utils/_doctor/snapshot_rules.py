@@ -25,8 +25,8 @@ class Finding:
     """One of our objects.
 
     Attributes:
-        kind: cordon, opt_outs, claim, record (of an operation on a Node), slot, operation, failover, taint, key,
-            attachment, machine or run.
+        kind: cordon, opt_outs, claim, record (of an operation on a Node), conditions, slot, operation, failover, taint,
+            key, attachment, machine or run.
         node: The Node that it is about; empty for operations and runs.
         group: The group whose ledger it is in; empty for objects on a Node.
         operation: Id of the operation that it belongs to; of a Machine, its namespace and name.

@@ -17,7 +17,7 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
-from .._budget import claim_rules
+from .._budget import claim_rules, lifecycle, lifecycle_rules
 from .._budget.node_operation import marks_of
 from .._budget.node_operation_rules import Phase, phase_of
 from .._shared.bounds import cut
@@ -37,6 +37,9 @@ def cordon(context: Context, params: Params) -> Result:
         before, after = give_back(context.cluster, params["name"], owner, force=params["force"], run=run, phase=phase)
         if node_rules.unschedulable(after):
             context.warn(f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}.")
+        elif lifecycle_rules.run_of(after) == "":
+            # A drain without a run reported that the node is drained. Now it gets pods again.
+            after = lifecycle.report(context, params["name"], lifecycle_rules.ENDS, lifecycle_rules.Work("uncordon"))[1]
     return {
         "changed": before is not after,
         "unschedulable": node_rules.unschedulable(after),

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, Callable
 
@@ -20,7 +21,9 @@ from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Changed, Deadline, Follower, Listed
-from .._budget import claim_rules, runs
+from .._budget import claim_rules, lifecycle, runs
+from .._budget.lifecycle import Report
+from .._budget.lifecycle_rules import DRAIN_FAILED, DRAINS, IS_DRAINED, Change, Work
 from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import phase_of
 from .._shared.bounds import cut
@@ -54,10 +57,24 @@ Event = Callable[[Drain], None]
 def drain(context: Context, params: Params) -> Result:
     """Drain one node; see the module of the same name."""
     _check(params)
+    shown = _Shown(context, params)
+    try:
+        result = _drain(context, params, shown)
+    except Unreachable:
+        raise
+    except HoldfastError:
+        shown.change(DRAIN_FAILED)
+        raise
+    shown.change(IS_DRAINED)
+    return result
+
+
+def _drain(context: Context, params: Params, shown: _Shown) -> Result:
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["timeout"])
     # Record the phase first: a drain that is refused below has started, too.
-    record_phase(cluster, name, phase_of(params, "drain"))
+    phase = phase_of(params, "drain")
+    record_phase(cluster, name, phase, shown.report(DRAINS))
     node = read_node(cluster, name)
     options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
     pods = pods_on(cluster, name, params.get("pod_selector"))
@@ -67,6 +84,8 @@ def drain(context: Context, params: Params) -> Result:
     owner = params.get("owner") or cordon_rules.OWNER
     run = params.get("run") or ""
     before, after = cordon.take(cluster, name, owner, params.get("reason") or "drain", run=run)
+    if phase is None:
+        shown.change(DRAINS)
     work = _DrainRun(context, params, deadline, first)
     try:
         with runs.heartbeat(cluster, run):
@@ -128,6 +147,25 @@ def _refuse(name: str, first: Plan, budgets: list[Budget], *, disable_eviction: 
     never = [blocker for blocker in blockers if blocker["verdict"] == NEVER]
     if never and len(never) == len(first.evict) and not first.wait:
         raise Refused(_never_message(name, never, cordoned=False), blocked=never, evicted=[])
+
+
+class _Shown:
+    """Shows the drain in the lifecycle conditions of the node, as well as it can."""
+
+    def __init__(self, context: Context, params: Params) -> None:
+        self._context, self._name = context, params["name"]
+        self._wanted = bool(params.get("lifecycle_conditions")) and not context.check_mode
+        purpose = f"drain by {params.get('owner') or cordon_rules.OWNER}"
+        self._work = Work(purpose, params.get("operation") or "", params.get("run") or "")
+
+    def report(self, change: Change) -> Report | None:
+        """The change, to write with the phase."""
+        return Report(self._context, change, self._work) if self._wanted else None
+
+    def change(self, change: Change) -> None:
+        if self._wanted:
+            with suppress(HoldfastError):
+                lifecycle.report(self._context, self._name, change, self._work)
 
 
 class _DrainRun:

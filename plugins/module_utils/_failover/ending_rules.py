@@ -164,6 +164,7 @@ def result_of(progress: Progress, result: str, detail: str, entry: Mapping[str, 
         "boot_id_after": progress.boot_id_after if known.get("result") == RECOVERED else None,
         "seconds": known.get("seconds") or {},
         "evidence": known.get("evidence"),
+        "maintained_by": progress.maintained_by,
         "entry": dict(known),
     }
 
@@ -246,6 +247,8 @@ def _lines(node: Mapping[str, Any], *, delete_node: bool) -> list[str]:
     # Why a node failed or was refused is said once, by the task that fails.
     detail = "see below" if node["result"] in _BAD else node["detail"]
     lines = [f"{name}: {node['result']} ({detail}){f', seconds: {spent}' if spent else ''}"]
+    if node.get("maintained_by"):
+        lines.append(f"{name}: {node['maintained_by']}. A failover does not wait for it")
     if node.get("output"):
         lines.append(f"{name}: its output was: {node['output']}")
     if node["result"] == MOVED and not delete_node:

@@ -69,6 +69,7 @@ class Progress:
         boot_id: The boot ID of the Node when the run claimed it.
         record_boot_id: The boot ID that is failed over; ``None`` without a record.
         boot_id_before: The boot ID that must have changed when the node is back.
+        maintained_by: Which other writer maintained the node when the run claimed it, as text; empty if none did.
         sent: The machine was requested to switch off, or may have been.
         under_way: There is more to do; otherwise the role skips its other steps.
         doing: The steps of the role that follow now.
@@ -93,6 +94,7 @@ class Progress:
     boot_id: str = ""
     record_boot_id: str | None = None
     boot_id_before: str = ""
+    maintained_by: str = ""
     sent: bool = False
     under_way: bool = False
     doing: tuple[str, ...] = ()

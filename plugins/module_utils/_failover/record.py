@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from .._api import node_rules, paths
+from .._api import paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, InvalidInput, NotFound, Refused, TimedOut
 from .._api.names import CLAIM, FAILOVER
@@ -22,6 +22,8 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, retry_conflicts, wait_for
 from .._budget import claim_rules, gate, runs
+from .._budget.lifecycle import Report, write_marks
+from .._budget.lifecycle_rules import ENDS, Work
 from .._fencing import still_down_rules
 from . import audit, audit_rules, rules
 from . import taint_rules as out_of_service
@@ -133,7 +135,7 @@ def take_over(
             wanted = rules.restarted(node, record, run=run, now=cluster.now())
         else:
             wanted = rules.advance(record, Change(run, phase=record["phase"]), cluster.now())
-        return _write(cluster, node, wanted), wanted
+        return _write(context, node, wanted), wanted
 
     node, record = retry_conflicts(attempt)
     audit.note(cluster, name, record, {"node": node["metadata"]["resourceVersion"]})
@@ -165,7 +167,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str
     wanted = rules.advance(record, change, cluster.now())
     if wanted == record and not change.result:
         return node, node, wanted
-    return node, _write(cluster, node, wanted), wanted
+    return node, _write(context, node, wanted), wanted
 
 
 def _change(params: Params, facts: Mapping[str, Any] | None = None) -> Change:
@@ -183,13 +185,15 @@ def _claimed_node(context: Context, name: str, run: str) -> Object:
     return claim_rules.ours(read_node(context.cluster, name), "" if context.check_mode else run)
 
 
-def _write(cluster: Cluster, node: Object, record: Mapping[str, Any]) -> Object:
-    """Write the record, and at the end the claim, in one write: otherwise a run that dies in between leaves a claim."""
-    marks: dict[str, Any] = {FAILOVER: json.dumps(record, sort_keys=True) if rules.stays(record) else None}
-    if record["result"]:
-        marks[CLAIM] = None
-    metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "annotations": marks}
-    return cluster.merge(paths.node(node_rules.name(node)), {"metadata": metadata})
+def _write(context: Context, node: Object, record: Mapping[str, Any]) -> Object:
+    """Write the record, and at the end the claim and the lifecycle conditions, in one write.
+
+    Otherwise a run that dies in between leaves a claim.
+    """
+    marks: dict[str, str | None] = {FAILOVER: json.dumps(record, sort_keys=True) if rules.stays(record) else None}
+    if not record["result"]:
+        return write_marks(context.cluster, node, marks)
+    return Report(context, ENDS, Work("", record["id"], record["run"])).write(node, {**marks, CLAIM: None})
 
 
 def _await_end_of_shutdown(cluster: Cluster, name: str, deadline: Deadline) -> None:

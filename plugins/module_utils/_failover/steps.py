@@ -19,6 +19,8 @@ from .._api.watch import Deadline, Follower, wait_for
 from .._budget import claim_rules, claims, gate, run_rules, runs
 from .._budget import ledger_store as store
 from .._budget.claim_rules import Claimed
+from .._budget.lifecycle import Report
+from .._budget.lifecycle_rules import STARTS, Work, others_words
 from .._reboot.quorum_rules import CONTROL_PLANE, MASTER, is_control_plane, judge, read_pod
 from . import audit, audit_rules, rules
 from . import record as writer
@@ -41,8 +43,9 @@ def failover_step(context: Context, params: Params, before: Callable[[Object], N
     Returns:
         ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
         ``exists``, whether there is a Node; ``resumed``, whether an earlier run started it; ``taken_from``, the dead
-        run that had the claim; ``boot_id``; ``boot_id_before``, the boot ID that must have changed when the node is
-        back; ``now``, and ``waited`` in seconds.
+        run that had the claim; ``maintained_by``, another writer that maintains the node, in words; ``boot_id``;
+        ``boot_id_before``, the boot ID that must have changed when the node is back; ``now``, and ``waited`` in
+        seconds.
     """
     if not params["run"].strip():
         raise InvalidInput("run must not be empty. Name the run that works on the node.")
@@ -251,7 +254,9 @@ class _FailoverStep:
         self._taken_from = before.run if before and before.run != self._run else None
 
     def _wait_for_claim(self, operation: str) -> None:
-        first = ""
+        first, direction = "", self._params["direction"]
+        work = Work(direction, operation, self._run)
+        report = Report(self._context, STARTS, work) if self._params.get("lifecycle_conditions") else None
         patience = Deadline(self._params["claim_timeout"])
         while True:
             try:
@@ -260,8 +265,9 @@ class _FailoverStep:
                     self._name,
                     run=self._run,
                     operation=operation,
-                    purpose=self._params["direction"],
+                    purpose=direction,
                     restart=True,
+                    report=report,
                 )
                 return
             except Claimed as error:
@@ -287,7 +293,7 @@ class _FailoverStep:
 
     def _release(self) -> None:
         if not self._context.check_mode:
-            claims.give_back(self._cluster, self._name, run=self._run)
+            claims.give_back(self._cluster, self._name, run=self._run, context=self._context)
             self._end()
 
     def _end(self) -> None:
@@ -306,6 +312,7 @@ class _FailoverStep:
             "facts": {},
             "boot_id": "",
             "boot_id_before": "",
+            "maintained_by": "",
             "now": to_text(self._cluster.now()),
             "waited": round(self._deadline.elapsed, 3),
         }
@@ -321,6 +328,7 @@ class _FailoverStep:
             "facts": dict(record["facts"]) if record else {},
             "boot_id": node_rules.boot_id(node),
             "boot_id_before": rules.boot_id_before(node, record),
+            "maintained_by": others_words(node),
         }
 
 

@@ -169,6 +169,7 @@ class _Turn:
             boot_id=begun["boot_id"],
             record_boot_id=record.get("boot_id"),
             boot_id_before=begun["boot_id_before"],
+            maintained_by=begun["maintained_by"],
             sent=progress.direction == RECOVER or record.get("phase", CLAIM) != CLAIM,
         )
         facts = Facts(self._settings, self._progress, CLAIM, self._context.check_mode)
@@ -447,6 +448,7 @@ _STEP: Mapping[str, Any] = {
     "etcd_selector": "component=etcd",
     "override_holds": False,
     "claim_timeout": 120,
+    "lifecycle_conditions": False,
 }
 _TAINT: Mapping[str, Any] = {
     "state": "present",

@@ -35,7 +35,6 @@ _INFRASTRUCTURE = "infrastructure.cluster.x-k8s.io"
 _VERSIONS = ["v1beta2", "v1beta1"]
 _KIND = "Metal3Machine"
 HOST_OF_MACHINE = "metal3.io/BareMetalHost"
-_PROVIDER = "metal3://"
 
 
 def hosts(namespace: str) -> str:
@@ -253,10 +252,9 @@ def _machines(management: Cluster, namespace: str) -> list[Object]:
 
 def _by_provider_id(management: Cluster, node: Object) -> tuple[Object | None, str]:
     """Follow a provider ID like metal3://NAMESPACE/HOST/METAL3MACHINE, or the older metal3://UID-OF-THE-HOST."""
-    text = str((node.get("spec") or {}).get("providerID") or "")
-    if not text.startswith(_PROVIDER):
+    text, parts = rules.provider_id(node)
+    if parts is None:
         return None, f"its provider ID is {text}" if text else "it has no provider ID"
-    parts = [part for part in text[len(_PROVIDER) :].split("/") if part]
     if len(parts) > 1:
         host = management.find(paths.one(hosts(parts[0]), parts[1]))
     else:
@@ -341,9 +339,8 @@ def _providers(cluster: Cluster) -> dict[str, str]:
     """Map what each provider ID says of the host (UID, or namespace and name, with and without consumer) to a Node."""
     found = {}
     for node in cluster.items(paths.NODES):
-        text = str((node.get("spec") or {}).get("providerID") or "")
-        if text.startswith(_PROVIDER):
-            parts = [part for part in text[len(_PROVIDER) :].split("/") if part]
+        _text, parts = rules.provider_id(node)
+        if parts is not None:
             found["/".join(parts[:2])] = found["/".join(parts)] = node_rules.name(node)
     return found
 

@@ -28,11 +28,22 @@ from .key_rules import Request
 PAUSED = "baremetalhost.metal3.io/paused"
 DETACHED = "baremetalhost.metal3.io/detached"
 PROVISIONED = ("provisioned", "externally provisioned")
+_PROVIDER = "metal3://"
 
 FELL = "poweredOn went from true to false after the key was written"
 OTHER_EVIDENCE = (
     "Use another kind of evidence: Redfish, a verify command, or the statement of a person who has checked."
 )
+
+
+def provider_id(node: Object) -> tuple[str, list[str] | None]:
+    """Return the provider ID of a Node, and its parts; ``None`` if it is not metal3's.
+
+    The parts are namespace, BareMetalHost and Metal3Machine, or in older versions the UID of the BareMetalHost.
+    """
+    text = str((node.get("spec") or {}).get("providerID") or "")
+    parts = [part for part in text[len(_PROVIDER) :].split("/") if part]
+    return text, parts if text.startswith(_PROVIDER) else None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from .._api import paths
@@ -68,6 +69,20 @@ def list_holds(cluster: Cluster, node: str | None, namespace: str | None) -> lis
     found = [item for item in leases if holds(item) and item["metadata"]["name"] in names]
     now = cluster.now()
     return sorted((describe(item, now) for item in found), key=age)
+
+
+def holds_by_node(cluster: Cluster, nodes: Collection[str]) -> dict[str, list[dict[str, Any]]]:
+    """The holds on each of these nodes, oldest first, from one list of Leases."""
+    single = f",metadata.name={next(iter(nodes))}" if len(nodes) == 1 else ""
+    found: dict[str, list[dict[str, Any]]] = {node: [] for node in nodes}
+    leases = cluster.items(paths.LEASES, field_selector=FIELD_SELECTOR + single)
+    held = [lease for lease in leases if lease["metadata"]["name"] in found and holds(lease)]
+    now = cluster.now()
+    for lease in held:
+        found[lease["metadata"]["name"]].append(describe(lease, now))
+    for entries in found.values():
+        entries.sort(key=age)
+    return found
 
 
 def wait_until_free(cluster: Cluster, node: str, deadline: Deadline) -> list[dict[str, Any]]:

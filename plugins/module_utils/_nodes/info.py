@@ -11,14 +11,13 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store as store
 from .._drain import drain
 from .._drain.rules import Options, Pod, node_verdict, plan, read_pod
-from .._holds.rules import age, describe, holds
-from .._shared.hold_rules import FIELD_SELECTOR
+from .._holds.leases import holds_by_node
+from .fact_rules import facts
 from .leftover_rules import describe as describe_leftover
 from .leftover_rules import is_leftover
 
@@ -30,7 +29,7 @@ def node_info(context: Context, params: Params) -> Result:
     names = {node_rules.name(node) for node in nodes}
     single = next(iter(names)) if len(names) == 1 else None
     options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
-    held = _holds(cluster, names, single)
+    held = holds_by_node(cluster, names)
     slots = {name: slot for name, slot in _slots(cluster) if name in names}
     pods, leftovers = _pods(cluster, names, single)
     plans = {name: plan(pods[name], options) for name in names}
@@ -42,7 +41,7 @@ def node_info(context: Context, params: Params) -> Result:
         verdict, blockers = node_verdict(plans[name], budgets)
         described.append(
             {
-                **_own(node),
+                **facts(node),
                 "holds": held[name],
                 "slot": slots.get(name),
                 "drain": {"verdict": verdict, "blockers": blockers},
@@ -64,42 +63,6 @@ def _slim(node: Object) -> Object:
     status = node.get("status") or {}
     kept = {"conditions": status.get("conditions"), "nodeInfo": status.get("nodeInfo")}
     return {"metadata": node["metadata"], "spec": node.get("spec") or {}, "status": kept}
-
-
-def _own(node: Object) -> dict[str, Any]:
-    """The facts from the Node object."""
-    cordoned = node_rules.record(node, CORDON)
-    taints = (node.get("spec") or {}).get("taints") or []
-    return {
-        "name": node_rules.name(node),
-        "ready": node_rules.ready(node),
-        "boot_id": node_rules.boot_id(node),
-        "unschedulable": node_rules.unschedulable(node),
-        # A record without an owner still marks a cordon of this collection.
-        "cordoned_by": str(cordoned.get("owner") or "") if cordoned else None,
-        "shutdown_inhibited": (node_rules.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True",
-        "inhibited_by": node_rules.inhibited_by(node),
-        "claim": node_rules.record(node, CLAIM),
-        "operation": node_rules.record(node, OPERATION),
-        "excluded": EXCLUDE in node_rules.labels_of(node),
-        "labels": node_rules.labels_of(node),
-        "taints": [{key: taint.get(key) for key in ("key", "value", "effect")} for taint in taints],
-    }
-
-
-def _holds(cluster: Cluster, names: set[str], single: str | None) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    selector = f"{FIELD_SELECTOR},metadata.name={single}" if single else FIELD_SELECTOR
-    leases = [
-        item for item in cluster.items(paths.LEASES, field_selector=selector) if item["metadata"]["name"] in names
-    ]
-    now = cluster.now()
-    for lease in leases:
-        if holds(lease):
-            found[lease["metadata"]["name"]].append(describe(lease, now))
-    for entries in found.values():
-        entries.sort(key=age)
-    return found
 
 
 def _slots(cluster: Cluster) -> Iterable[tuple[str, dict[str, Any]]]:

@@ -12,9 +12,12 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.errors import Held, HoldfastError, InvalidInput, NotFound, Refused, TimedOut
+from .._api.objects import Object
 from .._api.runner import Context, Params, Result
+from .._api.watch import Deadline, wait_for
 from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE
+from .._budget.lifecycle_rules import others_words, still_maintained
 from .._budget.node_claim import node_claim
 from .._drain.rules import NOW, Options
 from .._holds import leases
@@ -73,8 +76,15 @@ class _Admission:
         settings: Params = params["settings"]
         self._params = {**settings, **params}
         self._silences = Silences(params, params["name"], params["run"], context.warn)
-        ids = (params["name"], params["operation"], params["run"])
-        self._work = Work(context, *ids, silences=self._silences, opt_outs=settings["opt_outs"])
+        self._work = Work(
+            context,
+            params["name"],
+            params["operation"],
+            params["run"],
+            silences=self._silences,
+            opt_outs=settings["opt_outs"],
+            conditions=settings["lifecycle_conditions"],
+        )
         # Use the last answer only if it asked for this request. An answer from an earlier pass does not count.
         given = params.get("last") or {}
         last = given if _AGAIN in (given.get("steps") or []) else {}
@@ -85,6 +95,8 @@ class _Admission:
         # The last look at the node. Facts that must be read again are dropped; the group and the boot ID are kept.
         self._last = Seen(params["name"], exists=False)
         self._counted, self._warned = False, False
+        # This request has shown on the node that it waits.
+        self._shown = False
         shutdown = self._given["shutdown"]
         self._facts = Facts(
             self._settings,
@@ -162,8 +174,11 @@ class _Admission:
         self._warn()
         if step.name == rules.PUT_OFF:
             self._context.say(f"Node {self._settings.node} is put off: {step.why}")
+            self._show_waiting()
         again = (_AGAIN,) if step.name in AGAIN else ()
         ended = step.name in (rules.SKIPPED, rules.POSTPONED)
+        if ended and (self._facts.node.shown or self._shown):
+            self._work.end_waiting()
         return {
             "changed": changed,
             "step": step.name,
@@ -254,6 +269,7 @@ class _Admission:
             slot=vars(slot) if slot else None,
             blockers=self._blockers(wait_timeout=0)["blockers"] if self._has_blockers else (),
             override_holds=params["override_holds"],
+            override_maintenance=params["override_maintenance"],
         )
         self._last = seen
         answer = self._facts.answer
@@ -291,7 +307,7 @@ class _Admission:
             "margin": params["window_margin"],
             "wait_timeout": 0 if self._facts.has_slot else params["window_wait"],
         }
-        found = maintenance_window(self._context, options)
+        found = maintenance_window(self._context, options, waits=self._show_waiting)
         window = Window(found["open"], found["opens"] or "", found["seconds_left"])
         facts = self._facts if found["waited"] < 1 else self._facts.stale()
         return replace(facts, window=window)
@@ -299,7 +315,7 @@ class _Admission:
     def _await_holders(self, _step: Step) -> Facts:
         params, facts = self._params, self._facts
         if not facts.midway:
-            self._work.record(phase="hold")
+            self._record("hold")
         seconds, window_closes = hold_patience(facts, params["hold_timeout"])
         patience = int(seconds)
         # If the window closes first, the wait ends without a failure.
@@ -309,7 +325,29 @@ class _Admission:
                 leases.lease_hold_info(self._context, options)
             if self._has_blockers:
                 self._blockers(wait_timeout=patience)
+            if facts.node.maintained:
+                self._await_other_writer(patience)
         return facts.after_holders()
+
+    def _await_other_writer(self, seconds: int) -> None:
+        name = self._settings.node
+
+        def free(node: Object | None) -> bool:
+            return node is None or not others_words(node)
+
+        last = wait_for(self._cluster, paths.NODES, name, free, Deadline(seconds))
+        if not free(last):
+            raise still_maintained(name, others_words(last or {}), seconds)
+
+    def _record(self, phase: str) -> None:
+        """Record that the node waits, and show it."""
+        self._work.record(phase=phase)
+        self._shown = True
+
+    def _show_waiting(self) -> None:
+        if not self._shown:
+            self._shown = True
+            self._work.show_waiting()
 
     def _take_slot(self, _step: Step) -> Facts:
         params, facts = self._params, self._facts
@@ -317,7 +355,7 @@ class _Admission:
             self._counted = True
             facts = replace(facts, slot_wait=replace(facts.slot_wait, counted=self._count_failures()))
         if not facts.midway:
-            self._work.record(phase="slot")
+            self._record("slot")
         patience, budget = int(slot_patience(facts)), self._budget
         try:
             self._work.slot(
@@ -343,6 +381,7 @@ class _Admission:
             "group": self._budget.group,
             "purpose": PURPOSE,
             "restart": self._params["restart"],
+            "lifecycle_conditions": self._params["lifecycle_conditions"],
             "state": "present",
             "keep": False,
             "wait_timeout": self._params["claim_timeout"],

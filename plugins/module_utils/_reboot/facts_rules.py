@@ -163,8 +163,13 @@ class Facts:
 
     @property
     def why_later(self) -> str:
-        """Why holders, pods or alerts forbid the reboot; empty if the reboot is already over."""
-        return "" if self.rebooted else self.node.why_later
+        """Why holders, pods, alerts or another writer forbid the reboot; empty if the reboot is already over.
+
+        Another writer's maintenance forbids only to start: a node that is midway is finished.
+        """
+        if self.rebooted:
+            return ""
+        return "; ".join(filter(None, (self.node.why_later, "" if self.midway else self.node.maintained)))
 
     @property
     def needed(self) -> str:

@@ -37,7 +37,14 @@ def reboot_finish(context: Context, params: Params) -> Result:
     turn, settings = params["turn"], params["settings"]
     operation, run = str(turn.get("operation") or params["operation"]), str(turn.get("run") or params["run"])
     silences = Silences(params, params["name"], run, context.warn)
-    work = Work(context, params["name"], operation, run, opt_outs=settings["opt_outs"])
+    work = Work(
+        context,
+        params["name"],
+        operation,
+        run,
+        opt_outs=settings["opt_outs"],
+        conditions=settings["lifecycle_conditions"],
+    )
     # Ignore the result of an earlier attempt.
     rebooted = (params["rebooted"] or {}) if "reboot" in (turn.get("steps") or []) else {}
     held = rebooted.get("step") == "held"
@@ -150,6 +157,7 @@ class _Failed:
         if found["release"]:
             self._try(lambda: work.slot(params["group"], "absent"))
             self._try(work.unclaim)
+            work.end_waiting()
         uncounted = self._count(healthy=found["healthy"]) if found["count"] else []
         record = self._record() if found["count"] else {}
         if params["dropped"] and found["give_back"]:

@@ -14,6 +14,7 @@ from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
 from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE
 from .._budget.ledger_rules import ACTIVE
+from .._budget.lifecycle_rules import others_words, run_of
 from .plan_rules import why_blocked, why_held
 from .quorum_rules import CONTROL_PLANE
 
@@ -51,6 +52,8 @@ class Seen:
         claim_run: The run that has the claim; empty if no run has it.
         held: Why holds forbid the reboot, as text; empty if none does, or if they are overridden.
         blocked: Why pods or alerts forbid the reboot, as text; empty if none does.
+        maintained: Which other writer maintains the node, as text; empty if none does, or if it is overridden.
+        shown: The lifecycle conditions of the node show work of this collection.
     """
 
     name: str
@@ -66,6 +69,8 @@ class Seen:
     slot: SlotSeen | None = None
     held: str = ""
     blocked: str = ""
+    maintained: str = ""
+    shown: bool = False
 
     @property
     def why_later(self) -> str:
@@ -119,6 +124,7 @@ def read_seen(
     slot: Mapping[str, Any] | None = None,
     blockers: Sequence[Mapping[str, Any]] = (),
     override_holds: bool = False,
+    override_maintenance: bool = False,
 ) -> Seen:
     """Read the Node and its related objects.
 
@@ -129,6 +135,7 @@ def read_seen(
         slot: Its slot, in the ledger's format.
         blockers: Pods and alerts that forbid the reboot, in the format of results.
         override_holds: Ignore holds.
+        override_maintenance: Ignore other writers that maintain the node.
     """
     if node is None:
         return Seen(name, exists=False)
@@ -148,4 +155,6 @@ def read_seen(
         slot=SlotSeen(str(slot["run"]), str(slot["operation"]), str(slot["state"])) if slot else None,
         held="" if override_holds else "; ".join(why_held(holds, node_rules.inhibited_by(node), inhibited=inhibited)),
         blocked="; ".join(why_blocked(blockers)),
+        maintained="" if override_maintenance else others_words(node),
+        shown=run_of(node) is not None,
     )

@@ -27,8 +27,12 @@ _SHORTEST = 0.1
 _OWN = "localtime"
 
 
-def maintenance_window(context: Context, params: Params) -> Result:
-    """Look at the windows; see the module of the same name."""
+def maintenance_window(context: Context, params: Params, *, waits: Callable[[], None] = lambda: None) -> Result:
+    """Look at the windows; see the module of the same name.
+
+    Args:
+        waits: Called before each pause of the wait for a window.
+    """
     windows, zone = read_windows(params["windows"]), read_zone(params["time_zone"])
     margin, deadline = timedelta(seconds=_seconds(params, "margin")), Deadline(_seconds(params, "wait_timeout"))
     if not windows:
@@ -46,7 +50,7 @@ def maintenance_window(context: Context, params: Params) -> Result:
         )
     elif not outlook.open and deadline.left and not context.check_mode:
         with run_leases.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
-            outlook, now = _wait(cluster, judge, deadline)
+            outlook, now = _wait(cluster, judge, deadline, waits)
     return _result(outlook, now, deadline)
 
 
@@ -86,7 +90,9 @@ def _seconds(params: Params, option: str) -> int:
     return value
 
 
-def _wait(cluster: Cluster, judge: Callable[[datetime], Outlook], deadline: Deadline) -> tuple[Outlook, datetime]:
+def _wait(
+    cluster: Cluster, judge: Callable[[datetime], Outlook], deadline: Deadline, waits: Callable[[], None]
+) -> tuple[Outlook, datetime]:
     """Sleep until a window opens. Return at once if the next window opens after the deadline."""
     while True:
         with suppress(HoldfastError):
@@ -99,6 +105,7 @@ def _wait(cluster: Cluster, judge: Callable[[datetime], Outlook], deadline: Dead
         ahead = seconds_between(now, outlook.opens)
         if ahead > deadline.left:
             return outlook, now
+        waits()
         time.sleep(max(_SHORTEST, min(ahead, _STEP)))
 
 

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._api.errors import HoldfastError
 from .._api.runner import Context, Result
-from .._budget import claims
+from .._budget import claims, lifecycle, lifecycle_rules
 from .._budget.claim_rules import PURPOSE
 from .._budget.node_operation import node_operation
 from .._budget.slots import reboot_slot
@@ -29,6 +31,7 @@ class Work:
     Attributes:
         silences: The silences of the node's alerts; ``None`` for none.
         opt_outs: The run opts the node out of the autoscaler and of health checks.
+        conditions: The run shows its work in the lifecycle conditions of the node.
         changed: Whether something was changed.
     """
 
@@ -38,11 +41,13 @@ class Work:
     run: str
     silences: Silences | None = None
     opt_outs: bool = True
+    conditions: bool = False
     changed: bool = field(default=False)
 
     def record(self, phase: str = "", result: str = "", detail: str = "", *, claimed: bool = False) -> dict[str, Any]:
         """Record the phase or the result; return the record."""
         params = {"phase": phase, "result": result, "detail": detail, "claimed": claimed}
+        params["lifecycle_conditions"] = self.conditions
         found = node_operation(self.context, {"name": self.node, **self._ids, **params})
         self.changed |= found["changed"]
         record: dict[str, Any] = found["operation"] or {}
@@ -80,12 +85,34 @@ class Work:
             before, after = opt_outs.put_back(self.context, self.node, run=self.run)
             self.changed |= before.facts != after.facts
 
-    def unclaim(self) -> None:
-        """Give our own claim back, and end the silences; keep another run's claim."""
-        before, after = claims.give_back(self.context.cluster, self.node, run=self.run)
+    def unclaim(self, *, waits: bool = False) -> None:
+        """Give our own claim back, end the silences, and remove our lifecycle conditions; keep another run's claim.
+
+        Args:
+            waits: The node waits for another turn, so the conditions that say so stay.
+        """
+        before, after = claims.give_back(
+            self.context.cluster, self.node, run=self.run, context=self.context, waits=waits
+        )
         self.changed |= before is not after
         if self.silences is not None:
             self.silences.end()
+
+    def show_waiting(self) -> None:
+        """Show that the node waits for its turn."""
+        if self.conditions:
+            with suppress(HoldfastError):
+                lifecycle.show_waiting(self.context, self.node, self._shown)
+
+    def end_waiting(self) -> None:
+        """Stop to show that the node waits, for this run or for a dead run of the operation."""
+        try:
+            lifecycle.end_waiting(self.context, self.node, self._shown)
+        except HoldfastError as error:
+            self.context.warn(
+                f"Node {self.node} still shows that it waits for its reboot: {error.message} Run "
+                "holdfast.kubernetes.doctor, which removes the condition."
+            )
 
     def leave(self, group: str, record: str, why: str) -> None:
         """Leave a node that was claimed, before work on it starts.
@@ -98,13 +125,17 @@ class Work:
         elif record:
             self.record(result=record, detail=why)
         self.slot(group, "absent")
-        self.unclaim()
+        self.unclaim(waits=record == "hold")
 
     def put_back(self, group: str) -> None:
         """Put back a node that is cordoned: its holders continue, and the node gets another turn."""
         self.uncordon(run=self.run)
         self.opt_in()
         self.leave(group, "hold", "")
+
+    @property
+    def _shown(self) -> lifecycle_rules.Work:
+        return lifecycle_rules.Work(PURPOSE.replace("_", " "), self.operation, self.run)
 
     @property
     def _ids(self) -> dict[str, str]:

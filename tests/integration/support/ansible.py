@@ -25,6 +25,8 @@ class Ansible:
     def __init__(self, folder: Path, lab: Lab) -> None:
         self.folder = folder
         self.lab = lab
+        # The programs of Ansible.
+        self.bin = Path(sys.executable).parent
 
     def environment(self, **more: str) -> dict[str, str]:
         own = ("K8S_AUTH_", "KUBECONFIG", "ANSIBLE_")
@@ -44,7 +46,7 @@ class Ansible:
 
     def command(self, program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(Path(sys.executable).parent / program), *arguments],
+            [str(self.bin / program), *arguments],
             cwd=self.folder,
             env=self.environment(**environment),
             stdin=subprocess.DEVNULL,

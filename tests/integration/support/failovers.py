@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import sys
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -260,7 +259,7 @@ class Failovers:
         }
         content = {f"failover_{name}": value for name, value in settings.items()}
         (folder / "variables.yml").write_text(yaml.safe_dump(content))
-        program = str(Path(sys.executable).parent / "ansible-playbook")
+        program = str(self._ansible.bin / "ansible-playbook")
         command = [program, *arguments, "-e", "@variables.yml", playbook]
         known = {"K8S_AUTH_KUBECONFIG": self.world.kubeconfig, **(environment or {})}
         run = Run(command, self._ansible.environment(ANSIBLE_SHOW_CUSTOM_STATS="True", **known), folder)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -115,7 +114,7 @@ class Guarding:
         }
         content = {**{f"machine_guard_{name}": value for name, value in wanted.items()}, **(variables or {})}
         (folder / "variables.yml").write_text(yaml.safe_dump(content))
-        program = str(Path(sys.executable).parent / "ansible-playbook")
+        program = str(self._ansible.bin / "ansible-playbook")
         command = [program, *arguments, "-e", "@variables.yml", GUARD]
         known = {"K8S_AUTH_KUBECONFIG": self.world.kubeconfig, **(environment or {})}
         run = Run(

@@ -242,6 +242,17 @@ class History:
                 known.append(boot_id)
         return found
 
+    def conditions(self, *types: str) -> dict[str, list[tuple[str, ...]]]:
+        """Which of these conditions were True on each Node, each combination in order."""
+        found: dict[str, list[tuple[str, ...]]] = {}
+        for event in sorted(self._nodes.events, key=lambda event: event.version):
+            present = (event.object.get("status") or {}).get("conditions") or []
+            true = {item["type"] for item in present if item["status"] == "True"}
+            now, known = tuple(kind for kind in types if kind in true), found.setdefault(event.name, [])
+            if known[-1:] != [now]:
+                known.append(now)
+        return found
+
 
 def moments(nodes: list[Event], ledgers: list[Event]) -> Iterator[Moment]:
     """One moment after each change, in the order in which the server stored them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -30,6 +31,8 @@ OURS = "holdfast.dev/"
 OPERATION, CORDON, CLAIM = f"{OURS}operation", f"{OURS}cordon", f"{OURS}claim"
 # It is in the environment of everything that a run starts, because Ansible's workers are in their own sessions.
 _MARK = "HOLDFAST_TEST_RUN"
+# A run may have no PATH of the system.
+_SETPRIV = shutil.which("setpriv") or "setpriv"
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Run:
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(
                 # When the tests themselves are killed, their runs end too.
-                ["setpriv", "--pdeathsig=KILL", *command],
+                [_SETPRIV, "--pdeathsig=KILL", *command],
                 cwd=folder,
                 env={**environment, _MARK: str(folder)},
                 stdin=subprocess.DEVNULL,
@@ -164,7 +167,7 @@ class Rolling:
         dead = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "node is shutting down"}
         ready = {**dead, "status": "True", "reason": "KubeletReady", "message": "a new boot"}
         boot = self.report_task(conditions=[ready], nodeInfo={"bootID": "NEW"})
-        new = "'$(cat /proc/sys/kernel/random/uuid)'"
+        new = "'$(/bin/cat /proc/sys/kernel/random/uuid)'"
         # It does the same as the lab's own, in one task: with dozens of nodes, tasks take the time.
         self.off_and_on = (self.report_task(conditions=[dead]), boot.replace("NEW", new))
         self._reboot = self.tasks("reboot", " && ".join(self.off_and_on))
@@ -192,7 +195,7 @@ class Rolling:
         # By default the main process polls for results a thousand times a second and takes a core from the workers.
         (folder / "ansible.cfg").write_text("[defaults]\ninternal_poll_interval = 0.01\n")
         (folder / "inventory.yml").write_text(yaml.safe_dump(self._inventory(hosts, folder, variables)))
-        command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", *arguments, playbook]
+        command = [str(self._ansible.bin / "ansible-playbook"), "-i", "inventory.yml", *arguments, playbook]
         known = {"K8S_AUTH_KUBECONFIG": self.world.kubeconfig} if environment is None else environment
         settings = self._ansible.environment(ANSIBLE_SHOW_CUSTOM_STATS="True", ANSIBLE_FORKS="10", **known)
         run = Run(command, settings, folder)

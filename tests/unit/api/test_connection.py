@@ -194,11 +194,8 @@ class TestBadInput:
 
 
 def test_an_old_library_is_named(monkeypatch):
-    class Old:
-        pass
-
-    monkeypatch.setattr(connection, "ApiClient", Old)
-    with pytest.raises(MissingLibrary, match=r"kubernetes is version \d+.*37 or later is needed"):
+    monkeypatch.setattr(connection.kubernetes, "__version__", "30.1.0")
+    with pytest.raises(MissingLibrary, match=r"kubernetes is version 30\.1\.0.*31 or later is needed"):
         connect({"host": "https://one.example", "api_key": "abc"})
 
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import ENDS, WAITS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import advance
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import advance, change_of
 
 START = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 
@@ -187,3 +188,18 @@ def test_a_record_that_someone_broke_begins_again(broken):
     for name in broken:
         missing = {key: value for key, value in sound.items() if key != name}
         assert advance(missing, node(), step("drain"), at(9)) == began
+
+
+@pytest.mark.parametrize(
+    ("params", "change"),
+    [
+        (step("slot", lifecycle_conditions=True), WAITS),
+        (step("hold", lifecycle_conditions=True), WAITS),
+        (step("slot"), None),
+        (step("drain", lifecycle_conditions=True), None),
+        (step(result="rebooted"), ENDS),
+        (step("hold", "failed", lifecycle_conditions=True), ENDS),
+    ],
+)
+def test_the_conditions_that_go_with_a_record(params, change):
+    assert change_of(params) == change

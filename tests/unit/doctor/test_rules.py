@@ -41,6 +41,11 @@ def record(who, result=""):
     return {"operation": {"id": "kernel", "run": who, "phase": "drain", "since": SINCE, "result": result}}
 
 
+def conditions(who):
+    entries = {"MaintenanceInProgress": {"message": "m"}, "Drained": {"message": "m"}}
+    return {"conditions": {"run": who, "operation": "kernel", "conditions": entries}}
+
+
 def opt_outs(who):
     machine = {"namespace": "metal", "name": "m", "before": None}
     return {"opt-outs": {"run": who, "since": SINCE, "autoscaler": {"before": None}, "machine": machine}}
@@ -48,8 +53,11 @@ def opt_outs(who):
 
 def node(name="n", *marks, ready=True):
     annotations = {f"holdfast.dev/{key}": json.dumps(value) for mark in marks for key, value in mark.items()}
-    condition = {"type": "Ready", "status": "True" if ready else "Unknown", "reason": "Told", "message": "by a test"}
-    return {"metadata": {"name": name, "annotations": annotations}, "status": {"conditions": [condition]}}
+    found = [{"type": "Ready", "status": "True" if ready else "Unknown", "reason": "Told", "message": "by a test"}]
+    if any("conditions" in mark for mark in marks):
+        ours = {"status": "True", "reason": "AdminRequested", "message": "m", "lastTransitionTime": SINCE}
+        found += [{"type": kind, **ours} for kind in ("MaintenanceInProgress", "Drained")]
+    return {"metadata": {"name": name, "annotations": annotations}, "status": {"conditions": found}}
 
 
 def slot(who, name="n", state="active"):
@@ -89,11 +97,43 @@ def marks(who):
 
 
 def test_everything_of_a_dead_run_may_go():
-    seen = snapshot(node("n", *marks(DEAD)), groups={"g": ledger(slot(DEAD))})
+    seen = snapshot(node("n", *marks(DEAD), conditions(DEAD)), groups={"g": ledger(slot(DEAD))})
 
-    assert stale(seen) == EVERYTHING
+    assert stale(seen) == {*EVERYTHING, "conditions n"}
     ours = [kind for kind in ORDER if kind not in ("operation", "machine", *KINDS)]
     assert [item.kind for item in examine(seen)] == [*ours, "run"]
+
+
+class TestConditions:
+    def test_of_a_dead_run(self):
+        found = only(snapshot(node("n", conditions(DEAD))), "conditions")
+        assert (found.stale, found.alive, found.since, found.why) == (
+            True,
+            False,
+            SINCE,
+            "MaintenanceInProgress, Drained",
+        )
+
+    def test_of_a_dead_run_on_a_node_that_is_down(self):
+        assert stale(snapshot(node("n", *marks(DEAD), conditions(DEAD), ready=False))) == {"conditions n"}
+
+    def test_of_a_live_run(self):
+        assert stale(snapshot(node("n", conditions(LIVE)))) == set()
+
+    def test_of_a_dead_run_on_a_node_where_a_live_one_works(self):
+        found = only(snapshot(node("n", claim(LIVE), conditions(DEAD))), "conditions")
+        assert (found.stale, found.alive) == (False, True)
+
+    def test_of_a_module_without_a_run(self):
+        found = only(snapshot(node("n", conditions(""))), "conditions")
+        assert not found.stale
+        assert "holdfast.kubernetes.cordon -a 'name=n state=uncordoned'" in found.todo
+
+    def test_of_another_writer(self):
+        changed = node("n", conditions(DEAD))
+        changed["status"]["conditions"] = [{"type": "Drained", "status": "True", "reason": "Theirs", "message": "m"}]
+        assert only(snapshot(changed), "conditions").why == "changed by another writer"
+        assert not examine(snapshot(node("n"), runs=()))
 
 
 def test_nothing_of_a_live_run_may_go():

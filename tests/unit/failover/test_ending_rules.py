@@ -161,6 +161,7 @@ def test_the_result_of_a_node():
         "boot_id_after": "b2",
         "seconds": {"ready": 2.0},
         "evidence": {"kind": "Redfish"},
+        "maintained_by": "",
         "entry": ENTRY,
     }
     nothing = result_of(progress, "moved", "")

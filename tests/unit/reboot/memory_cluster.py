@@ -10,6 +10,8 @@ import json
 import re
 from datetime import datetime, timezone
 
+from model.api import with_conditions
+
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
@@ -82,6 +84,11 @@ class MemoryCluster:
         self._compare(path, body)
         return self._store("PATCH", path, _merged(self.objects[path], body), body)
 
+    def merge_conditions(self, path, metadata, conditions):
+        self._check(f"{path}/status")
+        present = self.get(path)["status"]["conditions"]
+        return self.merge(path, {"metadata": metadata, "status": {"conditions": with_conditions(present, conditions)}})
+
     def delete(self, path, options=None, **_options):
         self.get(path)
         self.writes.append(("DELETE", path))
@@ -131,6 +138,19 @@ class MemoryCluster:
     def marks(self, name="node-1"):
         found = self.objects[paths.node(name)]["metadata"]["annotations"]
         return {key.partition("/")[2]: json.loads(value) for key, value in found.items()}
+
+    def conditions(self, name="node-1"):
+        """The conditions that are True, by type, with their messages; without Ready."""
+        found = self.objects[paths.node(name)]["status"]["conditions"]
+        shown = {item["type"]: item.get("message") for item in found if item["status"] == "True"}
+        return {kind: message for kind, message in shown.items() if kind != "Ready"}
+
+    def condition(self, kind, status="True", name="node-1", **more):
+        """Another writer sets a condition."""
+        node = self.objects[paths.node(name)]
+        node["status"]["conditions"].append(
+            {"type": kind, "status": status, "reason": "Theirs", "message": "a disk", **more}
+        )
 
     def cordoned(self, name="node-1"):
         return bool(self.objects[paths.node(name)]["spec"].get("unschedulable"))

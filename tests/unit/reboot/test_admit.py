@@ -142,7 +142,69 @@ def test_a_held_node_is_put_off(cluster):
     found = turn(cluster, play="first")
     assert (found["step"], found["stage"]) == ("put_off", "waiting")
     assert found["why"].startswith("held by shop/app since 2026-11-21")
-    assert cluster.marks() == {}
+    assert set(cluster.marks()) == {"conditions"}
+    assert set(cluster.conditions()) == {"MaintenancePlanned"}
+
+
+class TestConditions:
+    def test_a_claim_starts_the_maintenance(self, cluster):
+        turn(cluster)
+        assert set(cluster.conditions()) == {"MaintenanceInProgress"}
+        assert cluster.conditions()["MaintenanceInProgress"].endswith("rolling reboot, operation kernel, run me")
+
+    def test_they_cost_no_write(self, cluster):
+        turn(cluster, lifecycle_conditions=False)
+        assert cluster.conditions() == {}
+        without, cluster.writes[:] = len(cluster.writes), []
+        cluster.node()
+        cluster.ledger(ledger=Ledger())
+        turn(cluster)
+        assert len(cluster.writes) <= without
+
+    def test_another_writer_is_like_a_holder(self, cluster):
+        cluster.condition("MaintenanceInProgress", lastTransitionTime=AT)
+        found = turn(cluster, play="first")
+        assert found["step"] == "put_off"
+        assert found["why"] == f"another writer maintains it: MaintenanceInProgress is True since {AT} (Theirs: a disk)"
+        with pytest.raises(HoldfastError, match="rolling_reboot_override_maintenance: true") as error:
+            turn(cluster, play="last", hold_timeout=0)
+        assert (error.value.kind, error.value.fields["stage"]) == ("timed_out", "waiting")
+        assert cluster.ledger().slots == {}
+
+    def test_the_plan_names_another_writer(self, cluster):
+        cluster.condition("DrainInProgress")
+        found = turn(cluster, check_mode=True)["result"]
+        assert found["verdict"] == "later"
+        assert "another writer maintains it: DrainInProgress" in found["detail"]
+
+    def test_overridden(self, cluster):
+        cluster.condition("MaintenanceInProgress")
+        assert turn(cluster, override_maintenance=True)["step"] == "go"
+        assert cluster.conditions() == {"MaintenanceInProgress": "a disk"}
+
+    def test_another_writer_that_comes_with_the_claim(self, cluster):
+        when_claimed(cluster, lambda: cluster.condition("DrainInProgress"))
+        assert turn(cluster, play="first")["step"] == "put_off"
+        assert cluster.ledger().slots == {}
+        assert "claim" not in cluster.marks()
+        assert set(cluster.conditions()) == {"MaintenancePlanned", "DrainInProgress"}
+
+    def test_a_node_that_is_midway_is_finished(self, cluster):
+        left_midway(cluster, "drain")
+        cluster.condition("DrainInProgress")
+        assert turn(cluster, play="first")["step"] == "go"
+
+    def test_a_node_that_needs_nothing_any_more(self, cluster):
+        cluster.hold()
+        turn(cluster, play="first")
+        found = turn(cluster, play="last", when="required", answer={"needed": ""})
+        assert found["step"] == "skipped"
+        assert (cluster.conditions(), "conditions" in cluster.marks()) == ({}, False)
+
+    def test_without_the_option(self, cluster):
+        cluster.hold()
+        turn(cluster, play="first", lifecycle_conditions=False)
+        assert cluster.marks() == {}
 
 
 def test_a_hold_that_does_not_count(cluster):
@@ -206,8 +268,9 @@ def test_a_node_that_was_left_midway_and_is_held_is_put_back_before_anybody_wait
             turn(cluster, play=play, hold_timeout=0)
     assert not cluster.cordoned()
     assert cluster.ledger().slots == {}
-    assert set(cluster.marks()) == {"operation"}
+    assert set(cluster.marks()) == {"operation", "conditions"}
     assert cluster.marks()["operation"]["phase"] == "hold"
+    assert set(cluster.conditions()) == {"MaintenancePlanned"}
 
 
 def test_a_node_that_is_done_when_its_claim_is_taken_over_keeps_no_slot(cluster):

@@ -110,9 +110,10 @@ def test_a_node_that_a_hold_refused_is_put_back(cluster):
     assert (found["step"], found["steps"], found["result"]) == ("put_back", ["again"], None)
     assert found["why"] == "Node node-1 is put back, uncordoned: held by shop/app"
     assert not cluster.cordoned()
-    assert set(cluster.marks()) == {"operation"}
+    assert set(cluster.marks()) == {"operation", "conditions"}
     assert cluster.marks()["operation"]["phase"] == "hold"
     assert cluster.ledger().slots == {}
+    assert set(cluster.conditions()) == {"MaintenancePlanned"}
 
 
 def test_no_slot_is_given_back_for_a_node_that_is_down(cluster):

@@ -1,0 +1,194 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rules about Kubernetes' own node lifecycle conditions: which ones a run sets, and which belong to another writer.
+
+Source: KEP-5683, "Node lifecycle conditions". Any authorized writer may set them; the KEP defines no owner. So an
+annotation on the Node records what this collection wrote, and a condition is ours only while it is as recorded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .._api import node_rules
+from .._api.errors import TimedOut
+from .._api.names import LIFECYCLE
+from .._api.objects import Object
+from .._shared.bounds import cut
+from .claim_rules import claim_of
+
+PLANNED, IN_PROGRESS = "MaintenancePlanned", "MaintenanceInProgress"
+DRAINING, DRAINED = "DrainInProgress", "Drained"
+TYPES = (PLANNED, IN_PROGRESS, DRAINING, DRAINED)
+REASON = "AdminRequested"
+# While another writer has set one of these to True, no rolling reboot starts on the node.
+_EXCLUSIVE = (IN_PROGRESS, DRAINING)
+_FIELDS = ("status", "reason", "message", "lastHeartbeatTime", "lastTransitionTime")
+_MESSAGE = 500
+
+
+@dataclass(frozen=True)
+class Change:
+    """The conditions that are set to True, and those that are removed. The others stay as they are."""
+
+    add: frozenset[str] = frozenset()
+    drop: frozenset[str] = frozenset()
+
+
+WAITS = Change(frozenset({PLANNED}), frozenset({IN_PROGRESS, DRAINING, DRAINED}))
+# A node that an earlier run has drained stays drained.
+STARTS = Change(frozenset({IN_PROGRESS}), frozenset({PLANNED, DRAINING}))
+DRAINS = Change(frozenset({DRAINING}), frozenset({DRAINED}))
+IS_DRAINED = Change(frozenset({DRAINED}), frozenset({DRAINING}))
+DRAIN_FAILED = Change(drop=frozenset({DRAINING}))
+ENDS = Change(drop=frozenset(TYPES))
+
+
+@dataclass(frozen=True)
+class Work:
+    """The work for which conditions are set.
+
+    Attributes:
+        purpose: What is done, in words, for example ``rolling reboot``.
+        run: Id of the run; empty for a module that is used alone.
+    """
+
+    purpose: str
+    operation: str = ""
+    run: str = ""
+
+    @property
+    def message(self) -> str:
+        named = {"operation": self.operation, "run": self.run}
+        parts = [self.purpose, *(f"{name} {value}" for name, value in named.items() if value)]
+        return cut(f"holdfast.kubernetes: {', '.join(parts)}", _MESSAGE)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """What a change writes to a Node; empty if the Node is as wanted.
+
+    Attributes:
+        marks: The annotation that records our conditions; ``None`` as its value removes it.
+        conditions: Entries of a strategic merge patch of ``status.conditions``.
+    """
+
+    marks: Mapping[str, str | None] = field(default_factory=dict)
+    conditions: tuple[dict[str, Any], ...] = ()
+
+
+def run_of(node: Object) -> str | None:
+    """The run that set our conditions, empty if a module set them; ``None`` if the Node has none."""
+    record = node_rules.record(node, LIFECYCLE)
+    return None if record is None else str(record.get("run") or "")
+
+
+def is_of(node: Object, operation: str) -> bool:
+    """Whether our conditions of a Node are of an operation."""
+    return bool(operation) and (node_rules.record(node, LIFECYCLE) or {}).get("operation") == operation
+
+
+def others_work_on_it(node: Object, run: str) -> bool:
+    """Whether another run than this one has the claim on a node."""
+    claim = claim_of(node)
+    return claim is not None and claim.run != run
+
+
+def ours(node: Object) -> dict[str, dict[str, Any]]:
+    """Our conditions of a Node, and what is recorded about each. One that was changed since is no longer ours."""
+    found = {}
+    for kind, entry in _entries(node).items():
+        present = node_rules.condition(node, kind) or {}
+        seen = (present.get("status"), present.get("reason"), present.get("message"))
+        if isinstance(entry, dict) and seen == ("True", REASON, entry.get("message")):
+            found[kind] = entry
+    return found
+
+
+def shown(node: Object) -> list[dict[str, Any]]:
+    """The lifecycle conditions of a Node that are True, in the format of results."""
+    mine = ours(node)
+    present = [(kind, node_rules.condition(node, kind) or {}) for kind in TYPES]
+    return [
+        {
+            "type": kind,
+            "reason": cut(str(item.get("reason") or "")),
+            "message": cut(str(item.get("message") or ""), _MESSAGE),
+            "since": str(item.get("lastTransitionTime") or ""),
+            "ours": kind in mine,
+        }
+        for kind, item in present
+        if item.get("status") == "True"
+    ]
+
+
+def others_words(node: Object) -> str:
+    """Which other writer maintains a node, and since when, as text; empty if none does."""
+    found = [item for item in shown(node) if item["type"] in _EXCLUSIVE and not item["ours"]]
+    return "; ".join(
+        f"another writer maintains it: {item['type']} is True since {item['since'] or 'an unknown time'} "
+        f"({item['reason'] or 'no reason'}: {item['message'] or 'no message'})"
+        for item in found
+    )
+
+
+def still_maintained(name: str, words: str, seconds: int) -> TimedOut:
+    """The error for a node that another writer still maintains after a wait."""
+    return TimedOut(
+        f"Node {name} was not started within {seconds} s, because {words}. Wait until its writer removes the "
+        "condition. If nobody maintains the node, remove the condition with holdfast.kubernetes.node_condition, or set "
+        "rolling_reboot_override_maintenance: true.",
+        node=name,
+    )
+
+
+def may_change(node: Object, run: str) -> bool:
+    """Whether a part of the work on a node may change our conditions: they are not those of another run."""
+    claim, setter = claim_of(node), run_of(node)
+    return (claim.run if claim else setter or run) == run
+
+
+def patch_of(node: Object, change: Change, work: Work, now: str) -> Patch:
+    """The patch for a change. It never contains a condition that another writer has set to True.
+
+    A condition that another writer left as False is recorded before it is replaced, and restored at the end.
+    """
+    mine, setter = ours(node), node_rules.record(node, LIFECYCLE) or {}
+    same = (setter.get("run"), setter.get("operation")) == (work.run, work.operation)
+    wanted = {kind for kind in {*mine, *change.add} - change.drop if kind in mine or not _is_true(node, kind)}
+    entries: dict[str, dict[str, Any]] = {}
+    conditions = []
+    for kind in TYPES:
+        present, known = node_rules.condition(node, kind), mine.get(kind)
+        before = known.get("before") if known else present
+        if kind in wanted and known and same:
+            entries[kind] = known
+        elif kind in wanted:
+            entries[kind] = {"message": work.message, **({"before": before} if before else {})}
+            since = (present or {}).get("lastTransitionTime") if known else None
+            conditions.append(_condition(kind, work.message, now, since or now))
+        elif known:
+            restored = {**dict.fromkeys(_FIELDS), **before} if isinstance(before, dict) else {"$patch": "delete"}
+            conditions.append({**restored, "type": kind})
+    record = {"run": work.run, "operation": work.operation, "conditions": entries} if entries else None
+    if record == node_rules.record(node, LIFECYCLE) and wanted == set(mine):
+        return Patch()
+    return Patch({LIFECYCLE: json.dumps(record, sort_keys=True) if record else None}, tuple(conditions))
+
+
+def _entries(node: Object) -> Mapping[str, Any]:
+    found = (node_rules.record(node, LIFECYCLE) or {}).get("conditions")
+    return {kind: found[kind] for kind in TYPES if kind in found} if isinstance(found, dict) else {}
+
+
+def _is_true(node: Object, kind: str) -> bool:
+    return (node_rules.condition(node, kind) or {}).get("status") == "True"
+
+
+def _condition(kind: str, message: str, now: str, since: str) -> dict[str, Any]:
+    times = {"lastHeartbeatTime": now, "lastTransitionTime": since}
+    return {"type": kind, "status": "True", "reason": REASON, "message": message, **times}

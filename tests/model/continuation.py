@@ -1,0 +1,234 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a program can still use: the same for two programs means that they do the same from here on.
+
+A program that waits for an answer is a stack of Python frames. What it does next depends on where each frame is and on
+the variables that it still reads. So a program that has seen other answers, and forgot them, is the same program.
+
+The values of an expression that is half evaluated are not visible. There, a program is the same only with the same
+history. The position in a loop is not visible either, and is taken from the variable of the loop. So each place that
+stands for several histories is checked: :class:`model.programs.Place` follows two of them, which must stay together.
+"""
+
+from __future__ import annotations
+
+import dis
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any
+
+_PLAIN = (str, int, float, bool, type(None), bytes)
+_THREADS = ("concurrent.", "threading", "queue", "_queue", "_thread")
+_immortal: dict[int, tuple[Any, str]] = {}
+
+
+def immortal(value: Any, name: str) -> Any:
+    """Name an object that lives for ever and never changes."""
+    _immortal[id(value)] = (value, name)
+    return value
+
+
+class Form:
+    """The form of values, as text.
+
+    Attributes:
+        half: Whether there are values that are not visible.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._seen: dict[int, int] = {}
+        self._kept: list[Any] = []
+        self.half = False
+
+    def __str__(self) -> str:
+        return "".join(self._parts)
+
+    def of_frames(self, innermost: FrameType, until: FrameType) -> None:
+        """The frames that call each other, from the innermost one to one that called them all."""
+        frame: FrameType | None = innermost
+        while frame is not None and frame is not until:
+            self._of_frame(frame)
+            frame = frame.f_back
+
+    def of_generator(self, generator: Any) -> None:
+        """A generator, and those that it waits for."""
+        while isinstance(generator, GeneratorType) and generator.gi_frame is not None:
+            self._of_frame(generator.gi_frame)
+            generator = generator.gi_yieldfrom
+
+    def _of_frame(self, frame: FrameType) -> None:
+        point = _point(frame.f_code, frame.f_lasti)
+        self.half |= point.half
+        self._parts.append(f"\n{frame.f_code.co_qualname}@{point.offset}")
+        for name, value in frame.f_locals.items():
+            if name in point.live:
+                self._parts.append(f" {name}=")
+                self.of(value)
+
+    def of(self, value: Any) -> None:
+        kind = type(value)
+        if kind in _PLAIN:
+            self._parts.append(repr(value))
+        elif id(value) in _immortal:
+            self._parts.append(_immortal[id(value)][1])
+        elif id(value) in self._seen:
+            self._parts.append(f"<{self._seen[id(value)]}>")
+        elif isinstance(value, ModuleType | type):
+            self._parts.append(value.__name__)
+        else:
+            # Some attributes are made when they are asked for.
+            self._seen[id(value)] = len(self._seen)
+            self._kept.append(value)
+            self._parts.append(kind.__name__)
+            for part in _parts(value):
+                self._parts.append(",")
+                self.of(part)
+            self._parts.append(";")
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What a value is made of."""
+    if isinstance(value, dict | Mapping):
+        yield from (each for pair in value.items() for each in pair)
+    elif isinstance(value, set | frozenset):
+        yield from sorted(value, key=repr)
+    elif isinstance(value, list | tuple):
+        yield from value
+    elif type(value).__module__.startswith(_THREADS):
+        # The model has no threads. Their names differ each time.
+        return
+    elif isinstance(value, MethodType):
+        yield from (value.__func__.__qualname__, value.__self__)
+    elif isinstance(value, FunctionType):
+        yield value.__qualname__
+        for cell in value.__closure__ or ():
+            yield from _of_cell(cell)
+    elif isinstance(value, GeneratorType):
+        form = Form()
+        form.of_generator(value)
+        yield str(form)
+    elif hasattr(value, "formed"):
+        yield value.formed
+    elif hasattr(value, "__next__") or type(value).__module__ in ("datetime", "pathlib", "re"):
+        yield value.__reduce__()[1:]
+    elif isinstance(value, BaseException):
+        yield from (value.args, value.__dict__)
+    elif hasattr(value, "__dict__"):
+        yield value.__dict__
+    elif hasattr(value, "__slots__"):
+        yield from (getattr(value, name, None) for name in value.__slots__)
+
+
+def _of_cell(cell: Any) -> Iterator[Any]:
+    try:
+        yield cell.cell_contents
+    except ValueError:
+        return
+
+
+@dataclass(frozen=True)
+class _Point:
+    """An instruction.
+
+    Attributes:
+        live: The variables that may still be read after it.
+        half: Whether an expression, or the handling of an exception, is under way, with values that are not visible.
+        prepares: The next instruction carries it out.
+    """
+
+    offset: int
+    live: frozenset[str]
+    half: bool
+    prepares: bool
+
+
+@lru_cache(None)
+def _point(code: CodeType, offset: int) -> _Point:
+    """The instruction at this offset. An offset behind an instruction belongs to it."""
+    points = _points(code)
+    number = max(number for number, point in enumerate(points) if point.offset <= offset)
+    # Python 3.11 calls some functions by the first of two instructions, others by the second one.
+    return points[number + points[number].prepares]
+
+
+@lru_cache(None)
+def _points(code: CodeType) -> list[_Point]:
+    found = list(dis.get_instructions(code))
+    index = {item.offset: number for number, item in enumerate(found)}
+    handlers: list[list[tuple[int, int]]] = [[] for _item in found]
+    for entry in dis.Bytecode(code).exception_entries:
+        for item in found:
+            if entry.start <= item.offset <= entry.end:
+                handlers[index[item.offset]].append((index[entry.target], entry.depth))
+    following = [_following(number, item, index) for number, item in enumerate(found)]
+    live = _live(code, found, following, handlers)
+    stacks = _stacks(found, following, handlers)
+    return [
+        _Point(item.offset, live[number], "?" in stacks.get(number, "")[: -_taken(item)], item.opname == "PRECALL")
+        for number, item in enumerate(found)
+    ]
+
+
+def _following(number: int, item: dis.Instruction, index: Mapping[int, int]) -> dict[int, bool]:
+    """The instructions that may come after one without an exception, and whether it jumps there."""
+    jumps = item.opcode in dis.hasjrel or item.opcode in dis.hasjabs
+    found = {index[item.argval]: True} if jumps else {}
+    if not item.opname.startswith(("RETURN_V", "RAISE", "RERAISE", "JUMP_")):
+        found[number + 1] = False
+    return found
+
+
+def _live(code: CodeType, found: list[Any], following: list[Any], handlers: list[Any]) -> list[frozenset[str]]:
+    always = frozenset((*code.co_cellvars, *code.co_freevars))
+    after, before = [always] * len(found), [always] * len(found)
+    changed = True
+    while changed:
+        changed = False
+        for number in range(len(found) - 1, -1, -1):
+            item = found[number]
+            caught = always.union(*(before[target] for target, _depth in handlers[number]))
+            out = caught.union(*(before[each] for each in following[number]))
+            names = item.argval if isinstance(item.argval, tuple) else (item.argval,)
+            into = out.difference(names) if item.opname in ("STORE_FAST", "DELETE_FAST") else out
+            into = into.union(names) if "LOAD_FAST" in item.opname else into
+            # A variable that is stored where an exception occurs keeps its value.
+            into |= caught
+            if (out, into) != (after[number], before[number]):
+                after[number], before[number], changed = out, into, True
+    return after
+
+
+def _stacks(found: list[Any], following: list[Any], handlers: list[Any]) -> dict[int, str]:
+    """The values on the stack before each instruction: the iterator of a loop, the exit of a ``with``, or any other."""
+    stacks, new = {0: ""}, [0]
+    while new:
+        number = new.pop()
+        item, stack = found[number], stacks[number]
+        then: dict[int, str] = {}
+        for each, jumps in following[number].items():
+            effect = dis.stack_effect(item.opcode, item.arg if item.opcode >= dis.HAVE_ARGUMENT else None, jump=jumps)
+            then[each] = stack[:effect] if effect < 0 else stack + "?" * effect
+            if item.opname == "GET_ITER":
+                then[each] = f"{stack[:-1]}i"
+            elif item.opname == "BEFORE_WITH":
+                then[each] = f"{stack[:-1]}w?"
+        then |= {target: f"{stack[:depth]}??" for target, depth in handlers[number] if depth <= len(stack)}
+        for each, values in then.items():
+            if each not in stacks:
+                stacks[each] = values
+                new.append(each)
+    return stacks
+
+
+def _taken(item: dis.Instruction) -> int:
+    """How many values an instruction that calls takes from the stack."""
+    arg = item.arg or 0
+    return {
+        "CALL": 2 if "PRECALL" in dis.opmap else arg + 2,
+        "CALL_KW": arg + 3,
+        "CALL_FUNCTION_EX": 3 + (arg & 1),
+    }.get(item.opname, 1)

@@ -1,0 +1,66 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Runs of the role failover: a node is switched off by a command, declared out of service, and brought back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from model.programs import Program, Tasks
+from model.role import ROLE, Failed, Role, settings
+
+FAILOVER = ROLE.parent / "failover"
+# The last word says what a command does, see model.programs.
+_COMMANDS = {"fence_command": "power off", "verify_command": "power state", "power_on_command": "power on"}
+_SECRETS = {
+    "redfish_uri": "",
+    "redfish_password": "",
+    "quorum_command": "",
+    "proof": {"metal3": {}, "command": {"command": _COMMANDS["verify_command"]}},
+    **_COMMANDS,
+}
+
+
+@dataclass(frozen=True)
+class FailoverPlan:
+    """A run that fails a node over, or brings it back.
+
+    Attributes:
+        run: The id under which it works on the node, which ends with the name of the node.
+        back: Whether it brings the node back.
+    """
+
+    run: str
+    node: str
+    back: bool = False
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    path: Path = FAILOVER
+    number: int = 0
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return (self.node,)
+
+    def begin(self) -> Program:
+        """All of it; nothing comes after it."""
+
+        def tasks() -> Tasks:
+            usual = {"max_unhealthy": "100%", "confirm_seconds": 0, "fence_timeout": 5}
+            own = {"run": self.run.rpartition("/")[0], "node": [self.node], "power_on_timeout": 5}
+            if not self.back:
+                own |= {**usual, "fence": "command"}
+            entry_point = "recover" if self.back else "main"
+            role = Role(settings(self.path, {**own, **self.variables}, entry_point), self.path)
+            variables = {"__failover_secrets": _SECRETS, "__failover_auth": {}, "__failover_management": {}}
+            try:
+                yield from role.play(f"{entry_point}.yml", variables)
+            except Failed:
+                return
+
+        told = json.dumps([self.run, self.back, dict(self.variables), str(self.path)], sort_keys=True)
+        return Program(f"failover {told}", tasks, self.number)

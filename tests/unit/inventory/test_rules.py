@@ -1,0 +1,187 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._inventory import rules
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+ADDRESSES = [
+    {"type": "Hostname", "address": "node-1"},
+    {"type": "ExternalIP", "address": "198.51.100.1"},
+    {"type": "InternalIP", "address": "192.0.2.1"},
+    {"type": "InternalIP", "address": "2001:db8::1"},
+]
+
+
+def node(*, labels=None, annotations=None, spec=None, ready="True", **status):
+    return {
+        "metadata": {"name": "node-1", "labels": labels or {}, "annotations": annotations or {}},
+        "spec": spec or {},
+        "status": {"conditions": [{"type": "Ready", "status": ready}], "addresses": ADDRESSES, **status},
+    }
+
+
+def facts(**more):
+    return rules.facts(node(**more))
+
+
+class TestFacts:
+    def test_of_a_node_that_was_just_made(self):
+        found = rules.facts({"metadata": {"name": "node-1"}})
+
+        assert (found["name"], found["ready"], found["boot_id"]) == ("node-1", False, "")
+        assert (found["addresses"], found["conditions"], found["kubelet_version"]) == ([], {}, "")
+        assert (found["zone"], found["machine"], found["bare_metal_host"]) == (None, None, None)
+
+    def test_versions(self):
+        found = facts(nodeInfo={"bootID": "b", "kubeletVersion": "v1.36.3", "kernelVersion": "6.12", "osImage": "D"})
+
+        assert (found["boot_id"], found["kubelet_version"], found["kernel_version"]) == ("b", "v1.36.3", "6.12")
+        assert (found["os_image"], found["architecture"]) == ("D", "")
+
+    def test_conditions(self):
+        conditions = [
+            {"type": "Ready", "status": "Unknown"},
+            {"type": "DiskPressure", "status": "False"},
+        ]
+
+        assert facts(conditions=conditions)["conditions"] == {"Ready": "Unknown", "DiskPressure": "False"}
+
+    def test_machine(self):
+        marks = {"cluster.x-k8s.io/machine": "worker-1", "cluster.x-k8s.io/cluster-namespace": "clusters"}
+
+        assert facts(annotations=marks)["machine"] == {"namespace": "clusters", "name": "worker-1"}
+        assert facts(annotations={"cluster.x-k8s.io/machine": "worker-1"})["machine"] is None
+
+    @pytest.mark.parametrize(
+        ("provider_id", "host"),
+        [
+            ("metal3://metal/host-1/machine-1", {"namespace": "metal", "name": "host-1"}),
+            ("metal3://3b7c0a5e-7b1f-4a3b-8a53-0c4d6d2b6f11", None),
+            ("aws:///eu-central-1a/i-0123", None),
+            ("", None),
+        ],
+    )
+    def test_bare_metal_host(self, provider_id, host):
+        assert facts(spec={"providerID": provider_id})["bare_metal_host"] == host
+
+    @pytest.mark.parametrize(
+        ("labels", "roles"),
+        [
+            ({}, ["worker"]),
+            ({"node-role.kubernetes.io/": ""}, ["worker"]),
+            (
+                {"node-role.kubernetes.io/control-plane": "", "node-role.kubernetes.io/etcd": "x"},
+                ["control-plane", "etcd"],
+            ),
+            ({"kubernetes.io/role": "gpu"}, ["gpu"]),
+        ],
+    )
+    def test_roles(self, labels, roles):
+        assert facts(labels=labels)["roles"] == roles
+
+    def test_a_hold_has_no_age(self):
+        hold = {"node": "n", "namespace": "shop", "holder": "db", "acquired": "t", "held_seconds": 5, "reason": "r"}
+
+        assert rules.hold_fact(hold) == {"namespace": "shop", "holder": "db", "acquired": "t", "reason": "r"}
+
+
+class TestAddress:
+    @pytest.mark.parametrize(
+        ("types", "address"),
+        [
+            (["InternalIP", "ExternalIP", "Hostname"], "192.0.2.1"),
+            (["ExternalIP", "InternalIP"], "198.51.100.1"),
+            (["ExternalDNS", "Hostname"], "node-1"),
+            (["ExternalDNS"], None),
+            ([], None),
+        ],
+    )
+    def test_first_of_the_first_type(self, types, address):
+        assert rules.address(facts(), types) == address
+
+    def test_an_empty_address_is_none(self):
+        assert rules.address(facts(addresses=[{"type": "InternalIP", "address": ""}]), ["InternalIP"]) is None
+
+
+class TestGroups:
+    @staticmethod
+    def of(by=(), **more):
+        holds = more.pop("holds", [])
+        return set(rules.groups({**facts(**more), "holds": holds}, by))
+
+    def test_of_an_idle_worker(self):
+        assert self.of() == {"role_worker", "nodes_ready"}
+
+    @pytest.mark.parametrize("ready", ["False", "Unknown"])
+    def test_not_ready(self, ready):
+        assert "nodes_not_ready" in self.of(ready=ready)
+        assert "nodes_ready" not in self.of(ready=ready)
+
+    def test_of_every_state_and_place(self):
+        labels = {
+            "node-role.kubernetes.io/control-plane": "",
+            "topology.kubernetes.io/zone": "eu-1a",
+            "holdfast.dev/exclude": "",
+        }
+
+        assert self.of(labels=labels, spec={"unschedulable": True}, holds=[{"holder": "db"}]) == {
+            "role_control_plane",
+            "zone_eu_1a",
+            "nodes_ready",
+            "nodes_cordoned",
+            "nodes_held",
+            "nodes_excluded",
+        }
+
+    def test_holds_that_were_not_read(self):
+        assert "nodes_held" not in set(rules.groups(facts(), []))
+
+    def test_of_labels(self):
+        found = {**facts(labels={"example.com/pool": "gpu-a", "spot": "", "other": "x"})}
+
+        assert {"pool_gpu_a", "spot"} <= set(rules.groups(found, ["example.com/pool", "spot", "absent"]))
+        assert not {name for name in rules.groups(found, ["absent"]) if name.startswith(("other", "absent"))}
+
+    def test_every_state_has_a_group_from_the_start(self):
+        labels, unready = {"holdfast.dev/exclude": ""}, self.of(ready="False")
+        found = self.of(labels=labels, spec={"unschedulable": True}, holds=[{}]) | unready
+
+        assert {name for name in found if name.startswith("nodes_")} == {rules.state(name) for name in rules.STATES}
+
+
+class TestVariables:
+    @staticmethod
+    def of(**more):
+        return rules.variables(facts(), **{"prefix": "node_", "host": "node-1", "types": ["InternalIP"], **more})
+
+    def test_have_the_prefix(self):
+        assert self.of()["node_name"] == self.of(prefix="")["name"] == "node-1"
+        assert self.of()["ansible_host"] == "192.0.2.1"
+        assert "ansible_host" not in self.of(types=[])
+
+    def test_a_host_with_another_name_tells_the_roles_its_node(self):
+        assert not {name for name in self.of() if name in rules.NODE_OF_HOST}
+        assert {name: value for name, value in self.of(host="a-node-1").items() if name in rules.NODE_OF_HOST} == (
+            dict.fromkeys(rules.NODE_OF_HOST, "node-1")
+        )
+
+    def test_every_role_with_a_node_for_its_host_is_told(self):
+        """A role that starts to map hosts to Nodes must not be forgotten."""
+        defaults = [yaml.safe_load(path.read_text()) or {} for path in CHECKOUT.glob("roles/*/defaults/main.yml")]
+        own = {name for file in defaults for name, value in file.items() if value == "{{ inventory_hostname }}"}
+
+        assert own == set(rules.NODE_OF_HOST)
+
+
+def test_addresses_of_the_documentation_are_those_of_the_rules(checkout):
+    _code, text, *_rest = (checkout / "plugins/inventory/nodes.py").read_text().split('"""')
+    option = yaml.safe_load(text)["options"]["address_types"]
+
+    assert option["choices"] == list(rules.ADDRESS_TYPES)

@@ -1,0 +1,49 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The model of a failover: every history of a small scope, and what finds a broken promise."""
+
+from __future__ import annotations
+
+import pytest
+from model import programs
+from model.explore import explore
+from model.failover import FailoverPlan
+from model.fleet import Scope
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import evidence_rules, still_down_rules
+
+
+def one_failover(**faults):
+    """A run fails a node over. Its machine has failed, and may boot at any time."""
+    return Scope((FailoverPlan("failover-1/alfa", "alfa"),), {"alfa": "a"}, faults, down="alfa").begin()
+
+
+@pytest.fixture
+def other_rules():
+    """Steps are taken by the rules of the moment."""
+    programs.forget()
+    yield
+    programs.forget()
+
+
+@pytest.mark.parametrize("fault", ["death", "pause", "outage", "hold", "stuck"])
+def test_every_history_of_one_failover_keeps_all_promises(fault):
+    found = explore(one_failover(**{fault: 1}))
+
+    assert not found.broken, found
+    assert (found.whole, found.ends > 0) == (True, True)
+
+
+@pytest.mark.usefixtures("other_rules")
+def test_a_node_that_is_not_looked_at_again_would_be_switched_off(monkeypatch):
+    monkeypatch.setattr(still_down_rules, "check_still_down", lambda _node, _record: None)
+
+    assert "alfa is back, and is switched off" in explore(one_failover()).broken
+
+
+@pytest.mark.usefixtures("other_rules")
+def test_a_command_that_proves_nothing_would_taint_a_node_that_is_on(monkeypatch):
+    monkeypatch.setattr(evidence_rules, "off_by_command", lambda _status, _output: True)
+
+    assert "alfa is out of service, and its machine is on" in explore(one_failover(stuck=1)).broken
