@@ -48,6 +48,7 @@ JOBS = {
         "status_info",
         "reboot_operation_info",
         "doctor",
+        "metrics",
     ],
     "Hold a node": [
         "lease_hold",

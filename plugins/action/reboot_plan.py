@@ -9,13 +9,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._metrics.publish import metrics
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_plan
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _run_hosts
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._api_action import ActionModule as ApiAction
 
 
 class ActionModule(ApiAction):
-    """Adds what the role registered for each host, writes the report, and tells the next job of a workflow."""
+    """Adds what the role registered for each host, writes report and metrics, and tells the next job of a workflow."""
 
     module = reboot_plan
 
@@ -29,7 +31,15 @@ class ActionModule(ApiAction):
             )
             if error:
                 return {**outcome, "failed": True, "msg": error}
+        self._publish(params, outcome)
         return {**outcome, "ansible_stats": {"data": outcome["stats"], "per_host": False, "aggregate": True}}
+
+    def _publish(self, params: dict[str, Any], outcome: dict[str, Any]) -> None:
+        """Publish the metrics in this task, so that a plan stays short on the screen."""
+        own = {"file": params["metrics_file"], "results": outcome["nodes"], "best_effort": True}
+        ids = {"operation": outcome["summary"]["operation"], "run": ""}
+        # Metrics are for the outside, so a plan publishes them although it changes nothing in the cluster.
+        run_operation(metrics, {**params, **own, **ids}, check_mode=True, warn=self._display.warning)
 
 
 def _write(path: Path, report: dict[str, Any]) -> str:

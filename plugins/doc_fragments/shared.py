@@ -196,6 +196,99 @@ options:
         default: 10
 """
 
+    ALERTMANAGER = r"""
+options:
+  alertmanager:
+    description:
+      - Silences the alerts of a node in this Alertmanager while the run has its claim. If the Alertmanager does not answer,
+        there is a warning, and the node is rebooted without silences.
+    type: dict
+    suboptions:
+      url:
+        description:
+          - Base URL of the Alertmanager, below which C(/api/v2/silences) is. A proxy of the environment is used.
+        type: str
+        required: true
+      matchers:
+        description:
+          - Alerts to silence. Each entry makes one silence, and has its matchers in Alertmanager's syntax, separated by commas.
+          - By default C(node="NAME") and C(instance=~"NAME(:[0-9]+)?"), with the name of the Node.
+        type: list
+        elements: str
+      expires_after:
+        description:
+          - Seconds after which a silence ends by itself. While the run lives, it is extended five times in this time.
+        type: int
+        default: 300
+      token:
+        description:
+          - Bearer token.
+        type: str
+      username:
+        description:
+          - User name for basic authentication.
+        type: str
+      password:
+        description:
+          - Password for basic authentication.
+        type: str
+      ca_cert:
+        description:
+          - File with the certificates of the authorities to trust. By default those of the system.
+        type: path
+      validate_certs:
+        description:
+          - Whether the certificate of the server is verified.
+        type: bool
+        default: true
+      timeout:
+        description:
+          - Seconds to wait for one answer.
+        type: int
+        default: 5
+"""
+
+    PUSHGATEWAY = r"""
+options:
+  pushgateway:
+    description:
+      - The push gateway that gets the metrics.
+    type: dict
+    suboptions:
+      url:
+        description:
+          - Base URL of the push gateway. The metrics go to C(/metrics/job/holdfast), unless the URL names a job, for example
+            V(http://gateway:9091/metrics/job/holdfast/cluster/production).
+        type: str
+        required: true
+      token:
+        description:
+          - Bearer token.
+        type: str
+      username:
+        description:
+          - User name for basic authentication.
+        type: str
+      password:
+        description:
+          - Password for basic authentication.
+        type: str
+      ca_cert:
+        description:
+          - File with the certificates of the authorities to trust. By default those of the system.
+        type: path
+      validate_certs:
+        description:
+          - Whether the certificate of the server is verified.
+        type: bool
+        default: true
+      timeout:
+        description:
+          - Seconds to wait for one answer.
+        type: int
+        default: 10
+"""
+
     WAITING_RUN = r"""
 options:
   run:

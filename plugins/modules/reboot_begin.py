@@ -49,6 +49,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.alertmanager
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -113,6 +114,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import ALERTMANAGER
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.begin import reboot_begin
 
 OPERATION = reboot_begin
@@ -124,6 +126,7 @@ SPEC: dict[str, Any] = {
         "inventory_host": {"type": "str", "required": True},
         "hosts": {"type": "dict", "default": {}},
         "forks": {"type": "int"},
+        **ALERTMANAGER,
         **auth_options(),
     },
     "supports_check_mode": True,

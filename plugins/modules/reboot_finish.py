@@ -59,6 +59,7 @@ extends_documentation_fragment:
   - holdfast.kubernetes.shared.node
   - holdfast.kubernetes.shared.run
   - holdfast.kubernetes.shared.holder
+  - holdfast.kubernetes.shared.alertmanager
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -126,6 +127,14 @@ left:
   description: Why the last attempt ended.
   type: str
   returned: if a hold refused the reboot
+needed:
+  description: Why the reboot was needed.
+  type: str
+  returned: success
+files:
+  description: The files of notifications and of the user's tasks, for each of the user's steps among O(ignore:steps).
+  type: dict
+  returned: success
 result:
   description: The node's entry in the report, if its journey ends here.
   type: dict
@@ -150,7 +159,12 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import HOLDER, NODE, RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import (
+    ALERTMANAGER,
+    HOLDER,
+    NODE,
+    RUN,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.finish import reboot_finish
 
 OPERATION = reboot_finish
@@ -166,6 +180,7 @@ SPEC: dict[str, Any] = {
         "failed": {"type": "dict"},
         "where": {"type": "str"},
         "dropped": {"type": "bool", "default": False},
+        **ALERTMANAGER,
         **auth_options(),
         **management_option(),
     },

@@ -48,12 +48,17 @@ options:
       - File on the controller to write the plan to, as JSON. The action plugin writes it.
     type: str
     default: ""
+  metrics_file:
+    description:
+      - File on the controller that gets the metrics, see M(holdfast.kubernetes.metrics). Only in the controller.
+    type: path
 seealso:
   - module: holdfast.kubernetes.reboot_turn
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
   - holdfast.kubernetes.shared.blockers
+  - holdfast.kubernetes.shared.pushgateway
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.attributes
   - holdfast.kubernetes.attributes.actiongroup_all
@@ -103,7 +108,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import BLOCKERS
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import BLOCKERS, PUSHGATEWAY
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.plan import reboot_plan
 
 OPERATION = reboot_plan
@@ -115,6 +120,8 @@ SPEC: dict[str, Any] = {
         "names": {"type": "list", "elements": "str", "default": []},
         "hosts": {"type": "list", "elements": "dict", "default": []},
         "report": {"type": "str", "default": ""},
+        "metrics_file": {"type": "path"},
+        **PUSHGATEWAY,
         **BLOCKERS,
         **auth_options(),
     },

@@ -59,6 +59,7 @@ seealso:
 author:
   - holdfast.kubernetes contributors (@holdfast)
 extends_documentation_fragment:
+  - holdfast.kubernetes.shared.alertmanager
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -91,6 +92,10 @@ api:
 stats:
   description: The statistics for the next job of a workflow.
   type: dict
+  returned: success
+headline:
+  description: The summary in one line.
+  type: str
   returned: success
 lines:
   description: The results as text.
@@ -132,6 +137,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import ALERTMANAGER
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.report import reboot_report
 
 OPERATION = reboot_report
@@ -145,6 +151,7 @@ SPEC: dict[str, Any] = {
         "limit": {"type": "str"},
         "hosts": {"type": "list", "elements": "dict", "default": []},
         "traffic": {"type": "dict", "default": {}},
+        **ALERTMANAGER,
         **auth_options(),
         **management_option(),
     },

@@ -99,6 +99,7 @@ extends_documentation_fragment:
   - holdfast.kubernetes.shared.run
   - holdfast.kubernetes.shared.holder
   - holdfast.kubernetes.shared.blockers
+  - holdfast.kubernetes.shared.alertmanager
   - holdfast.kubernetes.auth
   - holdfast.kubernetes.auth.management
   - holdfast.kubernetes.attributes
@@ -143,6 +144,10 @@ steps:
   elements: str
   returned: success
   sample: [cordon, drain, reboot, ready, finish]
+files:
+  description: The files of notifications and of the user's tasks, for each of the user's steps among O(ignore:steps).
+  type: dict
+  returned: success
 result:
   description: The node's entry in the report, if its journey ends here.
   type: dict
@@ -233,7 +238,13 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_opti
     management_option,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import BLOCKERS, HOLDER, NODE, RUN
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.shared_options import (
+    ALERTMANAGER,
+    BLOCKERS,
+    HOLDER,
+    NODE,
+    RUN,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
 
 OPERATION = reboot_turn
@@ -256,6 +267,7 @@ SPEC: dict[str, Any] = {
         "canary_hosts": {"type": "list", "elements": "str", "default": []},
         "canary_results": {"type": "list", "elements": "dict", "default": []},
         **BLOCKERS,
+        **ALERTMANAGER,
         **auth_options(),
         **management_option(),
     },

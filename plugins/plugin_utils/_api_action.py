@@ -90,7 +90,7 @@ class ActionModule(ActionBase):
         """Renew the Lease of a run that outlives the task until the controller ends, in each of its clusters."""
         run = self.module.kept_run(params, outcome) if hasattr(self.module, "kept_run") else ""
         if run:
-            _lease_renewer.start({name: params.get(name) for name in NAMES}, run)
+            _lease_renewer.start({name: params.get(name) for name in NAMES}, run, params.get("alertmanager"))
             if params.get("management"):
                 _lease_renewer.start(dict(params["management"]), run)
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Renews a run's sign of life while its ansible-playbook process lives, during any task.
+"""Renews a run's sign of life, and its silences, while its ansible-playbook process lives, during any task.
 
 Our own tasks renew the run's Lease while they work, but a user's task may take longer than a run may be silent. This
 process follows the controller's process: it ends with it, and is silent while that is stopped.
@@ -15,26 +15,30 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.web import RequestFailed
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _parent_death
 
 _NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._lease_renewer"
 
 
-def start(options: dict[str, Any], run: str) -> None:
+def start(options: dict[str, Any], run: str, alertmanager: dict[str, Any] | None = None) -> None:
     """Start the renewer for the process that this worker belongs to.
 
     Args:
         options: The common options. They are passed through a pipe, because others can see a process's arguments.
         run: Id of the run.
+        alertmanager: Where the run silences alerts. Its silences are extended, too.
     """
-    order = {"options": options, "run": run, "pid": _parent_death.controller()}
+    order = {"options": options, "run": run, "pid": _parent_death.controller(), "alertmanager": alertmanager}
     search = [*_search_path(), *(path for path in sys.path if path)]
     process = subprocess.Popen(
         [sys.executable, "-m", _NAME],
@@ -59,6 +63,9 @@ def main() -> None:
     order = json.loads(sys.stdin.buffer.read())
     cluster = Cluster(order["options"])
     process = Process(order["pid"])
+    if order["alertmanager"]:
+        # In a thread, because a slow Alertmanager must not delay the run's sign of life.
+        threading.Thread(target=_extend_silences, args=(order,), daemon=True).start()
     pause = runs.RENEW_EVERY
     while not process.ended_within(pause):
         if _stopped(order["pid"]):
@@ -71,6 +78,16 @@ def main() -> None:
         except HoldfastError:
             # The API server is unreachable. Other runs decide what the silence means.
             pause = runs.RENEW_AGAIN
+
+
+def _extend_silences(order: dict[str, Any]) -> None:
+    alertmanager, cluster = Alertmanager(order["alertmanager"], order["run"]), Cluster(order["options"])
+    while True:
+        time.sleep(alertmanager.extend_every)
+        if not _stopped(order["pid"]):
+            # The next time may succeed. If none does, the silences expire.
+            with contextlib.suppress(RequestFailed):
+                alertmanager.extend(cluster)
 
 
 class Process:

@@ -1,12 +1,13 @@
 # Copyright (c) 2026 holdfast contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
-"""A real Prometheus for one test, with the alerts that the test sets. It is not part of a lab that is up."""
+"""A real Prometheus, Alertmanager or push gateway for one test. They are not part of a lab that is up."""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import time
@@ -27,23 +28,23 @@ PACKAGE = "prometheus"
 EVALUATED_EVERY = "200ms"
 
 
-def program(cache: Path) -> Path:
+def program(cache: Path, package: str = PACKAGE) -> Path:
     """Return the program. Unpack it from Debian's package if needed: an installed package would start a service."""
-    if found := shutil.which(PACKAGE):
+    if found := shutil.which(package):
         return Path(found)
-    unpacked = cache / PACKAGE
-    path = unpacked / "usr/bin/prometheus"
+    unpacked = cache / package
+    path = unpacked / "usr/bin" / package
     if path.exists():
         return path
     if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-        raise LabError(f"the tests of alerts need what Debian calls {PACKAGE}; install it")
-    with step(f"unpack {PACKAGE}"):
+        raise LabError(f"the tests of alerts need what Debian calls {package}; install it")
+    with step(f"unpack {package}"):
         # Another process may do the same: the first one to finish renames the whole directory into place.
-        temporary = cache / f"{PACKAGE}.{os.getpid()}"
+        temporary = cache / f"{package}.{os.getpid()}"
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         try:
-            _download(temporary)
+            _download(temporary, package)
             run(["dpkg-deb", "-x", next(temporary.glob("*.deb")), temporary])
             next(temporary.glob("*.deb")).unlink()
             if not path.exists():
@@ -54,19 +55,20 @@ def program(cache: Path) -> Path:
     return path
 
 
-def _download(folder: Path) -> None:
+def _download(folder: Path, package: str) -> None:
     try:
-        run(["apt-get", "download", PACKAGE], cwd=folder)
+        run(["apt-get", "download", package], cwd=folder)
     except LabError:
         # A fresh machine has no package lists.
         run(["apt-get", "update", "-q"])
-        run(["apt-get", "download", PACKAGE], cwd=folder)
+        run(["apt-get", "download", package], cwd=folder)
 
 
-class Prometheus:
+class Server:
     """One server on a free loopback port, below a path, with its files in its own folder."""
 
-    PATH = "/team/prometheus"
+    PACKAGE: str
+    PATH = ""
 
     def __init__(self, binary: Path, folder: Path) -> None:
         self._binary = binary
@@ -76,9 +78,13 @@ class Prometheus:
         self.url = f"http://{self._address}{self.PATH}"
         # A proxy of the machine can't reach it.
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        configuration = {"global": {"evaluation_interval": EVALUATED_EVERY}, "rule_files": ["rules.yml"]}
-        (folder / "prometheus.yml").write_text(json.dumps(configuration))
-        self._write([], EVALUATED_EVERY)
+
+    def _options(self) -> list[str]:
+        raise NotImplementedError
+
+    def _wrapped(self) -> list[str]:
+        """A command that runs the program."""
+        return []
 
     def start(self) -> None:
         """Start it, at the same address as before."""
@@ -90,12 +96,10 @@ class Prometheus:
                     # It ends when the tests are killed.
                     "setpriv",
                     "--pdeathsig=KILL",
+                    *self._wrapped(),
                     str(self._binary),
-                    f"--config.file={self._folder / 'prometheus.yml'}",
-                    f"--storage.tsdb.path={self._folder / 'data'}",
                     f"--web.listen-address={self._address}",
-                    f"--web.route-prefix={self.PATH}",
-                    "--web.enable-lifecycle",
+                    *self._options(),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -111,6 +115,103 @@ class Prometheus:
             self._process.terminate()
             self._process.wait(PATIENCE)
             self._process = None
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        """Return the JSON that the server answers; with a body, post it."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}{path}", data, {"Content-Type": "application/json"})
+        with self._opener.open(request, timeout=PATIENCE) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def _ready(self) -> bool:
+        with self._opener.open(f"{self.url}/-/ready", timeout=PATIENCE):
+            return True
+
+    def _until(self, what: str, condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                if condition():
+                    return
+            except (OSError, urllib.error.URLError) as error:
+                if self._process and self._process.poll() is not None:
+                    log = (self._folder / "log").read_text(errors="replace")[-2000:]
+                    raise LabError(f"{self._binary.name} ended, the last of its log is:\n{log}") from error
+            if time.monotonic() > deadline:
+                raise LabError(f"{self._binary.name}: after {PATIENCE} s not yet: {what}")
+            time.sleep(0.05)
+
+
+class Alertmanager(Server):
+    """An Alertmanager without receivers. It keeps alerts and silences in its folder."""
+
+    PACKAGE = "prometheus-alertmanager"
+    PATH = "/alertmanager"
+
+    def _options(self) -> list[str]:
+        configuration = {"route": {"receiver": "none"}, "receivers": [{"name": "none"}]}
+        (self._folder / "alertmanager.yml").write_text(json.dumps(configuration))
+        return [
+            f"--config.file={self._folder / 'alertmanager.yml'}",
+            f"--storage.path={self._folder / 'data'}",
+            f"--web.route-prefix={self.PATH}",
+            "--cluster.listen-address=",
+        ]
+
+    def _wrapped(self) -> list[str]:
+        """It reads templates below /usr/share. If the package is not installed, only this process sees them there."""
+        share = self._binary.parents[1] / "share"
+        if share == Path("/usr/share"):
+            return []
+        mount = f"mount -t overlay overlay -o lowerdir={shlex.quote(str(share))}:/usr/share /usr/share"
+        return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+
+    def silences(self) -> list[dict[str, Any]]:
+        """The silences that have not expired."""
+        return [item for item in self.ask("/api/v2/silences") if item["status"]["state"] != "expired"]
+
+    def alert(self, **labels: str) -> None:
+        """Send an alert, as a Prometheus would."""
+        self.ask("/api/v2/alerts", [{"labels": labels}])
+
+    def firing(self, name: str) -> list[str]:
+        """The state of the alerts with this name, for example ``active`` or ``suppressed``."""
+        return [item["status"]["state"] for item in self.ask("/api/v2/alerts") if item["labels"]["alertname"] == name]
+
+
+class Pushgateway(Server):
+    """A push gateway."""
+
+    PACKAGE = "prometheus-pushgateway"
+
+    def _options(self) -> list[str]:
+        return []
+
+    def metrics(self) -> str:
+        """Its metrics, as a Prometheus reads them."""
+        with self._opener.open(f"{self.url}/metrics", timeout=PATIENCE) as answer:
+            return str(answer.read().decode())
+
+
+class Prometheus(Server):
+    """A Prometheus."""
+
+    PACKAGE = PACKAGE
+    PATH = "/team/prometheus"
+
+    def __init__(self, binary: Path, folder: Path, **configuration: Any) -> None:
+        super().__init__(binary, folder)
+        known = {"global": {"evaluation_interval": EVALUATED_EVERY}, "rule_files": ["rules.yml"]}
+        (folder / "prometheus.yml").write_text(json.dumps({**known, **configuration}))
+        self._write([], EVALUATED_EVERY)
+
+    def _options(self) -> list[str]:
+        return [
+            f"--config.file={self._folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={self._folder / 'data'}",
+            f"--web.route-prefix={self.PATH}",
+            "--web.enable-lifecycle",
+        ]
 
     def alerts(self, *rules: Mapping[str, Any], every: str = EVALUATED_EVERY) -> None:
         """Set exactly these alert rules; return when each one was evaluated.
@@ -131,26 +232,8 @@ class Prometheus:
         groups = [{"name": "test", "interval": every, "rules": rules}] if rules else []
         (self._folder / "rules.yml").write_text(json.dumps({"groups": groups}))
 
-    def _ready(self) -> bool:
-        with self._opener.open(f"{self.url}/-/ready", timeout=PATIENCE):
-            return True
-
     def _evaluated(self, names: list[str]) -> bool:
         with self._opener.open(f"{self.url}/api/v1/rules", timeout=PATIENCE) as answer:
             groups = json.load(answer)["data"]["groups"]
         rules = [rule for group in groups for rule in group["rules"]]
         return sorted(rule["name"] for rule in rules) == sorted(names) and all(rule["health"] == "ok" for rule in rules)
-
-    def _until(self, what: str, condition: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                if condition():
-                    return
-            except (OSError, urllib.error.URLError) as error:
-                if self._process and self._process.poll() is not None:
-                    log = (self._folder / "log").read_text(errors="replace")[-2000:]
-                    raise LabError(f"Prometheus ended, the last of its log is:\n{log}") from error
-            if time.monotonic() > deadline:
-                raise LabError(f"Prometheus: after {PATIENCE} s not yet: {what}")
-            time.sleep(0.05)

@@ -61,7 +61,7 @@ TESTS = {
     "_guard/rules.py": ["guard/test_earlier_records.py"],
     "_nodes/fact_rules.py": ["inventory/test_rules.py"],
     "_nodes/optout_rules.py": ["nodes/test_opt_outs.py"],
-    "_reboot/end_rules.py": ["reboot/test_refusal_rules.py", "reboot/test_finish.py"],
+    "_reboot/end_rules.py": ["reboot/test_end_rules.py", "reboot/test_refusal_rules.py", "reboot/test_finish.py"],
     "_reboot/progress_rules.py": ["reboot/test_progress.py"],
     "_reboot/facts_rules.py": ["reboot/test_journey_rules.py"],
     "_reboot/once_rules.py": ["test_reboot_action.py"],

@@ -122,7 +122,7 @@ class Kept:
         self.touched = []
         self.rounds = iter(rounds)
         self.round = None
-        order = {"options": {"host": "https://api"}, "run": "4711", "pid": 42}
+        order = {"options": {"host": "https://api"}, "run": "4711", "pid": 42, "alertmanager": None}
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(json.dumps(order).encode())))
         monkeypatch.setattr(_lease_renewer, "Cluster", lambda options: options)
         monkeypatch.setattr(_lease_renewer, "Process", self._process)
@@ -178,12 +178,13 @@ def test_follows_the_parent_of_its_worker_and_tells_no_secret(monkeypatch):
             self.stdin.close = lambda: seen.update(order=json.loads(self.stdin.getvalue()))
 
     monkeypatch.setattr(subprocess, "Popen", Process)
-    _lease_renewer.start({"host": "https://api", "api_key": "s3cr3t"}, "4711")
+    _lease_renewer.start({"host": "https://api", "api_key": "s3cr3t"}, "4711", {"token": "s3cr3t"})
 
     assert seen["order"] == {
         "options": {"host": "https://api", "api_key": "s3cr3t"},
         "run": "4711",
         "pid": os.getppid(),
+        "alertmanager": {"token": "s3cr3t"},
     }
     assert "s3cr3t" not in " ".join(seen["command"])
     assert "s3cr3t" not in " ".join(seen["env"].values())
@@ -275,7 +276,7 @@ def test_a_worker_whose_controller_ended_before_its_task_started():
 @pytest.mark.parametrize(("state", "kept"), [("present", ["4711"]), ("absent", [])])
 def test_only_a_claim_that_is_taken_is_renewed(monkeypatch, state, kept):
     started = []
-    monkeypatch.setattr(_lease_renewer, "start", lambda _options, run: started.append(run))
+    monkeypatch.setattr(_lease_renewer, "start", lambda _options, run, _alertmanager: started.append(run))
     action = node_claim.ActionModule.__new__(node_claim.ActionModule)
     action._keep_run({"keep": True, "state": state, "run": "4711"}, {"claim": {"run": "another"}})
 

@@ -44,13 +44,9 @@ _PODS: Options = {
     "selector": {"type": "str", "required": True},
     "namespace": {"type": "str"},
 }
-_ALERTS: Options = {
+# How to reach a web server other than the API server.
+_SERVER: Options = {
     "url": {"type": "str", "required": True},
-    "only": {"type": "str"},
-    "ignore": {"type": "str"},
-    "firing_only": {"type": "bool", "default": False},
-    "labels": {"type": "dict"},
-    "node_label": {"type": "str"},
     "token": {"type": "str", "no_log": True},
     "username": {"type": "str"},
     "password": {"type": "str", "no_log": True},
@@ -58,13 +54,38 @@ _ALERTS: Options = {
     "validate_certs": {"type": "bool", "default": True},
     "timeout": {"type": "int", "default": 10},
 }
+_ALERTS: Options = {
+    **_SERVER,
+    "only": {"type": "str"},
+    "ignore": {"type": "str"},
+    "firing_only": {"type": "bool", "default": False},
+    "labels": {"type": "dict"},
+    "node_label": {"type": "str"},
+}
+
+
+def _server(options: Options) -> dict[str, Any]:
+    return {
+        "type": "dict",
+        "options": options,
+        "mutually_exclusive": [["token", "username"]],
+        "required_together": [["username", "password"]],
+    }
+
+
 # What forbids a reboot beside holds.
 BLOCKERS: Options = {
     "pods": {"type": "list", "elements": "dict", "options": _PODS},
-    "alerts": {
-        "type": "dict",
-        "options": _ALERTS,
-        "mutually_exclusive": [["token", "username"]],
-        "required_together": [["username", "password"]],
-    },
+    "alerts": _server(_ALERTS),
 }
+ALERTMANAGER: Options = {
+    "alertmanager": _server(
+        {
+            **_SERVER,
+            "timeout": {"type": "int", "default": 5},
+            "matchers": {"type": "list", "elements": "str"},
+            "expires_after": {"type": "int", "default": 300},
+        }
+    ),
+}
+PUSHGATEWAY: Options = {"pushgateway": _server(_SERVER)}

@@ -32,11 +32,12 @@ from .canary import reboot_canary
 from .canary_rules import CanaryFailed
 from .end_rules import result_of
 from .facts_rules import Answer, Facts, Settings, SlotWait, Window
-from .journey_rules import AGAIN, ANSWERS, USER_STEPS, Step
+from .journey_rules import AGAIN, ANSWERS, Step, user_files
 from .quorum import etcd_quorum
 from .quorum_rules import CONTROL_PLANE
 from .refusal_rules import Canaries, Etcd, canaries_of_run, read_shutdown
 from .seen_rules import Seen, read_seen
+from .silences import Silences
 from .turn_rules import DROPPED_OUT, Budget, budget_of, dropped_out, hold_patience, slot_patience
 from .window import maintenance_window
 from .work import Work, sets_marks
@@ -77,11 +78,13 @@ class _Admission:
         self._context, self._cluster = context, context.cluster
         settings: Params = params["settings"]
         self._params = {**settings, **params}
+        self._silences = Silences(params, params["name"], params["run"], context.warn)
         self._work = Work(
             context,
             params["name"],
             params["operation"],
             params["run"],
+            silences=self._silences,
             opt_outs=sets_marks(settings),
             conditions=settings["lifecycle_conditions"],
         )
@@ -189,6 +192,7 @@ class _Admission:
             "step": step.name,
             "why": step.why,
             "steps": [*step.steps, *again],
+            "files": {name: files for name, files in user_files(self._params).items() if name in step.steps},
             "result": self._result(step) if ended else None,
             **self.progress(),
         }
@@ -407,6 +411,7 @@ class _Admission:
             "wait_timeout": self._params["claim_timeout"],
         }
         self._work.changed |= node_claim(self._context, options)["changed"]
+        self._silences.begin()
         return self._facts.after_claim()
 
     def _await_back(self, _step: Step) -> Facts:
@@ -488,7 +493,7 @@ def _settings(params: Params, *, plan: bool, again: bool) -> Settings:
         canary=play == "canary" and not plan,
         windows=bool(params["windows"]),
         quorum_command=bool(params.get("quorum_command")),
-        user_steps=frozenset(step for step in USER_STEPS if params.get(f"{step}_tasks")),
+        user_steps=frozenset(user_files(params)),
         in_turns=play != "only",
         opt_outs=sets_marks(params),
         **{name: params[name] for name in same},

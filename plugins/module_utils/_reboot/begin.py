@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from .._api.runner import Context, Params, Result
 from .._budget.operations import reboot_operation
 from .._nodes.controller import controller_node_info
+from .silences import Alertmanager
 
 
 def reboot_begin(context: Context, params: Params) -> Result:
@@ -21,6 +22,9 @@ def reboot_begin(context: Context, params: Params) -> Result:
     if alone:
         # Without the playbook, each host has a run of its own.
         hosts = {params["inventory_host"]: settings["node_name"]}
+    if params.get("alertmanager"):
+        # Refuse options that can't work before anything changes.
+        Alertmanager(params["alertmanager"], "")
     begun = enter(context, params, hosts, alone=params["inventory_host"] if alone else "")
     own = "" if alone else _own_host(context, settings, hosts)
     canaries = [host for host in canaries_of(settings["canary"], list(hosts)) if host != own]

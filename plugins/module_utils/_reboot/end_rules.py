@@ -14,6 +14,7 @@ from .._api.names import OPERATION
 from .._api.objects import Object
 from .._shared.bounds import some
 from .journey_rules import PUT_BACK, STOP, Step
+from .plan_rules import EXCLUDED, NOT_NEEDED
 
 
 def after_hold(name: str, why: str, *, ready: bool) -> Step:
@@ -106,6 +107,21 @@ def entry_of(host: Mapping[str, Any], *, check_mode: bool) -> Mapping[str, Any] 
     return None
 
 
+def required_of(entry: Mapping[str, Any], needed: str) -> bool | None:
+    """Whether a node still requires a reboot after a run or a plan; ``None`` if that is unknown.
+
+    Args:
+        entry: The node's entry in the report.
+        needed: Why the node required a reboot; empty if it did not, or was not asked.
+    """
+    before, after = entry.get("boot_id_before"), entry.get("boot_id_after")
+    if entry["result"] == "rebooted" or entry.get("verdict") == NOT_NEEDED or (before and after and before != after):
+        return False
+    if needed:
+        return True
+    return False if entry["result"] == "skipped" and entry["detail"] != EXCLUDED else None
+
+
 RESULTS = ("rebooted", "skipped", "postponed", "stopped", "lost", "failed")
 # Of results and verdicts, those that someone has to look at first.
 _ORDER = ("failed", "lost", "stopped", "not reported", "unfinished", "never", "later", "postponed", "now", "rebooted")
@@ -117,6 +133,15 @@ def summary_of(
     """The nodes by result, and the hosts without a result."""
     by_result = {result: [node["name"] for node in nodes if node["result"] == result] for result in RESULTS}
     return {"operation": operation, "check_mode": check_mode, **by_result, "not_reported": list(silent)}
+
+
+def headline_of(summary: Mapping[str, Any]) -> str:
+    """The summary in one line. Of the nodes that need attention, it has the names."""
+    parts = [f"{len(summary[result])} {result}" for result in RESULTS if summary[result]]
+    troubled = [name for result in ("failed", "stopped", "lost", "not_reported") for name in summary[result]]
+    named = f" ({some(troubled)})" if troubled else ""
+    silent = [f"{len(summary['not_reported'])} not reported"] if summary["not_reported"] else []
+    return f"Rolling reboot {summary['operation']}: {', '.join([*parts, *silent]) or 'nothing to do'}{named}"
 
 
 def stats_of(summary: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -21,7 +21,8 @@ from .._nodes.ready import node_ready
 from .end_rules import after_hold, detail_of, detail_of_failure, result_of, steps_after
 from .facts_rules import WAITING, WORKING
 from .failure_rules import Failure, judge
-from .journey_rules import STOP
+from .journey_rules import NOTIFICATION, STOP, user_files
+from .silences import Silences
 from .work import Work, sets_marks
 
 UNREACHABLE = "unreachable"
@@ -35,6 +36,7 @@ def reboot_finish(context: Context, params: Params) -> Result:
     """End the work on a node, after success or failure; see the module of the same name."""
     turn, settings = params["turn"], params["settings"]
     operation, run = str(turn.get("operation") or params["operation"]), str(turn.get("run") or params["run"])
+    silences = Silences(params, params["name"], run, context.warn)
     work = Work(
         context,
         params["name"],
@@ -48,10 +50,12 @@ def reboot_finish(context: Context, params: Params) -> Result:
     held = rebooted.get("step") == "held"
     end = _failed if params.get("failed") is not None else _held if held else _rebooted
     known = {"node": work.node, "operation": operation, "run": run, "group": turn.get("group") or settings["group"]}
+    needed = turn.get("needed") or ""
     with runs.heartbeat(context.cluster, run, params.get("holder") or ""):
         try:
             return {
                 **known,
+                "needed": needed,
                 "attempts": int(turn.get("attempts") or 0),
                 **end(work, {**params, **known, "rebooted": rebooted}),
             }
@@ -59,6 +63,8 @@ def reboot_finish(context: Context, params: Params) -> Result:
             # An error here happens while the run works on the node.
             error.fields.update(known, stage=WORKING, claimed=True)
             raise
+        finally:
+            silences.end()
 
 
 def _rebooted(work: Work, params: Params) -> Result:
@@ -85,6 +91,7 @@ def _rebooted(work: Work, params: Params) -> Result:
         "step": "done",
         "why": detail,
         "steps": steps_after(turn["steps"], "finish"),
+        "files": turn.get("files") or {},
         "stage": WORKING,
         "claimed": False,
         "result": {**result, "leftovers": left["pods"]},
@@ -178,11 +185,13 @@ class _Failed:
             lost=bool(uncounted),
         )
         before, after = record.get("boot_id_before"), known.get("boot_id")
+        ended = user_files(params["settings"]).get("after", [])
         return {
             "changed": work.changed,
             "step": "failed",
             "why": self._why,
             "steps": [],
+            "files": {"after": [NOTIFICATION] if NOTIFICATION in ended else []},
             "stage": turn.get("stage") or "",
             "claimed": False,
             "result": result_of(work.node, found["state"], detail, record=record, before=before, after=after),

@@ -78,6 +78,10 @@ ROLE_STEPS = (
     "after",
 )
 USER_STEPS = ("before_slot", *(step for step in ROLE_STEPS if step.startswith("before_")), "check", "after")
+# The step before which the role notifies people of a phase. The end of a node's work is a phase, too.
+NOTIFIED = {"cordon": "before_cordon", "drain": "before_drain", "reboot": "before_reboot", "ready": "before_ready"}
+END = "end"
+NOTIFICATION = "notify.yml"
 # After these answers, the role asks for the node's turn again.
 AGAIN = (ASK, BEFORE_SLOT, WAIT)
 
@@ -102,6 +106,21 @@ class Step:
 
 
 Rule = Callable[[Facts], "Step | None"]
+
+
+def user_files(options: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The files that the role includes at each of the user's steps: notifications, and the user's own tasks.
+
+    Args:
+        options: The variables of the role: a file for each step, ``notify`` and ``notify_phases``.
+    """
+    phases = options.get("notify_phases") or () if options.get("notify") else ()
+    notified = {NOTIFIED.get(phase, "after") for phase in phases if phase in (*NOTIFIED, END)}
+    files = {
+        step: [*([NOTIFICATION] if step in notified else []), *filter(None, [options.get(f"{step}_tasks")])]
+        for step in USER_STEPS
+    }
+    return {step: names for step, names in files.items() if names}
 
 
 def next_step(facts: Facts) -> Step:

@@ -12,7 +12,7 @@ from .._api.errors import InvalidInput
 from .._api.runner import Context, Params, Result
 from .admit import reboot_turn
 from .begin import enter
-from .end_rules import entry_of, left_over, line_of, plan_words, stats_of, summary_of
+from .end_rules import entry_of, left_over, line_of, plan_words, required_of, stats_of, summary_of
 from .snapshot import Snapshot
 
 
@@ -71,4 +71,5 @@ def _plan(context: Context, params: Params, host: Mapping[str, Any], begun: Para
         "pods": settings["block_pods"],
         "alerts": params.get("alerts"),
     }
-    return reboot_turn(context, options, drain=snapshot.drain)["result"]
+    turn = reboot_turn(context, options, drain=snapshot.drain)
+    return {**turn["result"], "required": required_of(turn["result"], turn["needed"])}

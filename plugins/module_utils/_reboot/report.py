@@ -10,7 +10,7 @@ from typing import Any
 
 from .._api.errors import HoldfastError, InvalidInput
 from .._api.runner import Context, Params, Result
-from .end_rules import entry_of, left_over, line_of, stats_of, summary_of, traffic_of
+from .end_rules import entry_of, headline_of, left_over, line_of, required_of, stats_of, summary_of, traffic_of
 from .finish import UNREACHABLE, reboot_finish
 from .turn_rules import DROPPED_OUT
 from .work import Work
@@ -35,7 +35,9 @@ def reboot_report(context: Context, params: Params) -> Result:
             entry, still_uncounted = _clean_up(context, host)
             uncounted += still_uncounted
         if entry is not None:
-            entries[host["host"]] = {**entry, "api": traffic_of(params["traffic"], entry["name"])}
+            required = required_of(entry, host["turn"].get("needed") or "")
+            api = traffic_of(params["traffic"], entry["name"])
+            entries[host["host"]] = {**entry, "required": required, "api": api}
     silent = [host["host"] for host in hosts if host["host"] not in entries]
     nodes = list(entries.values())
     summary = summary_of(nodes, silent, operation=operation, check_mode=context.check_mode)
@@ -46,6 +48,7 @@ def reboot_report(context: Context, params: Params) -> Result:
         "summary": summary,
         "api": traffic_of(params["traffic"], *params["traffic"]),
         "stats": stats_of(summary, nodes),
+        "headline": headline_of(summary),
         "lines": [line_of(node) for node in nodes],
         "left": left_over(silent, lost),
         "complete": not (summary["failed"] or summary["stopped"] or summary["postponed"] or silent),
@@ -64,6 +67,7 @@ def _clean_up(context: Context, host: Host) -> tuple[Mapping[str, Any] | None, l
         "rebooted": {},
         "failed": {"msg": DROPPED_OUT, "error": UNREACHABLE},
         "dropped": True,
+        "alertmanager": context.params.get("alertmanager"),
     }
     try:
         found = reboot_finish(context, params)

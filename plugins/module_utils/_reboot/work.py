@@ -18,6 +18,7 @@ from .._budget.node_operation import node_operation
 from .._budget.slots import reboot_slot
 from .._drain import cordon
 from .._nodes import opt_outs
+from .silences import Silences
 
 # Options of reboot_slot that have no effect when a slot is given back or fails.
 _NO_POLICY = {"max_unavailable": "1", "max_failed": 0, "unhealthy_grace": 0, "pause": 0}
@@ -33,6 +34,7 @@ class Work:
     """One run's work on one node in an operation.
 
     Attributes:
+        silences: The silences of the node's alerts; ``None`` for none.
         opt_outs: The run opts the node out of the autoscaler and of health checks, or sets labels or annotations.
         conditions: The run shows its work in the lifecycle conditions of the node.
         changed: Whether something was changed.
@@ -42,6 +44,7 @@ class Work:
     node: str
     operation: str
     run: str
+    silences: Silences | None = None
     opt_outs: bool = True
     conditions: bool = False
     changed: bool = field(default=False)
@@ -88,7 +91,7 @@ class Work:
             self.changed |= before.facts != after.facts
 
     def unclaim(self, *, waits: bool = False) -> None:
-        """Give our own claim back, and remove our lifecycle conditions; keep another run's claim.
+        """Give our own claim back, end the silences, and remove our lifecycle conditions; keep another run's claim.
 
         Args:
             waits: The node waits for another turn, so the conditions that say so stay.
@@ -97,6 +100,8 @@ class Work:
             self.context.cluster, self.node, run=self.run, context=self.context, waits=waits
         )
         self.changed |= before is not after
+        if self.silences is not None:
+            self.silences.end()
 
     def show_waiting(self) -> None:
         """Show that the node waits for its turn."""

@@ -22,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
     fail,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn as module
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -365,6 +366,53 @@ def test_the_user_s_tasks_before_the_slot(cluster):
     assert (first["step"], first["steps"]) == ("before_slot", ["before_slot", "again"])
     found = turn(cluster, **files, last=first)
     assert found["steps"] == ["cordon", "opt_outs", "drain", "reboot", "ready", "check", "finish"]
+
+
+def test_the_files_of_the_steps_are_in_the_answer(cluster):
+    files = {"before_slot_tasks": "slot.yml", "check_tasks": "check.yml", "notify": "x.yml", "notify_phases": ["end"]}
+    first = turn(cluster, **files)
+    assert first["files"] == {"before_slot": ["slot.yml"]}
+    found = turn(cluster, **files, last=first)
+    assert found["files"] == {"check": ["check.yml"], "after": ["notify.yml"]}
+    assert found["steps"][-2:] == ["finish", "after"]
+
+
+@pytest.fixture
+def silenced(monkeypatch):
+    """What was asked of an Alertmanager, and whether the node was claimed then."""
+    asked = []
+
+    def note(what):
+        return lambda alertmanager, node: asked.append((what, node))
+
+    monkeypatch.setattr(Alertmanager, "silence", note("silence"))
+    monkeypatch.setattr(Alertmanager, "unsilence", note("unsilence"))
+    return asked
+
+
+ALERTMANAGER = {"alertmanager": {"url": "http://alertmanager.invalid"}}
+
+
+def test_the_alerts_of_a_claimed_node_are_silenced(cluster, silenced):
+    turn(cluster, **ALERTMANAGER)
+    assert silenced == [("silence", "node-1")]
+
+
+def test_a_node_that_waits_is_not_silenced(cluster, silenced):
+    cluster.hold()
+    turn(cluster, play="first", **ALERTMANAGER)
+    assert silenced == []
+
+
+def test_the_silences_end_with_the_claim(cluster, silenced):
+    when_claimed(cluster, cluster.hold)
+    assert turn(cluster, play="first", **ALERTMANAGER)["step"] == "put_off"
+    assert silenced == [("silence", "node-1"), ("unsilence", "node-1")]
+
+
+def test_a_plan_silences_nothing(cluster, silenced):
+    turn(cluster, check_mode=True, **ALERTMANAGER)
+    assert silenced == []
 
 
 def test_the_last_answer_of_an_earlier_pass_does_not_count(cluster):

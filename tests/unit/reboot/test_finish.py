@@ -15,6 +15,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.finish import reboot_finish
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_finish as module
 
 CLAIM = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
@@ -219,3 +220,27 @@ def test_a_healthy_node_of_a_host_that_dropped_out_gives_its_slot_back(cluster):
     found = finish(cluster, failed=BROKEN, dropped=True)
     assert found["result"]["result"] == "failed"
     assert cluster.ledger().slots == {}
+
+
+@pytest.mark.parametrize("ending", [{}, {"failed": BROKEN}, {"rebooted": {"step": "held", "why": "held"}}])
+def test_the_silences_end_however_the_work_ends(cluster, ending, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Alertmanager, "unsilence", lambda alertmanager, node: asked.append(node))
+    at_work(cluster, "ready")
+    finish(cluster, alertmanager={"url": "http://alertmanager.invalid"}, **ending)
+    assert asked == ["node-1"]
+
+
+def test_the_silences_end_if_the_end_fails(cluster, monkeypatch):
+    asked = []
+    monkeypatch.setattr(Alertmanager, "unsilence", lambda alertmanager, node: asked.append(node))
+    at_work(cluster, "ready", claim={**CLAIM, "run": "another"})
+    with pytest.raises(ClaimLost):
+        finish(cluster, alertmanager={"url": "http://alertmanager.invalid"})
+    assert asked == ["node-1"]
+
+
+@pytest.mark.parametrize(("phases", "files"), [(["end"], ["notify.yml"]), (["cordon"], [])])
+def test_a_failure_is_notified_of(cluster, phases, files):
+    known = {**settings(), "notify": "slack.yml", "notify_phases": phases, "after_tasks": "after.yml"}
+    assert finish(cluster, failed=BROKEN, settings=known)["files"] == {"after": files}

@@ -216,7 +216,7 @@ class TestNobodyKnows:
         assert why_not(asked(server.url))
 
     def test_an_answer_without_end(self, server, monkeypatch):
-        where = "ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.prometheus._LARGEST"
+        where = "ansible_collections.holdfast.kubernetes.plugins.module_utils._api.web._LARGEST"
         monkeypatch.setattr(where, 1000)
         server.tell(alerts(*[FIRING] * 100))
 

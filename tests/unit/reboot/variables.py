@@ -26,6 +26,7 @@ def settings(**given):
 
 def split(options):
     """Those of these options that are variables of the role, and the others."""
-    apart = {"operation", "run", "holder"}
+    secret = {name.removeprefix(_PREFIX) for name, option in _OPTIONS.items() if option.get("no_log")}
+    apart = {"operation", "run", "holder", *secret}
     ours = {name: value for name, value in options.items() if name in NAMES - apart}
     return ours, {name: value for name, value in options.items() if name not in ours}

@@ -1,0 +1,1 @@
+../plugin_utils/_api_action.py
