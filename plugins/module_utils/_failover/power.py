@@ -9,7 +9,7 @@ The last look at the node and the act are one operation: a run that was paused i
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -44,12 +44,23 @@ def failover_power(context: Context, params: Params) -> Result:
             raise InvalidInput(
                 "metal3 switches a host on when its key is removed: use reboot_annotation, state absent."
             )
-        with runs.heartbeat(context.cluster, params["run"]):
-            return _keep_off(context, params)
+        return _alive(context, params, lambda: _keep_off(context, params))
     machine = _Redfish(params) if params["method"] == REDFISH else _UserCommand(params)
     switch = _switch_off if params["power"] == "off" else _switch_on
-    with runs.heartbeat(context.cluster, params.get("run") or ""):
-        return switch(context, params, machine)
+    return _alive(context, params, lambda: switch(context, params, machine))
+
+
+def _alive(context: Context, params: Params, act: Callable[[], Result]) -> Result:
+    """Act while the run gives signs of life. If it cannot give the first one, nothing was sent."""
+    begun = False
+    try:
+        with runs.heartbeat(context.cluster, params.get("run") or ""):
+            begun = True
+            return act()
+    except HoldfastError as error:
+        if not begun:
+            error.fields["sent"] = False
+        raise
 
 
 def _switch_off(context: Context, params: Params, machine: _Redfish | _UserCommand) -> Result:
