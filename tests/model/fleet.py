@@ -523,7 +523,8 @@ def _about_to_power_off(place: Place, name: str, also: str = "/configmaps") -> b
     options, asked = place.call.params if place.call else {}, place.asked
     if asked is None or options.get("power") != "off" or options["name"] != name:
         return False
-    return asked.verb == "POWER" or "/configmaps" in asked.path or (also in asked.path and asked.writes)
+    looked = asked.verb == "POWER" or asked.path == paths.LEASES or "/configmaps" in asked.path
+    return looked or (also in asked.path and asked.writes)
 
 
 def _too_late(place: Place) -> Place:

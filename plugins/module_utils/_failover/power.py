@@ -9,7 +9,7 @@ The last look at the node and the act are one operation: a run that was paused i
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Union
 
@@ -38,12 +38,23 @@ _LOOK = 60
 def failover_power(context: Context, params: Params) -> Result:
     """Switch one machine off or on; see the module of the same name."""
     if params["power"] == "off":
-        with runs.heartbeat(context.cluster, params["run"]):
-            return _switch_off_by_any(context, params)
+        return _alive(context, params, lambda: _switch_off_by_any(context, params))
     if params["method"] == METAL3:
         raise InvalidInput("metal3 switches a host on when its key is removed: use reboot_annotation, state absent.")
-    with runs.heartbeat(context.cluster, params.get("run") or ""):
-        return _switch_on(context, params, _machine(context, params))
+    return _alive(context, params, lambda: _switch_on(context, params, _machine(context, params)))
+
+
+def _alive(context: Context, params: Params, act: Callable[[], Result]) -> Result:
+    """Act while the run gives signs of life. If it cannot give the first one, nothing was sent."""
+    begun = False
+    try:
+        with runs.heartbeat(context.cluster, params.get("run") or ""):
+            begun = True
+            return act()
+    except HoldfastError as error:
+        if not begun:
+            error.fields["sent"] = False
+        raise
 
 
 def _switch_off_by_any(context: Context, params: Params) -> Result:

@@ -161,6 +161,9 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str
             raise ApiFailure(f"Node {params['name']} has started to shut down.", status=409)
     if params["gate"] and not context.check_mode:
         seen = gate.look(cluster, params["name"], override_holds=params["override_holds"], run=run)
+        if params["look"] and seen.node is not None:
+            # If the phase is recorded already, no write below shows that the Node has changed meanwhile.
+            still_down_rules.check_still_down(seen.node, record)
         if seen.overridden:
             facts["overridden_holds"] = [f"{hold['namespace']}/{hold['holder']}" for hold in seen.overridden]
     change = _change(params, facts)
