@@ -129,7 +129,13 @@ def test_hold_doctor_and_release(play, world):
 
 def test_guard_machine(play, world):
     # Other tests may install Cluster API's kinds meanwhile.
-    said = play("guard_machine", "--check", succeeds=None, machine_guard_namespace=world.namespace)
+    said = play(
+        "guard_machine",
+        "--check",
+        succeeds=None,
+        machine_guard_namespace=world.namespace,
+        machine_guard_machines=["gone"],
+    )
 
     assert "PLAY [Report]" in said or "cluster.x-k8s.io" in said
 
