@@ -124,6 +124,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     """Hosts from the Nodes of a cluster."""
 
     NAME = "holdfast.kubernetes.nodes"
+    # Set by parse().
+    inventory: Any
 
     def verify_file(self, path: str) -> bool:
         return bool(super().verify_file(path)) and path.endswith(("nodes.yml", "nodes.yaml"))

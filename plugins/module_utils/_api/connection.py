@@ -105,8 +105,8 @@ def _load(given: Mapping[str, Any], configuration: Any) -> None:
         if given.get("host") and not kubeconfig:
             return
         content = isinstance(kubeconfig, Mapping) or str(kubeconfig).lstrip().startswith("{")
-        path = ", ".join(map(str, kubeconfig)) if isinstance(kubeconfig, (list, tuple)) else kubeconfig
-        source = "the given content" if content else path or "no kubeconfig"
+        named = ", ".join(map(str, kubeconfig)) if isinstance(kubeconfig, (list, tuple)) else kubeconfig
+        source = "the given content" if content else named or "no kubeconfig"
         raise InvalidInput(
             f"No cluster can be reached with {source}: {str(error).rstrip('.')}. Set kubeconfig (or "
             "K8S_AUTH_KUBECONFIG), or host with api_key, or host with client_cert and client_key."
