@@ -21,7 +21,7 @@ _SECRETS = {
     "redfish_uri": "",
     "redfish_password": "",
     "quorum_command": "",
-    "proof": {"metal3": {}, "command": {"command": _COMMANDS["verify_command"]}},
+    "proof": {"metal3": {}, "redfish": {}, "fence_agent": {}, "command": {"command": _COMMANDS["verify_command"]}},
     **_COMMANDS,
 }
 

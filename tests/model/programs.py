@@ -235,7 +235,7 @@ def _evict(self: Any) -> Result:
     return {"evicted": [], "left": [], "requests": 0, "duration": 0.0}
 
 
-def _command(argv: list[str], environment: Mapping[str, str], _seconds: float) -> CommandResult:
+def _command(argv: list[str], environment: Mapping[str, str], _seconds: float, *, stdin: str = "") -> CommandResult:
     """A command of the user: its last word says whether it switches a machine, or tells its state."""
     said = _current[-1].ask("POWER", environment["HOLDFAST_NODE"], {"wanted": argv[-1]}).kind
     return CommandResult(0 if said in ("on", "off") else 1, said)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -317,7 +318,7 @@ def _read(path: Path) -> Any:
 _jinja = jinja2.Environment(undefined=jinja2.ChainableUndefined, autoescape=False)
 _jinja.filters["intersect"] = lambda these, those: [item for item in these if item in those]
 _jinja.filters["dict2items"] = lambda known: [{"key": key, "value": value} for key, value in known.items()]
-_jinja.filters["combine"] = lambda these, those: {**these, **those}
+_jinja.filters["combine"] = lambda *given: dict(ChainMap(*reversed(given if len(given) > 1 else given[0])))
 
 
 @lru_cache(None)

@@ -603,7 +603,7 @@ class TestDeletion:
         state = drain([pod(1, controller="")], [self.FULL])
         state.deletable, state.delete_after = frozenset(["uid-1"]), 60.0
         assert state.next_evictions(100.0) == []
-        assert state.hopeless(100.0)
+        assert state.gives_up(100.0)
 
     def test_a_budget_that_says_never_is_no_reason_to_give_up(self):
         never = budget(allowed=0, healthy=1, desired=1, expected=1)
@@ -612,6 +612,6 @@ class TestDeletion:
             state.deletable, state.delete_after = deletable, 60.0
             self.refuse(state, 0.0)
             assert state.verdict(state.entries["uid-1"]).verdict == NEVER
-            assert state.hopeless(30.0) is gives_up
+            assert state.gives_up(30.0) is gives_up
             assert uids(state.next_evictions(60.0)) == ["uid-1"]
             assert (state.deletion("uid-1") is not None) is not gives_up
