@@ -62,6 +62,13 @@ def _turns(request: pytest.FixtureRequest, lab: Lab) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def control_plane(lab: Lab) -> Iterator[None]:
+    """One test at a time has control-plane nodes: the budget of the control plane counts all that the cluster has."""
+    with turn(lab, "control plane"):
+        yield
+
+
 @pytest.fixture(scope="session")
 def kubeconfig(lab: Lab) -> str:
     return str(lab.kubeconfig)

@@ -14,6 +14,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import
 from ansible_collections.holdfast.kubernetes.plugins.modules import etcd_quorum
 from lab.patience import PATIENCE
 
+pytestmark = pytest.mark.usefixtures("control_plane")
+
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
 
