@@ -73,13 +73,14 @@ def test_a_workflow_plans_reboots_in_slices_and_reports(rolling, nodes, awx, kub
 
 def test_a_wrong_answer_stops_the_job_before_anything_is_read(rolling, nodes, awx):
     (name,) = nodes(1)
-    before = rolling.versions([name])
+    before = rolling.boot_ids([name])
 
     job = awx.launch("rolling_reboot", [name], {"when": "always", "max_unavailable": "lots"})
 
     assert job.done().code != 0
     assert "max_unavailable" in job.done().output
-    assert rolling.versions([name]) == before
+    assert rolling.boot_ids([name]) == before
+    assert rolling.record(name) == {}
     assert rolling.ledger() == {}
 
 

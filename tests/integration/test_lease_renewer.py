@@ -45,7 +45,12 @@ class Watched:
         world.made.objects.append(self.path)
         runs.renew(world.cluster, self.run, "another")
         self.controller = subprocess.Popen(["sleep", "600"])
-        order = {"options": {"kubeconfig": world.kubeconfig}, "run": self.run, "pid": self.controller.pid}
+        order = {
+            "options": {"kubeconfig": world.kubeconfig},
+            "run": self.run,
+            "pid": self.controller.pid,
+            "alertmanager": None,
+        }
         self.renewer = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment(), stdin=subprocess.PIPE)
         self.renewer.stdin.write(json.dumps(order).encode())
         self.renewer.stdin.close()
