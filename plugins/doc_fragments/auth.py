@@ -6,8 +6,8 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    # Options to reach the cluster whose Nodes are worked on, for plugins that always run on the controller.
-    CONTROLLER = r"""
+    # Options to reach the cluster whose Nodes are worked on.
+    DOCUMENTATION = r"""
 options:
   kubeconfig:
     description:
@@ -128,16 +128,9 @@ requirements:
 notes:
   - The names of these options and variables are those of kubernetes.core, so AWX's own credential type for Kubernetes
     works; kubernetes.core itself is not needed.
-"""
-
-    # The same, for modules.
-    DOCUMENTATION = (
-        CONTROLLER
-        + r"""
-  - Runs in the controller's process. With C(delegate_to) a host that has a connection other than local, for example a
+  - A module runs in the controller's process. With C(delegate_to) a host that has a connection other than local, for example a
     bastion that alone reaches the API, it runs there and needs the Python library there.
 """
-    )
 
     # The cluster in which Machines and BareMetalHosts live.
     MANAGEMENT = r"""

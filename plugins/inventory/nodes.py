@@ -67,7 +67,7 @@ options:
 extends_documentation_fragment:
   - constructed
   - inventory_cache
-  - holdfast.kubernetes.auth.controller
+  - holdfast.kubernetes.auth
 author:
   - holdfast.kubernetes contributors (@holdfast)
 seealso:

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from .._shared.bounds import cut
 from .clock import ServerClock
 from .connection import IMPORT_ERROR, connect
-from .errors import ApiFailure, HoldfastError, NotFound, Outdated, Unreachable
+from .errors import ApiFailure, HoldfastError, InvalidInput, NotFound, Outdated, Unreachable
 from .event_stream import EventStream
 from .objects import Object
 from .patience import API_TIMEOUT, Patience, contains, overloaded
@@ -26,9 +26,13 @@ if not IMPORT_ERROR:
 
     try:
         from urllib3 import HTTPHeaderDict
+
+        _REPEATS = True
     except ImportError:
-        # Where urllib3 1.26 has it.
+        # urllib3 1.26 joins headers of one name into one header.
         from urllib3._collections import HTTPHeaderDict
+
+        _REPEATS = False
 
 PAGE = 500
 # Rows of a table are small. The server compresses answers of more than 128 KiB, and a chunk of 500 rows is smaller.
@@ -62,6 +66,11 @@ class Cluster:
     def __init__(self, options: Mapping[str, Any], *, dry_run: bool = False) -> None:
         self._client = connect(options)
         self._groups: list[str] = list(options.get("impersonate_groups") or [])
+        if len(self._groups) > 1 and not _REPEATS:
+            raise InvalidInput(
+                f"impersonate_groups has {len(self._groups)} groups, but urllib3 before 2.0 sends one. Install "
+                "urllib3 2.0 or later, or give one group."
+            )
         timeout = options.get("api_timeout")
         self._api_timeout: float = API_TIMEOUT if timeout is None else timeout
         self.dry_run = dry_run
@@ -287,7 +296,7 @@ class Cluster:
         self.requests += 1
         sent = time.monotonic()
         try:
-            answer = self._client.rest_client.pool_manager.urlopen(
+            answer = self._client.rest_client.pool_manager.request(
                 method,
                 self._client.configuration.host + path + _query(query),
                 body=None if body is None else json.dumps(body),
