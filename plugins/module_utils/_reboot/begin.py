@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 
 from .._api.runner import Context, Params, Result
 from .._budget.operations import reboot_operation
+from .._budget.policy_rules import check_amount
 from .._nodes.controller import controller_node_info
 from .silences import Alertmanager
 
@@ -45,6 +46,8 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
         alone: Name of the host, if each host has a run of its own.
     """
     settings, who = params["settings"], params["who"]
+    # Refuse it before anything changes: the slot would refuse it only after the node's phase is recorded.
+    check_amount(settings.get("max_unavailable", "1"), "rolling_reboot_max_unavailable")
     started = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
     run = settings.get("run") or who["job"] or f"{who['host']}/{started}-{secrets.randbelow(1000000)}"
     if alone:
