@@ -14,7 +14,7 @@ from typing import Any
 QUEUED, WAITING, WORKING, FAILED, DONE = "queued", "waiting", "working", "failed", "done"
 # Results after which nothing is left to do for a node. All other results count as failures.
 GOOD = ("rebooted", "skipped", "postponed", "moved", "recovered", "released", "planned")
-# Phases that end when somebody outside the run acts, so the run's speed says nothing about them.
+# Phases that end when a person or another program acts, so the run's speed says nothing about them.
 _UP_TO_OTHERS = ("hold", "window", "blocked")
 _DIGITS = re.compile(r"(\d+)")
 
