@@ -260,7 +260,7 @@ class Plan:
     def end(self, begun: Result, turns: Mapping[str, Result]) -> Program:
         own = {name: begun.get(name) for name in ("operation", "run", "group")}
         hosts = [
-            {"host": name, "turn": turn, "settings": self._role(name).settings, "misfit": ""}
+            {"host": name, "turn": turn, "settings": self._role(name).settings, "settings_error": ""}
             for name, turn in turns.items()
         ]
 
