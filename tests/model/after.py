@@ -16,7 +16,12 @@ from model.programs import Call, Program, Tasks, begin_of
 from model.role import Plan, operation
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
+    CLAIM,
+    CORDON,
+    FAILOVER,
+    LIFECYCLE_CONDITIONS,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import TYPES
@@ -127,7 +132,9 @@ def _judge(state: State) -> None:
         marks = [mark for mark in (CLAIM, CORDON) if node_rules.record(node, mark)]
         must(not marks, f"promise 3: {name} is left with {marks}")
         shown = [
-            kind for kind in (LIFECYCLE, *TYPES) if node_rules.record(node, kind) or node_rules.condition(node, kind)
+            kind
+            for kind in (LIFECYCLE_CONDITIONS, *TYPES)
+            if node_rules.record(node, kind) or node_rules.condition(node, kind)
         ]
         must(not shown, f"{name} is left with {shown}")
         must(node_rules.unschedulable(node) == (name in kept), f"promise 3: {name} is left cordoned, or uncordoned")

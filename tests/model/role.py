@@ -180,7 +180,7 @@ def reboot(context: Context, params: Mapping[str, Any]) -> Result:
     sent = False
 
     def look() -> str:
-        return gate.look(cluster, name, override_holds=params["override_holds"], run=run).boot_id
+        return gate.check(cluster, name, override_holds=params["override_holds"], run=run).boot_id
 
     try:
         with runs.heartbeat(cluster, run):

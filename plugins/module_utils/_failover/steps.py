@@ -21,7 +21,7 @@ from .._budget import ledger_store as store
 from .._budget.claim_rules import Claimed
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import STARTS, Work, others_words
-from .._reboot.quorum_rules import CONTROL_PLANE, MASTER, is_control_plane, judge, read_pod
+from .._reboot.quorum_rules import CONTROL_PLANE, MASTER, is_control_plane, quorum_without, read_etcd_pod
 from . import audit, audit_rules, rules
 from . import record as writer
 from . import taint_rules as out_of_service
@@ -169,7 +169,7 @@ class _FailoverStep:
         if is_control_plane(node):
             self._check_quorum()
         # Before the claim is ours, there is none, or it is that of a dead run.
-        gate.look(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
+        gate.check(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
 
     def _live_slot(self) -> Any:
         slots = [
@@ -187,7 +187,7 @@ class _FailoverStep:
             for label in (CONTROL_PLANE, MASTER)
             for item in self._cluster.items(paths.NODES, label_selector=label)
         }
-        quorum = judge(self._name, frozenset(map(read_pod, found)), control_plane)
+        quorum = quorum_without(self._name, frozenset(map(read_etcd_pod, found)), control_plane)
         rules.check_quorum(self._name, quorum, asked_elsewhere=self._params["quorum_asked"])
 
     # -- back

@@ -76,6 +76,6 @@ def _key(host: Object, request: key_rules.Request) -> dict[str, Any]:
         "ours": written is not None,
         "since": written.since if written else None,
         "run": written.run if written else None,
-        "proves_off": bool(request.key) and off.believed,
+        "proves_off": bool(request.key) and off.proven,
         "why": off.why if request.key else "",
     }

@@ -214,7 +214,7 @@ class TestStandstill:
         standstill = Standstill()
         standstill.seconds("a", 5)
 
-        assert standstill.seconds("a", 5 + standstill_rules._BLIND + 1) == 0
+        assert standstill.seconds("a", 5 + standstill_rules._LONGEST_GAP + 1) == 0
 
     def test_looks_are_many_at_first_and_end_with_the_grace(self):
         assert pause(0, 300) < 5

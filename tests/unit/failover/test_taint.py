@@ -62,7 +62,7 @@ def declare(monkeypatch):
         monkeypatch.setattr(operation, "_check_silence", lambda *_arguments: False)
         monkeypatch.setattr(operation.evidence_rules, "check", lambda *_arguments, **_options: None)
         monkeypatch.setattr(operation.evidence_rules, "record", passes(later))
-        monkeypatch.setattr(operation.check_evidence, "look", passes(took))
+        monkeypatch.setattr(operation.check_evidence, "confirm", passes(took))
         params = {
             "name": "n",
             "value": "nodeshutdown",

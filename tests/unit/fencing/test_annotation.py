@@ -271,17 +271,17 @@ class TestLastLook:
         server = Server()
         clock = [0.0]
         monkeypatch.setattr(last_look, "steady", lambda: clock[0])
-        look, looks = last_look.gate.look, []
+        check, looks = last_look.gate.check, []
 
         def paused(*arguments, **options):
-            seen = look(*arguments, **options)
+            seen = check(*arguments, **options)
             looks.append(seen)
             if len(looks) == 1:
                 clock[0] += 60
                 server.objects[NODE]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
             return seen
 
-        monkeypatch.setattr(last_look.gate, "look", paused)
+        monkeypatch.setattr(last_look.gate, "check", paused)
         with pytest.raises(CameBack):
             server.run(boot_id="b", not_ready=True)
         assert (len(looks), server.annotations) == (2, THEIRS)

@@ -43,7 +43,12 @@ def plan(cluster, hosts, said=None, **more):
 
 def host(name, answer=None, **more):
     known = settings(**{**SETTINGS, **more}, node_name=name)
-    return {"host": f"host-{name}", "turn": {"answer": answer or {}, "shutdown": None}, "settings": known, "settings_error": ""}
+    return {
+        "host": f"host-{name}",
+        "turn": {"answer": answer or {}, "shutdown": None},
+        "settings": known,
+        "settings_error": "",
+    }
 
 
 def alone(cluster, one):
