@@ -90,7 +90,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def documentation(path: Path) -> dict[str, Any]:
-    """The DOCUMENTATION of a plugin, from its Python file or the YAML file beside it."""
+    """The DOCUMENTATION of a plugin, from its Python file or the YAML file next to it."""
     content = path.read_text()
     if path.suffix == ".yml":
         loaded = yaml.safe_load(content)["DOCUMENTATION"]

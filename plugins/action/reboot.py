@@ -240,7 +240,7 @@ class ActionModule(BuiltinReboot):
             # The node goes down, no matter who requested it.
             self._sent = True
             raise Refused(
-                "A shutdown of the node is already in progress. Wait until it is over and find out what started it.",
+                "A shutdown of the node is already in progress. Wait for its end, and find out what started it.",
                 boot_id=state.boot_id,
             )
         if first:

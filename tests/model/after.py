@@ -95,7 +95,7 @@ def _judge_back(objects: Objects, name: str) -> None:
 
 
 def _repaired(state: State) -> State:
-    """A repair includes a reboot, also that of a node that failed and is Ready."""
+    """A repair includes a reboot, also of a node that failed and is Ready."""
     objects = state.objects
     for name in names(objects):
         node, slot = objects[node_path(name)].content, slot_of(objects, name)

@@ -127,7 +127,7 @@ class Recorder:
         if answer is api.CONFLICT:
             raise ApiFailure(f"{verb} {path}: conflict", status=409, reason="Conflict")
         if answer is api.UNREACHABLE:
-            raise Unreachable(f"{verb} {path}: the API server is away")
+            raise Unreachable(f"{verb} {path}: the API server is unavailable")
         return answer
 
     def now(self) -> datetime:

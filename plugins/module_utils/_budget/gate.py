@@ -68,7 +68,7 @@ def check(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = 
 def check_leases(cluster: Cluster, node_name: str, *, override_holds: bool) -> list[dict[str, Any]]:
     """Check that nobody holds a machine whose Node object is gone. Return the holds that are overridden.
 
-    The machine may still run, and with it the holder's work. A claim can't exist, because it is an annotation of the Node.
+    The machine may still run, and with it the holder's work. Without a Node there is no claim to check.
 
     Raises:
         Held: The machine is held and ``override_holds`` is not set.

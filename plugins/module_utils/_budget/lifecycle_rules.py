@@ -50,10 +50,10 @@ ENDS = Change(drop=frozenset(TYPES))
 
 @dataclass(frozen=True)
 class Work:
-    """The work for which conditions are set.
+    """The work that the conditions show.
 
     Attributes:
-        purpose: What is done, in words, for example ``rolling reboot``.
+        purpose: What is done, as text, for example ``rolling reboot``.
         run: Id of the run; empty for a module that is used alone.
     """
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-# Seconds. If two observations are further apart, the state may have changed in between: the API server was down, or this
-# process was paused.
+# Seconds. If two observations are further apart, the state may have changed in between: the API server was down, or
+# this process was paused.
 _LONGEST_GAP = 90.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 2.0, 30.0
 

@@ -107,7 +107,7 @@ class _Clearing:
 
     Attributes:
         cleared: What is cleared now.
-        troubles: What could not be cleared, and why, in words.
+        troubles: What could not be cleared, and why.
     """
 
     def __init__(self, context: Context, release: Collection[str]) -> None:

@@ -119,7 +119,7 @@ def pods_on(cluster: Cluster, node: str, label_selector: str | None = None) -> l
 
 
 def namespaces_of(first: Plan) -> set[str]:
-    """The namespaces whose budgets matter to a node: those of the pods that have to leave it."""
+    """The namespaces of the pods that have to leave a node. Only their budgets matter."""
     return {pod.namespace for pod in first.evict + first.wait}
 
 

@@ -43,7 +43,7 @@ def failover_step(context: Context, params: Params, before: Callable[[Object], N
     Returns:
         ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
         ``exists``, whether there is a Node; ``resumed``, whether an earlier run started it; ``taken_from``, the dead
-        run that had the claim; ``maintained_by``, another writer that maintains the node, in words; ``boot_id``;
+        run that had the claim; ``maintained_by``, a text about another writer that maintains the node; ``boot_id``;
         ``boot_id_before``, the boot ID that must have changed when the node is back; ``now``, and ``waited`` in
         seconds.
     """
@@ -168,7 +168,7 @@ class _FailoverStep:
         rules.check_storm(self._name, nodes, self._params["max_unhealthy"])
         if is_control_plane(node):
             self._check_quorum()
-        # Before the claim is ours, there is none, or it is that of a dead run.
+        # Before the claim is ours, there is none, or a dead run has it.
         gate.check(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
 
     def _live_slot(self) -> Any:

@@ -101,7 +101,7 @@ def ask(monkeypatch):
 
     def act(api, **options):
         class Waits:
-            """A watch that tells what is so, and ends when its time is over."""
+            """A watch that tells what is so, and ends when its time has passed."""
 
             def __init__(self, _cluster, _path, deadline, **_selectors):
                 self.deadline = deadline

@@ -287,12 +287,12 @@ class TestLastLook:
         assert (len(looks), server.annotations) == (2, THEIRS)
 
     def test_a_key_that_did_not_get_through_is_checked_again(self):
-        """It is not sent again by itself: a hold came while the API server was away."""
+        """It is not sent again by itself: a hold came while the API server was unavailable."""
         server = Server()
 
         def away():
             server.hold()
-            raise Outdated("The API server was away.", patience=0)
+            raise Outdated("The API server was unavailable.", patience=0)
 
         server.before_write = away
         with pytest.raises(Held):

@@ -240,7 +240,7 @@ class TestOff:
 
 
 class TestFormer:
-    """A key that outlived the life of the host for which it was written."""
+    """A key from an earlier use of the host."""
 
     WRITTEN = rules.Written(SINCE, powered_on=True, node="n", consumer="one")
 
