@@ -12,7 +12,7 @@ from model.api import Objects
 from model.failover import FailoverPlan
 from model.fleet import FAULTS, Run, State
 from model.judge import ledgers, must, names, node_path, record_of, slot_of, tainted
-from model.programs import Call, Program, Tasks, begin_of
+from model.programs import Call, Program, Tasks, first_place
 from model.role import Plan, operation
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
@@ -53,7 +53,7 @@ def check_the_end(state: State) -> None:
 
 def _alone(state: State, plan: Plan | FailoverPlan) -> State:
     """The state after one more run, which nothing disturbs."""
-    state = replace(state, runs=(Run(plan, (begin_of(plan.begin()),)),))
+    state = replace(state, runs=(Run(plan, (first_place(plan.begin()),)),))
     for _step in range(_MOST):
         move = next(state.moves(), None)
         if move is None:
@@ -72,10 +72,10 @@ def doctor(state: State, release: list[str]) -> State:
     def tasks() -> Tasks:
         yield call
 
-    place = begin_of(Program(f"doctor {release}", tasks))
+    place = first_place(Program(f"doctor {release}", tasks))
     while place.asked is not None:
         objects, answer = api.perform(state.objects, place.asked)
-        after = state.became(objects, ("the doctor", ": ", place.asked))
+        after = state.with_objects(objects, ("the doctor", ": ", place.asked))
         for path in state.changed(objects):
             place = place.aged(path)
         state, place = after, place.after(answer)

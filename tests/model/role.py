@@ -21,7 +21,7 @@ import jinja2
 import yaml
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from model import api
-from model.continuation import immortal
+from model.continuation import constant
 from model.programs import Call, Program, Result, Tasks
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, HoldfastError, Refused
@@ -288,7 +288,7 @@ def _settled(path: Path, given: str, entry_point: str) -> Mapping[str, Any]:
     named = {f"{prefix}{name}": value for name, value in json.loads(given).items()}
     found = _settings.answer(options, named, prefix)
     assert not found.problems, found.problems
-    return immortal(dict(found.settings), json.dumps(found.settings, sort_keys=True))
+    return constant(dict(found.settings), json.dumps(found.settings, sort_keys=True))
 
 
 def _variables(play: str, host: str) -> Variables:
@@ -312,7 +312,7 @@ def _turn(variables: Variables) -> Result:
 
 @lru_cache(None)
 def _read(path: Path) -> Any:
-    return immortal(yaml.safe_load(path.read_text()), str(path))
+    return constant(yaml.safe_load(path.read_text()), str(path))
 
 
 _jinja = jinja2.Environment(undefined=jinja2.ChainableUndefined, autoescape=False)

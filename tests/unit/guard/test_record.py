@@ -79,7 +79,7 @@ def release(monkeypatch):
         def gate(*_arguments, **_options):
             return answers.pop(0)()
 
-        monkeypatch.setattr(record.gate, "look", gate)
+        monkeypatch.setattr(record.gate, "check", gate)
         monkeypatch.setattr(record.runs, "heartbeat", lambda *_arguments: nullcontext())
         monkeypatch.setattr(record.capi, "place", lambda *_arguments: Place("/machines", "m"))
         monkeypatch.setattr(record._GuardRecord, "_end_work", lambda *_arguments: None)
