@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 
+from .._api import whole_file
 from .._api.errors import HoldfastError
 from .._api.runner import Context, Params, Result
 from .._api.web import RequestFailed, WebServer
 from .._doctor.doctor import take_snapshot
 from .._doctor.rules import examine
 from .._holds.leases import list_holds
-from .._shared import whole_file
 from . import rules
 
 _EXAMPLE = "the base URL of a push gateway, for example http://pushgateway.monitoring:9091"

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import whole_file
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import runner as node_runner
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.bus import Service
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.inhibitor_rules import Inhibitor, Logind
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared import whole_file
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import (
     configure,
     kubelet_files,

@@ -9,7 +9,7 @@ import os
 import tempfile
 from contextlib import suppress
 
-from .._api.errors import HoldfastError, Refused
+from .errors import HoldfastError, Refused
 
 
 def read(path: str) -> str | None:
