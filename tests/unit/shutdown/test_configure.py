@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import whole_file
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import runner as node_runner
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.bus import Service
@@ -23,6 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown impo
     configure,
     kubelet_files,
     logind_files,
+    whole_file,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.configure import graceful_shutdown
 
