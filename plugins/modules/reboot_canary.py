@@ -15,7 +15,7 @@ description:
     until they have stayed healthy for O(soak) seconds since the last of them was done.
   - The module reads the Nodes' annotation C(holdfast.dev/operation). So any run may reboot the canaries, and a later
     run, or a run after a crash, does not repeat a soak that has ended.
-  - Fails at once, with RV(error=canary_failed), when a canary failed or its Node is gone, and when one that is done is
+  - Fails immediately, with RV(error=canary_failed), when a canary failed or its Node is gone, and when one that is done is
     not Ready or has booted once more. If a canary has a problem and recovers while no run waits, only a changed boot ID
     shows it.
 options:

@@ -64,7 +64,7 @@ def reboot_annotation(context: Context, params: Params) -> Result:
             except Held as error:
                 if not params.get("operation"):
                     raise
-                # A part of a rolling reboot: the node is put back, and its turn comes again.
+                # A part of a rolling reboot: the node is uncordoned, and its turn comes again.
                 return {**_empty_result(), "step": "held", "why": error.message}
         target = resolve_for_removal(context, params, host)
         if target is None:

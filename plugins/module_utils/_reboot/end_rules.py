@@ -65,7 +65,7 @@ def detail_of_failure(
         left = " The node stays cordoned: fix its problem, then run this again to continue."
     note = ""
     if unwritten:
-        what = "Not everything could be put back: "
+        what = "Not everything could be undone: "
         if lost:
             what = "THIS FAILURE COULD NOT BE COUNTED, so the operation may continue past max_failed: "
         errors = " ".join(dict.fromkeys(unwritten))

@@ -239,7 +239,7 @@ class Facts:
         return replace(self.stale(), claimed=True)
 
     def after_attempt(self, why: str) -> Facts:
-        """Slot and claim are given back; the next attempt begins from the start."""
+        """Slot and claim are returned; the next attempt begins from the start."""
         return replace(
             self.stale(),
             has_slot=False,
