@@ -667,14 +667,14 @@ MUTANTS = [
         7,
         "The status after the power-off is not looked at.",
         Code("check_off", "found != rules.OFF", "False"),
-        "tests/unit/fencing/test_agent.py::test_off_is_checked_by_its_status",
+        "tests/unit/fencing/test_agent.py::test_the_evidence",
     ),
     Mutant(
         "agent-switches-off-the-plug-of-another-node",
         7,
         "The list of a device's plugs is not compared with the node.",
         Code("look", "rules.check_listed(agent, plugs, node, names() if plugs else ())"),
-        "tests/unit/fencing/test_agent.py::test_a_wrong_plug_is_refused",
+        "tests/unit/fencing/test_agent.py::test_a_wrong_plug_is_refused_before_anything_is_sent",
     ),
     # -- 8: what belongs to others
     Mutant(

@@ -1,71 +1,132 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fence agent is a program: what it is asked before a machine counts as off. The agent here is a shell script."""
+"""Fence agents as processes."""
 
 from __future__ import annotations
 
+import subprocess
+import time
+
 import pytest
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import agent
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.agent_rules import OFF, ON, FenceAgent
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import agent, check_evidence, evidence_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.agent_rules import FenceAgent
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.command import CommandFailed
 
-SCRIPT = """#!/bin/sh
-cd "$(dirname "$0")" || exit 1
-while read -r line; do
-    case $line in action=*) action=${line#action=} ;; esac
+METADATA = """<resource-agent name="fence_test"><parameters>
+<parameter name="action"/><parameter name="plug"/><parameter name="password"/></parameters><actions>
+<action name="on"/><action name="off"/><action name="reboot"/><action name="status"/><action name="list"/>
+<action name="metadata"/></actions></resource-agent>"""
+
+
+@pytest.fixture
+def device(tmp_path):
+    """An agent whose device has plug 1, and what it was asked."""
+    return Device(tmp_path)
+
+
+class Device:
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "metadata.xml").write_text(METADATA)
+        (folder / "state").write_text("on")
+        self.program()
+
+    def program(self, before=""):
+        path = self.folder / "fence_test"
+        path.write_text(
+            f"""#!/bin/sh
+cd {self.folder}
+plug=; password=; action=
+while IFS= read -r line; do
+  name=${{line%%=*}}; value=${{line#*=}}
+  case $name in plug) plug=$value;; password) password=$value;; action) action=$value;; esac
 done
-echo "$action" >> asked
+echo "$action $plug args=$*" >> asked
+{before}
 case $action in
-    metadata) cat metadata ;;
-    list) echo "7,node-1"; echo "8,node-2" ;;
-    status) exit "$(cat status)" ;;
-    *) exit 1 ;;
+  metadata) cat metadata.xml; exit 0;;
+  list) echo 1,node-1; exit 0;;
+esac
+[ "$plug" = 1 ] || {{ echo "no plug $plug for $password" >&2; exit 1; }}
+case $action in
+  status) [ "$(cat state)" = on ]; code=$?; echo "Status: $(cat state)"; exit $((code * 2));;
+  off|on) echo $action > state;;
 esac
 """
-ACTIONS = ("on", "off", "reboot", "status", "list", "monitor", "metadata")
-SECONDS = 30
+        )
+        path.chmod(0o755)
+
+    def agent(self, plug="1", **options):
+        return FenceAgent(str(self.folder / "fence_test"), plug, {"password": "let-me-in", **options})
+
+    @property
+    def asked(self):
+        return [line.split() for line in (self.folder / "asked").read_text().splitlines()]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    (tmp_path / "fence_test").write_text(SCRIPT)
-    (tmp_path / "fence_test").chmod(0o755)
-    actions = "".join(f'<action name="{name}"/>' for name in ACTIONS)
-    options = '<parameters><parameter name="plug"/></parameters>'
-    text = f"<resource-agent>{options}<actions>{actions}</actions></resource-agent>"
-    (tmp_path / "metadata").write_text(text)
-    (tmp_path / "status").write_text("2")
-    return tmp_path
+def test_it_is_asked_on_its_standard_input(device):
+    assert agent.look(device.agent(), "node-1", 10) == "on"
+    assert device.asked == [["metadata", "args="], ["list", "1", "args="], ["status", "1", "args="]]
+    assert agent.run(device.agent(), "off", 10).status == 0
+    assert agent.look(device.agent(), "node-1", 10) == "off"
 
 
-@pytest.fixture
-def device(folder):
-    return lambda plug="7": FenceAgent(str(folder / "fence_test"), plug)
+def test_a_wrong_plug_is_refused_before_anything_is_sent(device):
+    with pytest.raises(Refused, match="has no plug 9, only 1"):
+        agent.look(device.agent("9"), "node-1", 10)
+    with pytest.raises(Refused, match="is the one of node node-1"):
+        agent.look(device.agent(), "node-2", 10, lambda: ["node-1", "node-2"])
+    # The device has no list.
+    (device.folder / "metadata.xml").write_text(METADATA.replace('<action name="list"/>', ""))
+    with pytest.raises(CommandFailed, match="ended its action status with 1") as caught:
+        agent.look(device.agent("9"), "node-1", 10)
+    assert caught.value.fields["output"] == "no plug 9 for ***"
+    assert {asked[0] for asked in device.asked} <= {"metadata", "list", "status"}
+    assert (device.folder / "state").read_text() == "on"
 
 
-def asked(folder):
-    return (folder / "asked").read_text().split()
+def test_an_agent_that_hangs_is_killed_with_all_that_it_started(device):
+    device.program(before="sleep 98765 & sleep 98765")
+    began = time.monotonic()
+    with pytest.raises(CommandFailed, match="did not end its action metadata within 1 s"):
+        agent.look(device.agent(), "node-1", 1)
+    assert time.monotonic() - began < 60
+    assert subprocess.run(["pgrep", "-f", "sleep 98765"], capture_output=True, check=False).stdout == b""
 
 
-def test_off_is_checked_by_its_status(folder, device):
-    agent.check_off(device(), "node-1", SECONDS)
-    assert asked(folder) == ["metadata", "list", "status"]
-    for status, words in (("0", "reports that it is on"), ("1", "status with 1")):
-        (folder / "status").write_text(status)
-        with pytest.raises(Refused, match=words):
-            agent.check_off(device(), "node-1", SECONDS)
+@pytest.mark.parametrize("metadata", ["", "no XML"])
+def test_a_program_that_is_no_fence_agent(device, metadata):
+    (device.folder / "metadata.xml").write_text(metadata)
+    with pytest.raises(CommandFailed, match="must be a fence agent of ClusterLabs"):
+        agent.look(device.agent(), "node-1", 10)
 
 
-def test_what_it_reports(folder, device):
-    assert agent.look(device(), "node-1", SECONDS) == OFF
-    (folder / "status").write_text("0")
-    assert agent.look(device(), "node-1", SECONDS) == ON
+def test_an_agent_that_is_not_installed():
+    with pytest.raises(InvalidInput, match="Install the package that has it: fence-agents, or fence-agents-nowhere"):
+        agent.look(FenceAgent("fence_nowhere"), "node-1", 10)
 
 
-@pytest.mark.parametrize("plug", ["8", "9"])
-def test_a_wrong_plug_is_refused(folder, device, plug):
-    with pytest.raises(Refused, match=r"(?i)plug"):
-        agent.look(device(plug), "node-1", SECONDS, lambda: ("node-1", "node-2"))
-    assert asked(folder) == ["metadata", "list"], "its state is not asked"
+def test_the_evidence(device):
+    given = {
+        "kind": evidence_rules.FENCE_AGENT,
+        "agent": f'{{"name": "{device.folder}/fence_test", "plug": "1", "options": {{"password": "let-me-in"}}}}',
+    }
+    node = {"metadata": {"name": "node-1"}}
+    with pytest.raises(Refused, match="reports that it is on") as caught:
+        check_evidence.look(None, node, given)
+    assert caught.value.fields["why"] == "not_off"
+    (device.folder / "state").write_text("off")
+    seen = check_evidence.look(None, node, given)
+    assert seen == {"agent": "fence_test", "plug": "1", "power_state": "off"}
+    kept = evidence_rules.record(given, seen, node="node-1", boot_id="b", looked_at="now", run="r")
+    assert "let-me-in" not in str(kept)
+    assert (kept["kind"], kept["agent"]) == ("FenceAgent", "fence_test")
+    assert check_evidence.max_seconds({**given, "timeout": 7}) == 7
+    # The device does not answer any more: that is no proof, but it may be one a moment later.
+    device.program(before="[ $action = status ] && exit 1")
+    with pytest.raises(Refused, match="ended its action status with 1") as caught:
+        check_evidence.look(None, node, given)
+    assert caught.value.fields["why"] == "not_off"
