@@ -59,7 +59,8 @@ class Node:
 
     def _gate(self, *_arguments, **_options):
         self.seen.append("gate")
-        if self.gate and (held := self.gate.pop(0)):
+        held = self.gate.pop(0) if self.gate else None
+        if isinstance(held, Exception):
             raise held
         return Pass(self.boot_id)
 
