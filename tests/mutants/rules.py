@@ -60,6 +60,7 @@ TESTS = {
     "_guard/report_rules.py": ["guard/test_begin_and_finish.py"],
     "_guard/rules.py": ["guard/test_earlier_records.py"],
     "_nodes/fact_rules.py": ["inventory/test_rules.py"],
+    "_nodes/health_check_rules.py": ["nodes/test_health_checks.py"],
     "_nodes/optout_rules.py": ["nodes/test_opt_outs.py"],
     "_reboot/end_rules.py": ["reboot/test_end_rules.py", "reboot/test_refusal_rules.py", "reboot/test_finish.py"],
     "_reboot/progress_rules.py": ["reboot/test_progress.py"],

@@ -18,7 +18,7 @@ from .._progress.event_rules import waits
 from . import claim_rules, claims, runs, slots
 from .claim_rules import Claimed
 from .lifecycle import Report
-from .lifecycle_rules import STARTS, Work
+from .lifecycle_rules import ENDS, STARTS, Work
 
 
 def node_claim(context: Context, params: Params) -> Result:
@@ -71,7 +71,8 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object]:
         operation=operation,
         purpose=purpose,
         restart=params["restart"],
-        report=Report(context, STARTS, work) if params.get("lifecycle_conditions") else None,
+        # Without the conditions, it removes only what a run has shown while the node waited.
+        report=Report(context, STARTS if params.get("lifecycle_conditions") else ENDS, work),
     )
     if params.get("group") and not cluster.dry_run:
         try:

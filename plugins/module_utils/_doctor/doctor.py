@@ -25,7 +25,7 @@ from .._budget.lifecycle import Report
 from .._budget.operation_rules import end
 from .._drain import cordon
 from .._failover.taint_rules import taint_of
-from .._nodes import opt_outs
+from .._nodes import health_checks, opt_outs
 from . import related_objects, report_rules
 from .rules import ROLE_OWNER, abandoned, examine
 from .snapshot_rules import Finding, Scope, Snapshot
@@ -129,6 +129,8 @@ class _Clearing:
                         self._note(finding, self._remove_conditions(finding))
                     elif finding.kind == "operation":
                         self._note(finding, self._end_operation(finding))
+                    elif finding.kind == "pause":
+                        self._note(finding, self._resume_checks(finding))
                     elif finding.kind == "run":
                         self._note(finding, self._end_run(finding))
         finally:
@@ -222,6 +224,13 @@ class _Clearing:
             return True
 
         return bool(retry_conflicts(attempt))
+
+    def _resume_checks(self, finding: Finding) -> bool:
+        try:
+            return health_checks.resume_one(self._cluster, finding.operation, finding.run)
+        except HoldfastError as error:
+            self.troubles.append(f"The pause of NodeHealthCheck {finding.operation}: {error.message}")
+            return False
 
     def _release_slot(self, finding: Finding) -> bool:
         def release(ledger: Ledger) -> Ledger:

@@ -87,6 +87,7 @@ class _Admission:
             silences=self._silences,
             opt_outs=sets_marks(settings),
             conditions=settings["lifecycle_conditions"],
+            taint=settings.get("prefer_no_schedule", False),
         )
         # Use the last answer only if it asked for this request. An answer from an earlier pass does not count.
         given = params.get("last") or {}

@@ -44,6 +44,7 @@ def reboot_finish(context: Context, params: Params) -> Result:
         run,
         opt_outs=sets_marks(settings),
         conditions=settings["lifecycle_conditions"],
+        taint=settings.get("prefer_no_schedule", False),
     )
     # Ignore the result of an earlier attempt.
     rebooted = (params["rebooted"] or {}) if "reboot" in (turn.get("steps") or []) else {}
