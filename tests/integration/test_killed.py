@@ -100,7 +100,14 @@ class Scene:
     def start(self, **more: Any) -> Run:
         hosts = {name: self.variables if name == self.node else {} for name in self.names}
         return self.rolling.start(
-            hosts, environment=self.environment, max_unavailable=2, holder=self.rolling.group, resume_timeout=5, **more
+            hosts,
+            environment=self.environment,
+            max_unavailable=2,
+            holder=self.rolling.group,
+            resume_timeout=5,
+            # A busy machine may ask for another node first. It waits until this run resumes what the killed run left.
+            unhealthy_grace=PATIENCE,
+            **more,
         )
 
     def kill(self, run: Run) -> None:

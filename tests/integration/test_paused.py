@@ -18,6 +18,7 @@ from integration.support.leases import Leases
 from integration.support.playbooks import CLAIM, Rolling, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import LIFECYCLE_CONDITIONS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
 from lab.patience import PATIENCE
 
@@ -82,7 +83,9 @@ class Scene:
             node = change.object
             if node["metadata"]["name"] == name:
                 annotations = node["metadata"].get("annotations") or {}
-                kept = {key: value for key, value in annotations.items() if claims or key != CLAIM}
+                # The conditions are set and removed with the claim.
+                of_claim = () if claims else (CLAIM, LIFECYCLE_CONDITIONS)
+                kept = {key: value for key, value in annotations.items() if key not in of_claim}
                 text = json.dumps([kept, node["spec"]], sort_keys=True)
                 if not written or written[-1] != text:
                     written.append(text)
