@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stages of `make test`, alone or all of them.
 
-tools/stages.py lint|sanity|unit|integration|long|molecule|test|test-all
+tools/stages.py lint|sanity|unit|site|integration|long|molecule|test|test-all
 
 Each stage prints what it did and its seconds; build/logs has its whole output. Later stages run even after a failure;
 the exit status is that of the first failure. The last line is `N passed, N failed`. In `test` and `test-all`, the
@@ -362,6 +362,11 @@ def unit(options: argparse.Namespace) -> Result:
     return pytest("unit", UNIT_TESTS, shlex.split(options.pytest_args), background=options.stage in TOGETHER)
 
 
+def site(options: argparse.Namespace) -> Result:
+    """The documentation site: it takes about a minute of CPU time, so only test-all builds it."""
+    return pytest("site", ["tests/site"], shlex.split(options.pytest_args), background=options.stage in TOGETHER)
+
+
 # --- what needs the lab
 
 
@@ -549,8 +554,9 @@ def in_the_background(options: argparse.Namespace) -> Iterator[dict[str, Stage]]
         result.seconds = time.monotonic() - started
         return result
 
+    chosen = {name: work for name, work in WITHOUT_LAB.items() if name not in SLOW or options.stage == "test-all"}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        futures = {name: pool.submit(timed, work) for name, work in WITHOUT_LAB.items()}
+        futures = {name: pool.submit(timed, work) for name, work in chosen.items()}
         try:
             yield {name: _waiting(future) for name, future in futures.items()}
         except BaseException:
@@ -561,7 +567,9 @@ def in_the_background(options: argparse.Namespace) -> Iterator[dict[str, Stage]]
 
 
 # The one that can use only one core is first.
-WITHOUT_LAB: dict[str, Stage] = {"unit": unit, "lint": lint, "sanity": sanity}
+WITHOUT_LAB: dict[str, Stage] = {"unit": unit, "lint": lint, "sanity": sanity, "site": site}
+# Those that `test` leaves out.
+SLOW = {"site"}
 WITH_LAB: dict[str, Stage] = {"integration": integration, "long": long, "molecule": molecule}
 # What the commands for all tests run on the lab, while the stages without a lab run in the background.
 TOGETHER = {"test": ["molecule", "integration"], "test-all": ["molecule", "integration", "long"]}
