@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The documentation site, built as `make docs` builds it: every link leads somewhere, and its search knows every page."""
+"""The documentation site, as `make docs` builds it: every link leads somewhere, and the search knows all pages."""
 
 from __future__ import annotations
 

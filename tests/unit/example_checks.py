@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What is wrong with an example: a command, a task, a play, an inventory, a rulebook, a manifest, or variables.
 
-Each check returns a list of problems. Options are compared with the argument specs and the documentation in this process:
+Each check returns a list of problems. It compares options with argument specs and documentation, in this process:
 `ansible-playbook --syntax-check` knows neither.
 """
 
