@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from .._api.errors import HoldfastError
 from .._api.runner import Context, Params, Result
@@ -13,7 +15,6 @@ from .._api.web import RequestFailed, WebServer
 from .._doctor.doctor import take_snapshot
 from .._doctor.rules import examine
 from .._holds.leases import list_holds
-from .._shared import whole_file
 from . import rules
 
 _EXAMPLE = "the base URL of a push gateway, for example http://pushgateway.monitoring:9091"
@@ -37,7 +38,7 @@ def metrics(context: Context, params: Params) -> Result:
         if params.get("pushgateway"):
             _push(params, text)
         if params.get("file"):
-            whole_file.write(os.path.expanduser(params["file"]), text)
+            _write(Path(params["file"]).expanduser(), text)
     except HoldfastError as error:
         if not params["best_effort"]:
             raise
@@ -67,3 +68,19 @@ def _push(params: Params, text: str) -> None:
         server.send("PUT", path, text.encode(), _TYPE)
     except RequestFailed as error:
         raise NotPublished(f"{server.url}{error}. Check pushgateway.") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """Replace the file in one step: the collector never reads half of it."""
+    fresh = ""
+    try:
+        with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8") as file:
+            fresh = file.name
+            file.write(text)
+        # The collector does not run as root.
+        os.chmod(fresh, 0o644)
+        os.replace(fresh, path)
+    except OSError as error:
+        if fresh and os.path.exists(fresh):
+            os.unlink(fresh)
+        raise NotPublished(f"Can't write {path}: {error.strerror}. Set another file.") from error

@@ -16,8 +16,7 @@ from .._api.errors import HoldfastError, Refused, TimedOut
 from .._logind.bus import NodeBus
 from .._logind.inhibitor_rules import Inhibitor
 from .._logind.runner import Context, Params, Result
-from .._shared import whole_file
-from . import logind_files, logind_rules
+from . import logind_files, logind_rules, whole_file
 from .grace_rules import Groups, needed, wanted
 from .kubelet_files import find_kubelet, read_settings
 from .kubelet_rules import Kubelet, Settings

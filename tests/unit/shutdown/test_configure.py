@@ -18,11 +18,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import runner as node_runner
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.bus import Service
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind.inhibitor_rules import Inhibitor, Logind
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._shared import whole_file
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import (
     configure,
     kubelet_files,
     logind_files,
+    whole_file,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown.configure import graceful_shutdown
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that are replaced as a whole or not at all."""
+"""Files that are replaced as a whole or not at all. Runs on the node."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write(path: str, text: str, mode: int = 0o644) -> None:
     folder = os.path.dirname(target)
     try:
         os.makedirs(folder, mode=0o755, exist_ok=True)
-        # Neither the kubelet, logind nor a metrics collector reads a file with this name.
+        # Neither the kubelet nor logind reads a file with this name.
         descriptor, draft = tempfile.mkstemp(prefix=".holdfast-", dir=folder)
     except OSError as error:
         raise _failed(path, error) from error
