@@ -14,8 +14,6 @@ import pytest
 import yaml
 from guide_blocks import CHECKOUT, blocks
 
-pytestmark = pytest.mark.long
-
 # They need no node but its object.
 PLAYBOOKS = {"status", "report", "hold", "release"}
 MODULES = {"lease_hold_info", "node_condition", "status_info", "reboot_operation_info"}
@@ -49,6 +47,7 @@ def commands():
     return found
 
 
+@pytest.mark.long
 def test_commands_work_as_they_are_written(world, ansible, lab):
     node = world.nodes(1)[0]
     hosts = {node: {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}}

@@ -231,6 +231,14 @@ def test_links(path):
         assert not anchor or anchor in anchors(target), link
 
 
+def test_every_guide_is_in_the_table_of_contents_of_the_site_and_of_the_readme():
+    site, readme = (CHECKOUT / "tools/docsite/index.md").read_text(), set(links(CHECKOUT / "README.md"))
+    for path in sorted((CHECKOUT / "docs").glob("*.md")):
+        assert re.search(rf"^docs/{path.stem}$", site, re.MULTILINE), path.name
+        # The guide to tests is for contributors.
+        assert path.stem in ("testing", "mutants", "reliability") or f"docs/{path.name}" in readme, path.name
+
+
 # --- messages
 
 PIECE = "…"
@@ -249,10 +257,10 @@ def messages() -> list[str]:
                     found.append(node.value)
     for folder in ("roles", "playbooks"):
         for path in (CHECKOUT / folder).rglob("*.yml"):
+            # A text with {{ }} in it, and one that an expression joins with ~.
             text = re.sub(r"\s+", " ", path.read_text())
-            # Jinja joins texts with ~; a line that only continues the text does so, too.
-            text = text.replace("' ~ ~ '", "' ~ '").replace("' ~ '", "")
-            found.append(re.sub(r"' ~ [^']*? ~ '|\{\{.*?\}\}", PIECE, text))
+            joined = re.sub(r"' ~ [^']*? ~ '", PIECE, text.replace("' ~ ~ '", "").replace("' ~ '", ""))
+            found += [re.sub(r"\{\{.*?\}\}", PIECE, text), joined]
     return found
 
 

@@ -36,6 +36,8 @@ highlight_language = "bash"
 
 html_theme = "furo"
 html_title = project
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 
@@ -47,12 +49,16 @@ PAGES = {
     "ansible_configuration_settings": "reference_appendices/config.html",
     "common_return_values": "reference_appendices/common_return_values.html",
 }
+# The theme has the table of contents of each page, and antsibull-docs writes another one.
+CONTENTS = re.compile(r"^\.\. contents::\n(?: {3}:.*\n)+", re.MULTILINE)
+# The entries of tables of contents are whole titles, unless they have a short one.
+ENTRY = re.compile(r"^ {4}((\w+)_(?:module|role|callback|filter|inventory|test))$", re.MULTILINE)
 OTHERS = re.compile(r"ansible_collections\.(?!holdfast\.)(\w+)\.(\w+)\.(\w+)")
 
 
 def setup(app: Any) -> None:
     app.connect("missing-reference", link_to_ansible)
-    app.connect("source-read", list_decisions)
+    app.connect("source-read", change)
 
 
 def link_to_ansible(_app: Any, _env: Any, wanted: Any, shown: nodes.Node) -> nodes.Node | None:
@@ -69,7 +75,9 @@ def link_to_ansible(_app: Any, _env: Any, wanted: Any, shown: nodes.Node) -> nod
     return nodes.reference("", "", shown, refuri=f"{ANSIBLE}/{page}", internal=False)
 
 
-def list_decisions(_app: Any, name: str, source: list[str]) -> None:
-    """Add the decisions to the table of contents, below the page that lists them."""
-    if name == "docs/decisions/README":
+def change(_app: Any, name: str, source: list[str]) -> None:
+    """Adapt the pages of antsibull-docs, and list the decisions in the table of contents below the page about them."""
+    if name.startswith("collections/"):
+        source[0] = ENTRY.sub(r"    \2 <\1>", CONTENTS.sub("", source[0]))
+    elif name == "docs/decisions/README":
         source[0] += "\n```{toctree}\n:hidden:\n:glob:\n\n[0-9]*\n```\n"
