@@ -264,7 +264,7 @@ def messages() -> list[str]:
     return found
 
 
-def test_the_messages_that_the_list_of_failures_quotes_exist():
+def test_the_messages_that_the_faq_quotes_exist():
     known = messages()
     quoted = [
         line
