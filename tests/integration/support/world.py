@@ -133,6 +133,8 @@ class World:
         self.made = made
         self.kubeconfig = kubeconfig
         self.pool = {"pool": namespace}
+        # What operations told the live view.
+        self.told: list[dict[str, Any]] = []
         self._recorders: list[Recorder] = []
         self._open = contextlib.ExitStack()
         self._threads = ThreadPoolExecutor(max_workers=32)
@@ -313,7 +315,11 @@ class World:
         assert not validation.error_messages, validation.error_messages
         warnings: list[str] = []
         result = run_operation(
-            module.OPERATION, validation.validated_parameters, check_mode=check_mode, warn=warnings.append
+            module.OPERATION,
+            validation.validated_parameters,
+            check_mode=check_mode,
+            warn=warnings.append,
+            tell=self.told.append,
         )
         return {**result, "warnings": warnings}
 
