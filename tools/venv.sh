@@ -89,6 +89,6 @@ echo "Making ${target#"$root"/} with $("$python" --version) from $requirements"
 rm -rf "$target"
 "$python" -m venv "$target"
 PIP_DISABLE_PIP_VERSION_CHECK=1 "$target/bin/python" -m pip install --quiet -r "$requirements" "${pip_options[@]}"
-# Ansible looks for collections beside its own package, and so does a plain import.
+# Ansible looks for collections next to its own package, and so does a plain import.
 link_collection "$("$target/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 made_from >"$target/made-from"

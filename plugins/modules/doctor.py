@@ -28,7 +28,7 @@ options:
     default: reported
   release:
     description:
-      - Nodes for which the module clears what dead runs left, and failed slots, even if the nodes have not come back.
+      - On these Nodes, the module clears what dead runs left, and failed slots, even if the nodes have not come back.
         Their cordons still stay until they are Ready.
     type: list
     elements: str
@@ -41,7 +41,7 @@ options:
     elements: str
   group:
     description:
-      - Check only the ledger of this group, its nodes, and the runs that these name. Its nodes are those of the
+      - Check only the ledger of this group, its nodes, and the runs that these name. Its nodes are the nodes of the
         selector with which its last slot was taken.
       - With O(nodes), check only the nodes of the group that are in O(nodes).
     type: str

@@ -149,14 +149,14 @@ MUTANTS = [
         "gate-ignores-leases",
         2,
         "The gate before a power-off does not count Leases.",
-        Code("look", "held or lingering", "lingering"),
+        Code("check", "by_lease or by_condition", "by_condition"),
         "tests/integration/test_holds.py::TestGate::test_a_lease_alone_counts",
     ),
     Mutant(
         "gate-ignores-the-condition",
         2,
         "The gate does not count what the node's condition ShutdownInhibited names.",
-        Code("look", "held or lingering", "held"),
+        Code("check", "by_lease or by_condition", "by_lease"),
         "tests/integration/test_holds.py::TestGate::test_the_condition_alone_counts",
     ),
     Mutant(
@@ -522,7 +522,7 @@ MUTANTS = [
         "taint-without-a-second-look",
         7,
         "Nothing checks the evidence again before the taint.",
-        Code("look", "_by_command(name, evidence)", "{}"),
+        Code("confirm", "_confirm_command(name, evidence)", "{}"),
         "tests/integration/test_out_of_service.py::TestCommand::test_says_on",
     ),
     Mutant(

@@ -108,7 +108,7 @@ def show_waiting(context: Context, name: str, work: Work) -> None:
 
 
 def end_waiting(context: Context, name: str, work: Work) -> None:
-    """Remove the conditions of a node that waits no longer: those of this run, or of a dead run of the operation."""
+    """Remove the conditions of this run, or of a dead run of the operation, from a node that waits no longer."""
 
     def attempt() -> None:
         node = read_node(context.cluster, name)

@@ -16,7 +16,7 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.errors import TimedOut
-from .._api.names import LIFECYCLE
+from .._api.names import LIFECYCLE_CONDITIONS
 from .._api.objects import Object
 from .._shared.bounds import cut
 from .claim_rules import claim_of
@@ -50,10 +50,10 @@ ENDS = Change(drop=frozenset(TYPES))
 
 @dataclass(frozen=True)
 class Work:
-    """The work for which conditions are set.
+    """The work that the conditions show.
 
     Attributes:
-        purpose: What is done, in words, for example ``rolling reboot``.
+        purpose: What is done, as text, for example ``rolling reboot``.
         run: Id of the run; empty for a module that is used alone.
     """
 
@@ -83,13 +83,13 @@ class Patch:
 
 def run_of(node: Object) -> str | None:
     """The run that set our conditions, empty if a module set them; ``None`` if the Node has none."""
-    record = node_rules.record(node, LIFECYCLE)
+    record = node_rules.record(node, LIFECYCLE_CONDITIONS)
     return None if record is None else str(record.get("run") or "")
 
 
 def is_of(node: Object, operation: str) -> bool:
     """Whether our conditions of a Node are of an operation."""
-    return bool(operation) and (node_rules.record(node, LIFECYCLE) or {}).get("operation") == operation
+    return bool(operation) and (node_rules.record(node, LIFECYCLE_CONDITIONS) or {}).get("operation") == operation
 
 
 def others_work_on_it(node: Object, run: str) -> bool:
@@ -157,7 +157,7 @@ def patch_of(node: Object, change: Change, work: Work, now: str) -> Patch:
 
     A condition that another writer left as False is recorded before it is replaced, and restored at the end.
     """
-    mine, setter = ours(node), node_rules.record(node, LIFECYCLE) or {}
+    mine, setter = ours(node), node_rules.record(node, LIFECYCLE_CONDITIONS) or {}
     same = (setter.get("run"), setter.get("operation")) == (work.run, work.operation)
     wanted = {kind for kind in {*mine, *change.add} - change.drop if kind in mine or not _is_true(node, kind)}
     entries: dict[str, dict[str, Any]] = {}
@@ -175,13 +175,13 @@ def patch_of(node: Object, change: Change, work: Work, now: str) -> Patch:
             restored = {**dict.fromkeys(_FIELDS), **before} if isinstance(before, dict) else {"$patch": "delete"}
             conditions.append({**restored, "type": kind})
     record = {"run": work.run, "operation": work.operation, "conditions": entries} if entries else None
-    if record == node_rules.record(node, LIFECYCLE) and wanted == set(mine):
+    if record == node_rules.record(node, LIFECYCLE_CONDITIONS) and wanted == set(mine):
         return Patch()
-    return Patch({LIFECYCLE: json.dumps(record, sort_keys=True) if record else None}, tuple(conditions))
+    return Patch({LIFECYCLE_CONDITIONS: json.dumps(record, sort_keys=True) if record else None}, tuple(conditions))
 
 
 def _entries(node: Object) -> Mapping[str, Any]:
-    found = (node_rules.record(node, LIFECYCLE) or {}).get("conditions")
+    found = (node_rules.record(node, LIFECYCLE_CONDITIONS) or {}).get("conditions")
     return {kind: found[kind] for kind in TYPES if kind in found} if isinstance(found, dict) else {}
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operations on claims: take a claim, wait while another run has it, and give it back."""
+"""Operations on claims: take a claim, wait while another run has it, and return it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .lifecycle_rules import STARTS, Work
 
 
 def node_claim(context: Context, params: Params) -> Result:
-    """Take or give back the right to work on one node."""
+    """Take or return the right to work on one node."""
     if not params["run"].strip():
         raise InvalidInput("run must not be empty. Name the run that claims the node.")
     deadline = Deadline(params["wait_timeout"])

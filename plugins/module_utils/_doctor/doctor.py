@@ -13,7 +13,7 @@ from dataclasses import replace
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused
-from .._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE, NAMESPACE, OPERATION, OPT_OUTS
+from .._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE_CONDITIONS, NAMESPACE, OPERATION, OPT_OUTS
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
@@ -30,7 +30,7 @@ from . import related_objects, report_rules
 from .rules import ROLE_OWNER, abandoned, examine
 from .snapshot_rules import Finding, Scope, Snapshot
 
-_MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER, LIFECYCLE)
+_MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER, LIFECYCLE_CONDITIONS)
 
 
 def doctor(context: Context, params: Params) -> Result:
@@ -107,7 +107,7 @@ class _Clearing:
 
     Attributes:
         cleared: What is cleared now.
-        troubles: What could not be cleared, and why, in words.
+        troubles: What could not be cleared, and why.
     """
 
     def __init__(self, context: Context, release: Collection[str]) -> None:

@@ -438,7 +438,7 @@ class _Admission:
 
     def _put_back(self, step: Step) -> Facts:
         self._work.put_back(self._budget.group)
-        self._context.say(f"Node {self._settings.node} is put back, uncordoned: {step.why}")
+        self._context.say(f"Node {self._settings.node} is uncordoned, and tried again later: {step.why}")
         return self._facts.after_attempt(step.why)
 
     def _unclaim(self, step: Step) -> Facts:

@@ -12,7 +12,7 @@ from .end_rules import unended
 
 
 class LeftOver(HoldfastError):
-    """The rolling reboot is over, and something is left to do."""
+    """The rolling reboot has ended, and something is left to do."""
 
     kind = "left_over"
 

@@ -20,7 +20,7 @@ from .._drain import cordon
 from .._nodes import opt_outs
 from .silences import Silences
 
-# Options of reboot_slot that have no effect when a slot is given back or fails.
+# Options of reboot_slot that have no effect when a slot is returned or fails.
 _NO_POLICY = {"max_unavailable": "1", "max_failed": 0, "unhealthy_grace": 0, "pause": 0}
 
 
@@ -59,7 +59,7 @@ class Work:
         return record
 
     def slot(self, group: str, state: str, **options: Any) -> Result:
-        """Take the slot, give it back, or record a failure in it."""
+        """Take the slot, return it, or record a failure in it."""
         params = {**_NO_POLICY, "name": self.node, "group": group, "state": state, **self._ids, **options}
         found = reboot_slot(self.context, params)
         self.changed |= found["changed"]

@@ -126,7 +126,7 @@ class _Stream:
         try:
             self._answer = self._request(query, timeout=seconds + 30, preload=False)
         except urllib3.exceptions.HTTPError:
-            # The server is away for a while; the changes before and after are still in its history.
+            # The server is unavailable for a while; the changes before and after are still in its history.
             time.sleep(0.2)
             return
         try:
