@@ -23,7 +23,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint format tables sanity unit integration long matrix molecule lab lab-setup lab-down demo test test-all measure mutants mutants-by-hand mutants-rules model bench bench-venv eda-venv build changelog clean
+.PHONY: help venv lint format tables sanity unit integration long matrix molecule lab lab-setup lab-down demo test test-all measure mutants mutants-by-hand mutants-rules model bench bench-venv eda-venv build docs docs-venv changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,13 @@ bench: bench-venv ## Side by side with others
 
 build: venv ## The collection artefact: build/holdfast-kubernetes-VERSION.tar.gz
 	@$(VENV)/bin/ansible-galaxy collection build --force --output-path build .
+
+docs-venv: ## build/venv-docs: Sphinx and antsibull-docs
+	@tools/venv.sh build/venv-docs requirements/docs.txt --constraint requirements/constraints.txt
+
+docs: docs-venv ## The documentation site: build/site/index.html
+	@build/venv-docs/bin/python tools/docs.py
+	@echo build/site/index.html
 
 changelog: venv ## Write CHANGELOG.md from changelogs/fragments and the plugins, for the version in galaxy.yml
 	@antsibull-changelog release --update-existing --reload-plugins --refresh-fragments --date $(RELEASE_DATE) \

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run one stage of the checks, or all of them.
 
-tools/stages.py lint|sanity|unit|integration|long|molecule|test|test-all
+tools/stages.py lint|sanity|unit|site|integration|long|molecule|test|test-all
 
 Each stage prints a summary and its duration; its whole output is in build/logs. After a failure, the later stages still
 run; the exit status is the one of the first failed stage. The last line is `N passed, N failed`.
@@ -366,6 +366,11 @@ def unit(options: argparse.Namespace) -> Result:
     return pytest("unit", UNIT_TESTS, shlex.split(options.pytest_args), background=options.stage in TOGETHER)
 
 
+def site(options: argparse.Namespace) -> Result:
+    """The documentation site: it takes about a minute of CPU time, so only test-all builds it."""
+    return pytest("site", ["tests/site"], shlex.split(options.pytest_args), background=options.stage in TOGETHER)
+
+
 # --- stages on the lab
 
 
@@ -553,8 +558,9 @@ def in_the_background(options: argparse.Namespace) -> Iterator[dict[str, Stage]]
         result.seconds = time.monotonic() - started
         return result
 
+    chosen = {name: work for name, work in WITHOUT_LAB.items() if name not in SLOW or options.stage == "test-all"}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        futures = {name: pool.submit(timed, work) for name, work in WITHOUT_LAB.items()}
+        futures = {name: pool.submit(timed, work) for name, work in chosen.items()}
         try:
             yield {name: _wait_for(future) for name, future in futures.items()}
         except BaseException:
@@ -565,7 +571,9 @@ def in_the_background(options: argparse.Namespace) -> Iterator[dict[str, Stage]]
 
 
 # In the order in which they start. unit is first, because it can use only one core.
-WITHOUT_LAB: dict[str, Stage] = {"unit": unit, "lint": lint, "sanity": sanity}
+WITHOUT_LAB: dict[str, Stage] = {"unit": unit, "lint": lint, "sanity": sanity, "site": site}
+# The ones that `test` leaves out.
+SLOW = {"site"}
 WITH_LAB: dict[str, Stage] = {"integration": integration, "long": long, "molecule": molecule}
 # For the commands that run several stages: the stages on the lab. The others run in the background.
 TOGETHER = {"test": ["molecule", "integration"], "test-all": ["molecule", "integration", "long"]}

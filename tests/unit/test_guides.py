@@ -1,120 +1,100 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The examples in README and guides parse, and name only playbooks, modules, rulebooks and variables that exist."""
+"""The examples in README, guides and documentation work, links lead somewhere, and quoted messages exist."""
 
 from __future__ import annotations
 
 import ast
+import configparser
 import json
 import re
-import shlex
 import subprocess
 import sys
-import textwrap
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
-from ansible.parsing.splitter import parse_kv
+from ansible import constants
+from guide_blocks import CHECKOUT, GUIDES, Block, blocks
+from markdown_it import MarkdownIt
+from unit import example_checks as checks
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-GUIDES = [
-    *CHECKOUT.glob("*.md"),
-    *CHECKOUT.glob("docs/*.md"),
-    *CHECKOUT.glob("roles/*/README.md"),
-    CHECKOUT / "tests/lab/README.md",
-]
-FENCED = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
-# Blocks without a language are commands, except those that begin with one of these: they are output.
-OUTPUT = ("TASK [", "# systemd-inhibit")
-# In these places, a name of this collection is the name of a file in the folder.
-PLACES = {
-    r"ansible-playbook\b.*?": "playbooks",
-    r"\s-m ": "plugins/modules",
-    r"--rulebook ": "extensions/eda/rulebooks",
-}
-SPECS = [*CHECKOUT.glob("roles/*/meta/argument_specs.yml"), CHECKOUT / "playbooks/vars/argument_specs.yml"]
-
-
-class Block(NamedTuple):
-    where: str
-    language: str
-    text: str
-
-
-def blocks() -> list[Block]:
-    found = []
-    for path in sorted(GUIDES):
-        content = path.read_text()
-        for match in FENCED.finditer(content):
-            line = content.count("\n", 0, match.start()) + 1
-            found.append(Block(f"{path.relative_to(CHECKOUT)}:{line}", match[1], textwrap.dedent(match[2])))
-    return found
-
-
-def commands(block: Block) -> str:
-    """The shell text of a block: all of it or, if it shows a session, what follows each prompt."""
-    if "$ " not in {line[:2] for line in block.text.splitlines()}:
-        return block.text
-    return "".join(found + "\n" for found in re.findall(r"^\$ ((?:.*\\\n)*.*)", block.text, re.MULTILINE))
+ALL = blocks()
+# Sphinx reads the last one.
+LANGUAGES = {"", "yaml", "json", "python", "go", "ini", "text", "mermaid", "{toctree}"}
+MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 def of(language: str) -> Any:
-    chosen = [block for block in blocks() if block.language == language and not block.text.startswith(OUTPUT)]
+    chosen = [block for block in ALL if block.language == language and not block.why]
     return pytest.mark.parametrize("block", [pytest.param(block, id=block.where) for block in chosen])
 
 
-def variables() -> set[str]:
-    """The names of all variables of the collection, and their aliases."""
-    names: set[str] = set()
-    for path in SPECS:
-        for spec in yaml.safe_load(path.read_text())["argument_specs"].values():
-            for name, option in (spec.get("options") or {}).items():
-                names |= {name, *option.get("aliases", [])}
-    return names
+def test_every_block_has_a_language_that_is_tested_or_says_why_it_is_not():
+    assert {block.where: block.language for block in ALL if block.language not in LANGUAGES} == {}
+    assert [block.where for block in ALL if block.language == "go" and not block.why] == []
 
 
-KNOWN = variables()
-OURS = re.compile(r"(?:doctor|hold|playbook|" + "|".join(path.parent.parent.name for path in SPECS[:-1]) + r")_\w+")
-
-
-def assert_known(names: set[str]) -> None:
-    assert {name for name in names if OURS.fullmatch(name)} <= KNOWN
+# --- commands
 
 
 @of("")
 def test_commands(block):
-    text = commands(block)
-    done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run(["bash", "-n"], input=block.shell, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    joined = text.replace("\\\n", " ")
-    for place, folder in PLACES.items():
-        for name in re.findall(place + r"holdfast\.kubernetes\.(\w+)", joined):
-            assert list((CHECKOUT / folder).glob(f"{name}.*")), f"{folder} has no {name}"
+    assert block.commands
+    assert checks.commands(block) == []
 
 
-@of("")
-def test_extra_variables(block):
-    for line in commands(block).replace("\\\n", " ").splitlines():
-        if " -e " not in f" {line}":
-            continue
-        words = shlex.split(line, comments=True)
-        for given in [words[at + 1] for at, word in enumerate(words) if word == "-e"]:
-            if given.startswith("@"):
-                continue
-            values = json.loads(given) if given.startswith("{") else parse_kv(given)
-            # A value with spaces needs its own quotes; Ansible ignores its other words.
-            assert "_raw_params" not in values, given
-            assert_known(set(values))
+@pytest.mark.parametrize("path", sorted(CHECKOUT.glob("playbooks/*.yml")), ids=lambda path: path.stem)
+def test_the_command_in_the_header_of_a_playbook(path):
+    for line in re.findall(r"^# (ansible-playbook [^;.\n]*(?:\.[^;.\s][^;.\n]*)*)", path.read_text(), re.MULTILINE):
+        assert checks.commands(Block(str(path), "", line, "")) == []
+
+
+def test_the_guides_name_only_what_the_collection_has():
+    known = {"all"}
+    for pattern in ("playbooks/*.yml", "roles/*", "plugins/*/*.py", "plugins/filter/*.yml", "plugins/test/*.yml"):
+        known |= {path.stem for path in CHECKOUT.glob(pattern)}
+    known |= {path.stem for path in CHECKOUT.glob("extensions/eda/**/*.*")}
+    for path in GUIDES:
+        named = set(re.findall(r"(?<![\w/.-])holdfast\.kubernetes\.(\w+)", path.read_text()))
+        assert named - known == set(), path
+
+
+# --- data
 
 
 @of("yaml")
 def test_yaml(block):
-    for document in yaml.safe_load_all(block.text):
-        if isinstance(document, dict):
-            assert_known(set(document))
+    for loaded in yaml.safe_load_all(block.text):
+        assert checks.document(loaded) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *sorted(CHECKOUT.glob("plugins/modules/*.py")),
+        *sorted(CHECKOUT.glob("plugins/inventory/*.py")),
+        *sorted(CHECKOUT.glob("plugins/filter/*.yml")),
+    ],
+    ids=lambda path: path.stem,
+)
+def test_the_examples_in_the_documentation_of_plugins(path):
+    in_yaml = path.suffix == ".yml"
+    text = yaml.safe_load(path.read_text())["EXAMPLES"] if in_yaml else checks.constant(path, "EXAMPLES")
+    for loaded in yaml.safe_load_all(text):
+        assert checks.document(loaded) == []
+
+
+@pytest.mark.parametrize("path", sorted(CHECKOUT.glob("docs/*.yml")), ids=lambda path: path.stem)
+def test_the_manifests_beside_the_guides(path):
+    for loaded in yaml.safe_load_all(path.read_text()):
+        assert "apiVersion" not in loaded or checks.document(loaded) == []
 
 
 @of("json")
@@ -127,9 +107,30 @@ def test_python(block):
     ast.parse(block.text)
 
 
+@of("ini")
+def test_settings_of_ansible(block):
+    parser = configparser.ConfigParser()
+    parser.read_string(block.text)
+    known = {
+        (entry["section"], entry["key"])
+        for setting in constants.config.get_configuration_definitions().values()
+        for entry in setting.get("ini", [])
+    }
+    assert {(section, key) for section in parser.sections() for key in parser[section]} <= known
+
+
+@of("mermaid")
+def test_diagrams(block):
+    node = r"\w+(\[\(?[^\[\]]+\)?\])?"
+    first, *lines = block.text.splitlines()
+    assert re.fullmatch(r"flowchart (LR|BT|TB)", first)
+    for line in lines:
+        assert re.fullmatch(rf"  {node} --> {node}( & {node})*", line), line
+
+
 def test_ansible_accepts_the_plays_and_tasks(tmp_path):
     plays: list[Any] = []
-    for block in blocks():
+    for block in ALL:
         loaded = next(yaml.safe_load_all(block.text)) if block.language == "yaml" else None
         items = [item for item in loaded if "sources" not in item] if isinstance(loaded, list) else []
         tasks = [item for item in items if not item.keys() & {"hosts", "import_playbook"}]
@@ -143,6 +144,147 @@ def test_ansible_accepts_the_plays_and_tasks(tmp_path):
         [program, "--syntax-check", playbook], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# --- the checks themselves
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("ansible-playbook holdfast.kubernetes.reboot_all", "there is no playbook"),
+        ("ansible-playbook holdfast.kubernetes.doctor -e hold_node=a", "no variable hold_node"),
+        ("ansible-playbook holdfast.kubernetes.doctor -e doctor_groups=a", "no variable doctor_groups"),
+        ("ansible-playbook holdfast.kubernetes.rolling_reboot -e rolling_reboot_force=maybe", "true or false"),
+        ("ansible-playbook holdfast.kubernetes.rolling_reboot -e rolling_reboot_when=never", "has to be one of"),
+        ("ansible-playbook holdfast.kubernetes.rolling_reboot -e rolling_reboot_operation=a b", "unrecognized"),
+        ("ansible-playbook holdfast.kubernetes.status --chek", "unrecognized arguments: --chek"),
+        ("ansible-playbook holdfast.kubernetes.status -e @x.yml", "does not show x.yml"),
+        ("ansible localhost -m holdfast.kubernetes.cordon -a 'node=worker-1'", "node. Supported parameters"),
+        ("echo $(ansible localhost -m holdfast.kubernetes.hold_info)", "no module"),
+        ("true && kubectl apply --filename docs/no.yml", "unknown program true"),
+        ("kubectl apply --filename docs/no.yml", "there is no docs/no.yml"),
+        ("make tests", "the Makefile has no tests"),
+        ("make lab NODE=3", "the Makefile has no NODE"),
+        ("pip install 'ansible-core=2.19'", "ansible-core=2.19"),
+    ],
+)
+def test_a_wrong_command_is_found(line, problem):
+    assert problem in " ".join(checks.commands(Block("README.md:1", "", line, "")))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[{holdfast.kubernetes.drain: {name: a, timout: 5}}]", "timout"),
+        ("[{holdfast.kubernetes.drain: {name: a, timeout: soon}}]", "timeout"),
+        ("[{holdfast.kubernetes.cordon: {name: a, state: closed}}]", "state"),
+        ("[{holdfast.kubernetes.cordon: {state: cordoned}}]", "missing required arguments: name"),
+        ("[{block: [{ansible.builtin.uri: {adress: a}}]}]", "adress"),
+        ("[{hosts: all, roles: [{role: holdfast.kubernetes.rolling}]}]", "no role"),
+        ("[{hosts: all, tasks: [{debug: {}}]}]", "full name"),
+        ("{plugin: holdfast.kubernetes.nodes, selectr: a}", "selectr"),
+        ("{rolling_reboot_maximum: 1}", "unknown variable rolling_reboot_maximum"),
+        ("{rolling_reboot_block_alerts: {adress: a}}", "rolling_reboot_block_alerts"),
+        ("{workers: {vars: {failover_fence: sledgehammer}}}", "failover_fence"),
+        ("{surprise: 1}", "unknown kind of YAML"),
+        ("{apiVersion: v1, kind: Role, metadata: {name: a}, rules: [{resources: [pods], verbs: [read]}]}", "read"),
+    ],
+)
+def test_wrong_yaml_is_found(text, problem):
+    assert problem in " ".join(checks.document(yaml.safe_load(text)))
+
+
+def test_a_reason_is_read(tmp_path):
+    path = CHECKOUT / "docs/holds.md"
+    assert [block.language for block in blocks(path) if block.why] == ["go"]
+
+
+# --- links
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    text = unicodedata.normalize("NFC", heading).strip().lower()
+    return re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+
+
+def anchors(path: Path) -> set[str]:
+    tokens = MARKDOWN.parse(path.read_text())
+    found = set(re.findall(r'<a id="([^"]+)"', path.read_text()))
+    for at, token in enumerate(tokens):
+        if token.type == "heading_open":
+            found.add(slug("".join(part.content for part in tokens[at + 1].children or [])))
+    return found
+
+
+def links(path: Path) -> Iterator[str]:
+    for token in MARKDOWN.parse(path.read_text()):
+        for part in token.children or []:
+            if part.type in ("link_open", "image"):
+                yield str(part.attrGet("href") or part.attrGet("src"))
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_links(path):
+    # The copy of the first page of the site is in the root.
+    folder = CHECKOUT if path.name == "index.md" else path.parent
+    for link in links(path):
+        if "://" in link:
+            assert re.fullmatch(r"https://[\w.-]+\.\w+(:\d+)?(/[\w./#%?=&+~-]*)?", link), link
+            continue
+        name, _hash, anchor = link.partition("#")
+        target = (folder / name).resolve() if name else path
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_every_guide_is_in_the_table_of_contents_of_the_site_and_of_the_readme():
+    site, readme = (CHECKOUT / "tools/docsite/index.md").read_text(), set(links(CHECKOUT / "README.md"))
+    for path in sorted((CHECKOUT / "docs").glob("*.md")):
+        assert re.search(rf"^docs/{path.stem}$", site, re.MULTILINE), path.name
+        # The guide to tests is for contributors.
+        assert path.stem in ("testing", "mutants", "reliability") or f"docs/{path.name}" in readme, path.name
+
+
+# --- messages
+
+PIECE = "…"
+
+
+def messages() -> list[str]:
+    """All texts in the code, with … for what is filled in."""
+    found = []
+    for folder in ("plugins", "roles", "extensions/eda"):
+        for path in (CHECKOUT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.JoinedStr):
+                    parts = [str(part.value) if isinstance(part, ast.Constant) else PIECE for part in node.values]
+                    found.append("".join(parts))
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    found.append(node.value)
+    for folder in ("roles", "playbooks"):
+        for path in (CHECKOUT / folder).rglob("*.yml"):
+            # A text with {{ }} in it, and one that an expression joins with ~.
+            text = re.sub(r"\s+", " ", path.read_text())
+            joined = re.sub(r"' ~ [^']*? ~ '", PIECE, text.replace("' ~ ~ '", "").replace("' ~ '", ""))
+            found += [re.sub(r"\{\{.*?\}\}", PIECE, text), joined]
+    return found
+
+
+def test_the_messages_that_the_faq_quotes_exist():
+    known = messages()
+    quoted = [
+        line
+        for block in blocks(CHECKOUT / "docs/faq.md")
+        if block.language == "text"
+        for line in block.text.splitlines()
+    ]
+    assert len(quoted) > 30
+    for line in quoted:
+        pieces = [re.escape(piece) for piece in line.strip(f"{PIECE} ").split(PIECE)]
+        wanted = re.compile(f"{PIECE}.*?".join(pieces)) if len(pieces) > 1 else re.compile(pieces[0])
+        assert any(wanted.search(text) for text in known), line
 
 
 def test_the_tests_that_the_page_on_reliability_names_exist():
