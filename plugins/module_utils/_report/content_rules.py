@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a report says: its title, the nodes that need attention and what to do about them, and the options of the run."""
+"""What a report says: its title, the nodes that need attention and what to do about them, and the run's options."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .timeline_rules import Timeline
 REBOOT, PLAN, FAILOVER, RECOVERY = "Rolling reboot", "Plan of a rolling reboot", "Failover", "Recovery"
 Node = Mapping[str, Any]
 _TODO = {
-    "failed": "Fix the cause, then start the same playbook again. It resumes this operation, and skips nodes that are done.",
+    "failed": "Fix the cause, then start the same playbook again. It continues, and skips nodes that are done.",
     "stopped": "Nothing was changed on this node. Remove the cause, then start the same playbook again.",
     "lost": "Another run has this node, and finishes it. Nothing is to be done.",
-    "unfinished": "Its run has not ended. The playbook holdfast.kubernetes.status shows it. If it died, start it again.",
+    "unfinished": "Its run has not ended; holdfast.kubernetes.status shows it. If it died, start it again.",
     "not reported": "Ansible lost this host before it had a result. Check the host, then start the playbook again.",
 }
 _TODO_FAILOVER = {
