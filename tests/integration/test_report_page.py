@@ -23,6 +23,7 @@ from lab.terminal import Terminal, still
 
 pytestmark = pytest.mark.long
 WIDTHS = (400, 1000, 2000)
+HEIGHT = 1050
 WHY = "The shop is not healthy on its new node: 2 of 3 replicas answer after 10 s. See https://wiki.example.org/shop"
 
 
@@ -49,6 +50,13 @@ def rolling(world, ansible):
 
 
 @pytest.fixture
+def failovers(world, ansible):
+    found = Failovers(world, ansible)
+    yield found
+    found.close()
+
+
+@pytest.fixture
 def pictures(tmp_path):
     """The folder that pictures go to."""
     return Path(os.environ.get("HOLDFAST_PICTURES") or tmp_path)
@@ -60,8 +68,7 @@ def check(browser, page, to):
         browser.open(page, width, dark=width == 2000)
         assert (browser.errors, browser.requests) == ([], [])
         assert browser.value("document.documentElement.scrollWidth") <= width
-    browser.open(page, 1000)
-    browser.whole(1000)
+    browser.open(page, 1000, HEIGHT)
     browser.picture(to)
 
 
@@ -119,10 +126,9 @@ def test_run_with_a_hold_and_a_failure(rolling, browser, pictures, width):
 
 
 @pytest.mark.parametrize("namespace", ["rack-7"], indirect=True)
-def test_failover_and_recovery(world, ansible, lab, tmp_path, browser, pictures):
+def test_failover_and_recovery(failovers, lab, browser, pictures, tmp_path):
     pytest.importorskip("sushy_tools")
-    failovers = Failovers(world, ansible)
-    victim = failovers.victim()
+    world, victim = failovers.world, failovers.victim()
     world.nodes(2)
     world.owned("shop-db-0", victim.name)
     with redfish(world, lab, tmp_path, victim.name) as bmcs:
@@ -147,4 +153,3 @@ def test_failover_and_recovery(world, ansible, lab, tmp_path, browser, pictures)
         failovers.recover(victim.name, **variables, html=str(back)).good()
         check(browser, back, tmp_path / "recover.png")
         assert "recovered" in back.read_text()
-    failovers.close()

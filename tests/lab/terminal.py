@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.ansi import AnsiDecoder
 from rich.style import Style
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
@@ -46,7 +47,12 @@ class Frame:
 
     @property
     def text(self) -> str:
-        return "\n".join(Text.from_ansi(line).plain for line in self.lines)
+        return "\n".join(line.plain for line in self.decoded)
+
+    @property
+    def decoded(self) -> list[Text]:
+        """The lines with their colours. A colour goes on over the end of a line until the next one."""
+        return list(AnsiDecoder().decode("\n".join(self.lines)))
 
 
 class Terminal:
@@ -127,7 +133,7 @@ def still(frame: Frame, width: int, height: int) -> str:
         width: Columns of the terminal.
         height: Rows that the picture has.
     """
-    rows = "".join(_row(line, number) for number, line in enumerate(frame.lines[:height]))
+    rows = "".join(_row(line, number) for number, line in enumerate(frame.decoded[:height]))
     return _window(rows, width, height)
 
 
@@ -143,12 +149,12 @@ def recording(frames: Sequence[Frame], width: int, height: int) -> str:
     for number, (frame, start) in enumerate(zip(frames, starts)):
         uses = [
             f'<use href="#l{known.setdefault(line, len(known))}" y="{row * _ROW}"/>'
-            for row, line in enumerate(frame.lines[:height])
-            if line.strip()
+            for row, line in enumerate(_row(decoded, 0) for decoded in frame.decoded[:height])
+            if line
         ]
         groups.append(f'<g transform="translate(0 {number * height * _ROW})">{"".join(uses)}</g>')
         steps.append(f"{start / now * 100:.3f}%{{transform:translateY(-{number * height * _ROW}px)}}")
-    defined = "".join(f'<g id="l{number}">{_row(line, 0)}</g>' for line, number in known.items())
+    defined = "".join(f'<g id="l{number}">{line}</g>' for line, number in known.items())
     last = (len(frames) - 1) * height * _ROW
     style = (
         f"<style>@keyframes play{{{''.join(steps)}}}#film{{animation:play {now:.2f}s step-end infinite}}"
@@ -167,9 +173,8 @@ def _window(content: str, width: int, height: int, head: str = "") -> str:
     )
 
 
-def _row(line: str, number: int) -> str:
+def _row(text: Text, number: int) -> str:
     """One line as SVG. Each run of letters of one style has its own length, whatever the font."""
-    text = Text.from_ansi(line)
     styles = [Style() for _letter in text.plain]
     for span in text.spans:
         for place in range(span.start, min(span.end, len(styles))):

@@ -63,6 +63,7 @@ TESTS = {
     "_nodes/optout_rules.py": ["nodes/test_opt_outs.py"],
     "_reboot/end_rules.py": ["reboot/test_end_rules.py", "reboot/test_refusal_rules.py", "reboot/test_finish.py"],
     "_reboot/progress_rules.py": ["reboot/test_progress.py"],
+    "_report/timeline_rules.py": ["report/test_timeline_rules.py"],
     "_reboot/facts_rules.py": ["reboot/test_journey_rules.py"],
     "_reboot/once_rules.py": ["test_reboot_action.py"],
     "_reboot/seen_rules.py": ["reboot/test_journey_rules.py"],

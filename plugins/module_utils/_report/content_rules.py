@@ -86,9 +86,15 @@ def timeline_of(report: Mapping[str, Any]) -> Timeline:
     given = report.get("timeline")
     found = timeline_rules.from_data(given) if given else timeline_rules.from_nodes(nodes_of(report))
     for node in nodes_of(report):
-        proof = evidence(node)
-        found = timeline_rules.with_proof(found, str(node.get("name")), proof.get("at"), str(proof.get("kind")))
+        proof, seconds = evidence(node), (node.get("entry") or {}).get("seconds") or {}
+        confirmed = float(seconds.get("confirm") or 0)
+        kind = str(proof.get("kind") or "")
+        found = timeline_rules.with_failover(found, str(node.get("name")), confirmed, proof.get("at"), kind)
     return found
+
+
+# Names, and where the report itself goes.
+_NO_OPTIONS = ("node_name", "host", "html", "report")
 
 
 def common(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -107,8 +113,7 @@ def common(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             found[name] = f"{len(different)} different values"
         elif different[0] not in (None, "", [], {}):
             found[name] = different[0]
-    # The name of the node is no option of the run.
-    return {name: value for name, value in found.items() if name not in ("node_name", "host")}
+    return {name: value for name, value in found.items() if name not in _NO_OPTIONS}
 
 
 # What the evidence of a failover says, in the order in which people ask.

@@ -162,7 +162,7 @@ def _waits(timeline: Timeline) -> str:
     found = timeline_rules.waits(timeline)
     rows = [
         (
-            ("", escape(name)),
+            ("name", escape(name)),
             ("", escape(span.phase)),
             ("number", escape(chart_rules.clock(span.start))),
             ("number", escape(duration(span.seconds))),
@@ -231,7 +231,7 @@ def _nodes(report: Mapping[str, Any]) -> str:
     nodes = content_rules.nodes_of(report)
     rows = [
         (
-            ("", escape(node.get("name"))),
+            ("name", escape(node.get("name"))),
             (f"state {content_rules.look_of(content_rules.result(node))}", escape(content_rules.result(node))),
             ("wide", escape(cut(str(node.get("detail") or ""), 300))),
             ("wide", escape(_spent(node))),
@@ -263,5 +263,12 @@ def _about(report: Mapping[str, Any]) -> str:
     api = report.get("api") or {}
     traffic = {"API": f"{api['requests']} requests, {api.get('bytes', 0) / 1000:.0f} kB"} if api.get("requests") else {}
     return _section("Versions", _list({**(about.get("versions") or {}), **traffic})) + _section(
-        "Options", _list(about.get("options") or {})
+        "Options", _columns(about.get("options") or {})
     )
+
+
+def _columns(values: Mapping[str, Any]) -> str:
+    items = "".join(
+        f'<li><span class="muted">{escape(name)}</span> {escape(_value(value))}</li>' for name, value in values.items()
+    )
+    return f'<ul class="columns">{items}</ul>\n' if items else ""

@@ -102,15 +102,19 @@ table{border-collapse:collapse;width:100%;font-size:.9rem}
 th,td{text-align:left;vertical-align:top;padding:.35rem .9rem .35rem 0;border-bottom:1px solid var(--line)}
 th{font-weight:500;white-space:nowrap}
 td{overflow-wrap:anywhere;min-width:5.5rem}td.wide{min-width:14rem}
+td.name{white-space:nowrap}
 td.number{font-variant-numeric:tabular-nums;white-space:nowrap}
 .state{font-weight:600;white-space:nowrap}
 dl{display:grid;grid-template-columns:minmax(7rem,max-content) 1fr;gap:.15rem 1rem;margin:.4rem 0;font-size:.9rem}
 dd{margin:0;overflow-wrap:anywhere}
+.columns{columns:19rem;column-gap:2rem;margin:.4rem 0;padding:0;list-style:none;font-size:.9rem}
+.columns li{break-inside:avoid;overflow-wrap:anywhere}
 code{font:.92em ui-monospace,'DejaVu Sans Mono',monospace}
 input{font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);border-radius:6px;
 padding:.3rem .7rem;
 width:min(100%,22rem)}
 [hidden]{display:none!important}
+@media (max-width:600px){.more{display:none}}
 @media print{
 main{max-width:none;padding:0}body{font-size:11px}.no-print{display:none}.head{position:static}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}

@@ -16,12 +16,13 @@ from typing import Any
 from .._api.times import to_text
 from .._progress.board_rules import DONE, FAILED, QUEUED, WAITING, WORKING, Row, state_of
 from .._progress.event_rules import IDLE_PHASES, Event, View
-from .._shared.bounds import cut, moment
+from .._progress.table_rules import fit
+from .._shared.bounds import moment
 
 # A node that waits in turns changes its phase often. Its first and its last phases are kept.
 KEEP_SPANS = 60
 KEEP_LOOKS = 500
-_LONGEST = 200
+_LONGEST = 240
 # The phases of a record in their order. A record has only the seconds of each.
 _ORDER = (
     *("hold", "slot", "confirm", "claim", "cordon", "fence", "taint", "move", "delete"),
@@ -126,7 +127,7 @@ class _Rows:
 
     def add(self, row: Row, at: float) -> None:
         spans = self._found.setdefault(row.name, [])
-        why = cut(row.why, _LONGEST)
+        why = fit(row.why, _LONGEST)
         last = spans[-1] if spans else None
         if last is not None and (last.phase, last.state) == (row.phase, row.state):
             spans[-1] = Span(last.phase, last.state, last.start, at, why or last.why)
@@ -190,10 +191,6 @@ def _of_history(entry: Mapping[str, Any]) -> tuple[Span, ...]:
     known = [(_seconds(step.get("at")), step) for step in steps if isinstance(step, Mapping)]
     timed = [(at, step) for at, step in known if at is not None]
     spans: list[Span] = []
-    confirmed = float((entry.get("seconds") or {}).get("confirm") or 0)
-    if timed and confirmed:
-        # Before the claim, the run saw for so long that the node is down.
-        spans.append(Span("confirm", WORKING, timed[0][0] - confirmed, timed[0][0]))
     for number, (at, step) in enumerate(timed):
         phase = str(step.get("step"))
         ended = _is_result(phase)
@@ -202,7 +199,7 @@ def _of_history(entry: Mapping[str, Any]) -> tuple[Span, ...]:
         if spans and spans[-1].phase == phase and not ended:
             spans[-1] = Span(phase, state, spans[-1].start, end, spans[-1].why)
         else:
-            spans.append(Span(phase, state, at, end, cut(str(step.get("detail") or ""), _LONGEST)))
+            spans.append(Span(phase, state, at, end, fit(str(step.get("detail") or ""), _LONGEST)))
     return tuple(spans)
 
 
@@ -222,7 +219,7 @@ def _of_record(node: Mapping[str, Any]) -> tuple[Span, ...]:
         end = start
     result = str(node.get("result") or "")
     at = spans[0].end if spans else end
-    why = cut(str(node.get("detail") or ""), _LONGEST)
+    why = fit(str(node.get("detail") or ""), _LONGEST)
     return (*reversed(spans), Span(result, state_of(result), at, at, why))
 
 
@@ -237,14 +234,23 @@ def _seconds(text: object) -> float | None:
     return found.timestamp() if found else None
 
 
-def with_proof(timeline: Timeline, name: str, at: object, why: str) -> Timeline:
-    """Return the timeline with the moment at which a node was proven to be off, if it is within the timeline."""
-    moment_of, spans = _seconds(at), timeline.nodes.get(name, ())
-    if moment_of is None or not spans or not timeline.start <= moment_of <= timeline.end:
-        return timeline
-    later = next((place for place, span in enumerate(spans) if span.start > moment_of), len(spans))
-    proven = (*spans[:later], Span("proof", DONE, moment_of, moment_of, why), *spans[later:])
-    return replace(timeline, nodes={**timeline.nodes, name: proven})
+def with_failover(timeline: Timeline, name: str, confirmed: float, proven: object, proof: str) -> Timeline:
+    """Return the timeline with what the tasks of a failover do not tell.
+
+    Args:
+        name: The node.
+        confirmed: Seconds for which the run saw that the node is down, before it claimed the node.
+        proven: When the node was proven to be off.
+        proof: The kind of the proof.
+    """
+    spans, at = timeline.nodes.get(name, ()), _seconds(proven)
+    if spans and spans[0].phase == "claim" and confirmed:
+        start = max(timeline.start, spans[0].start - confirmed)
+        spans = (Span("confirm", WORKING, start, spans[0].start, "it is not Ready"), *spans)
+    if spans and at is not None and timeline.start <= at <= timeline.end:
+        later = next((place for place, span in enumerate(spans) if span.start > at), len(spans))
+        spans = (*spans[:later], Span("proof", DONE, at, at, proof), *spans[later:])
+    return replace(timeline, nodes={**timeline.nodes, name: spans}) if spans else timeline
 
 
 def waits(timeline: Timeline) -> list[tuple[str, Span]]:

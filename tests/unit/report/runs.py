@@ -25,14 +25,15 @@ def events(names: list[str], *, held: str = "", bad: str = "") -> list[dict[str,
     def at(seconds: float, name: str, event: dict[str, Any]) -> None:
         found.append({**event, "at": START + seconds, "host": name})
 
-    for number, name in enumerate(names):
+    order = [*(name for name in names if name != held), *([held] if held else [])]
+    for number, name in enumerate(order):
         turn = 2.0 + number // AT_ONCE * 60
         work = ["cordon", "drain", "reboot", "node_ready", "reboot_finish"]
         at(1, name, event_rules.begun("reboot_turn", {"name": name}))
         if name == held:
             at(1.5, name, event_rules.waits(name, "hold", "held by firmware/alice since 2026-11-23T03:08:00Z"))
         at(turn - 0.5, name, event_rules.waits(name, "slot", "2 of 2 allowed are unavailable"))
-        at(turn, name, event_rules.budget("workers", 2, names[number // AT_ONCE * AT_ONCE : number + 1]))
+        at(turn, name, event_rules.budget("workers", 2, order[number // AT_ONCE * AT_ONCE : number + 1]))
         at(turn, name, event_rules.ended("reboot_turn", {"name": name}, {"step": "go"}))
         for place, task in enumerate(work[: 2 if name == bad else None]):
             at(turn + 1 + place * 9, name, event_rules.begun(task, {"name": name}))
