@@ -51,7 +51,7 @@ def _errors(question: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:
         if question.get("max") and len(value) > int(question["max"]):
             return [f"'{name}' value {value} is too large (must be no more than {question['max']})."]
     elif kind == "integer":
-        if type(value) is not int:
+        if isinstance(value, bool) or not isinstance(value, int):
             return [f"Value {value} for '{name}' expected to be an integer."]
     elif kind == "multiplechoice" and value not in question["choices"]:
         return [f"Value {value} for '{name}' expected to be one of {question['choices']}."]

@@ -27,6 +27,7 @@ def awx(rolling, ansible):
     found.close()
 
 
+@pytest.mark.long
 def test_a_workflow_plans_reboots_in_slices_and_reports(rolling, nodes, awx, kubeconfig):
     names = nodes(4)
     held = names[3]

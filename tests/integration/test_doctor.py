@@ -369,7 +369,7 @@ def test_another_group_is_not_touched(ward):
 class TestMachine:
     @pytest.fixture
     def machine(self, installed, ward):
-        return machines.Machine(ward.world.cluster, ward.group, ward.first)
+        return machines.Machine(ward.world, ward.first)
 
     def test_its_opt_out_is_taken_back(self, ward, machine):
         ward.left_by()

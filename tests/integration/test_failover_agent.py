@@ -99,6 +99,7 @@ def test_off_and_status_are_both_checked(world, lab, tmp_path, program):
         assert bmcs.commands(name) == ["ForceOff", "On"]
 
 
+@pytest.mark.long
 def test_the_next_way_after_a_bmc_that_does_not_answer(world, lab, tmp_path, program):
     (name,) = world.nodes()
     victim = Victim(world, name)

@@ -222,6 +222,7 @@ def test_a_hold_comes_first_and_the_reboot_that_it_refuses_ends_no_pod(node, wor
 
 def owned(world, node, kind, name, spec, **more):
     """Run one pod of a controller; return its name."""
+    world.has_other_kinds()
     group = "batch/v1" if kind == "jobs" else "apps/v1"
     labels = {"app": name}
     selector = {} if kind == "jobs" else {"selector": {"matchLabels": labels}}

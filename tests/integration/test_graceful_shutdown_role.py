@@ -209,8 +209,8 @@ def test_a_claimed_node_is_left(old, stage):
 
 
 @pytest.mark.long_on("node-3")
-def test_set_beaten_held_and_set_back(node):
-    """Check mode first; then for real; again; then another drop-in sorts last; at the end everything is as before."""
+def test_set_and_set_back(node):
+    """Check mode first; then for real; again; at the end everything is as before."""
     pid = node.pid
 
     checked = node.play("--check", "--diff", total=20, critical=5).good()
@@ -231,6 +231,15 @@ def test_set_beaten_held_and_set_back(node):
     pid, before = node.pid, node.snapshot()
     assert changed(node.play(total=20, critical=5).good(), node.name) == 0
     assert (node.pid, node.snapshot()) == (pid, before)
+
+    node.play(state="absent").good()
+    assert node.snapshot() == node.bare
+
+
+@pytest.mark.long
+def test_beaten_by_another_drop_in_and_set_again(node):
+    node.play(total=20, critical=5).good()
+    pid = node.pid
 
     # As unattended-upgrades does it, but sorted even later; too short for the kubelet.
     node.write(f"{LOGIND}/zzz-late.conf", "[Login]\nInhibitDelayMaxSec=15\n")

@@ -256,6 +256,7 @@ def account(world, ansible):
     return found
 
 
+@pytest.mark.long
 def test_cache(world, ansible, inventory):
     name, other = world.nodes(2)
     cache = {
@@ -281,6 +282,7 @@ def test_another_file_is_not_read(ansible, inventory):
 
 
 @pytest.mark.core
+@pytest.mark.long
 def test_a_rolling_reboot_over_hosts_with_other_names(world, ansible, inventory):
     """Nothing but the inventory says which host is which Node."""
     rolling = Rolling(world, ansible)

@@ -26,6 +26,11 @@ LONG_AGO = "2020-01-01T00:00:00.000000Z"
 THEIRS = {"message": "slot 3, ticket 8812", "lastTransitionTime": "2026-01-02T03:04:05Z"}
 
 
+def long(parameter):
+    """A parameter of long tests."""
+    return pytest.param(parameter, marks=pytest.mark.long)
+
+
 @pytest.fixture
 def rolling(world, ansible):
     found = Rolling(world, ansible)
@@ -64,6 +69,7 @@ def test_each_condition_is_set_and_removed_in_order(rolling, nodes, history):
     assert all(node_rules.ready(rolling.world.node(name)) for name in names)
 
 
+@pytest.mark.long
 def test_says_which_run_of_which_operation(rolling, nodes):
     (name,) = nodes()
     halt = Halt(rolling._ansible.folder / "halt")
@@ -84,6 +90,7 @@ def test_says_which_run_of_which_operation(rolling, nodes):
     assert_none(rolling.world, [name])
 
 
+@pytest.mark.long
 def test_without_the_option_none_is_set(rolling, nodes, history):
     (name,) = nodes()
     with history:
@@ -91,6 +98,7 @@ def test_without_the_option_none_is_set(rolling, nodes, history):
     assert history.conditions(*TYPES) == {name: [()]}
 
 
+@pytest.mark.long
 def test_a_node_waits_for_its_holder(rolling, nodes, history):
     held, other = nodes(2)
     rolling.hold(held)
@@ -103,6 +111,7 @@ def test_a_node_waits_for_its_holder(rolling, nodes, history):
     assert history.conditions(*TYPES) == {held: COURSE, other: COURSE}
 
 
+@pytest.mark.long
 def test_a_hold_at_the_last_moment(rolling, nodes, history, tmp_path):
     (name,) = nodes()
     marker = tmp_path / "held"
@@ -119,6 +128,7 @@ def test_a_hold_at_the_last_moment(rolling, nodes, history, tmp_path):
     assert_none(rolling.world, [name])
 
 
+@pytest.mark.long
 def test_a_node_that_is_never_started(rolling, nodes, history):
     """It waits for its holder until the run gives up."""
     (name,) = nodes()
@@ -130,7 +140,7 @@ def test_a_node_that_is_never_started(rolling, nodes, history):
     assert_none(rolling.world, [name])
 
 
-@pytest.mark.parametrize("hook", ["before_drain", "before_reboot", "check"])
+@pytest.mark.parametrize("hook", [long("before_drain"), long("before_reboot"), "check"])
 def test_a_node_that_fails(rolling, nodes, history, hook):
     (name,) = nodes()
     with history:
@@ -140,6 +150,7 @@ def test_a_node_that_fails(rolling, nodes, history, hook):
     assert_none(rolling.world, [name])
 
 
+@pytest.mark.long
 def test_a_drain_that_fails(rolling, nodes, history):
     (name,) = nodes()
     rolling.world.owned("web", name)
@@ -166,7 +177,7 @@ POINTS = {
 class TestKilled:
     """The run is killed with all that it started, at several points."""
 
-    @pytest.fixture(params=POINTS)
+    @pytest.fixture(params=[point if point == "before_reboot" else long(point) for point in POINTS])
     def killed(self, request, rolling, nodes):
         (name,) = nodes()
         point, world = request.param, rolling.world
@@ -232,6 +243,7 @@ def test_the_doctor_leaves_a_live_run(rolling, nodes):
     run.done().good()
 
 
+@pytest.mark.long
 def test_the_doctor_clears_a_node_that_is_down_and_leaves_the_rest(rolling, nodes):
     (name,) = nodes()
     world, halt = rolling.world, Halt(rolling._ansible.folder / "halt")
@@ -255,7 +267,7 @@ def test_the_doctor_clears_a_node_that_is_down_and_leaves_the_rest(rolling, node
 class TestOthers:
     """Another writer has set conditions."""
 
-    @pytest.mark.parametrize("kind", [WORKS, DRAINS])
+    @pytest.mark.parametrize("kind", [WORKS, long(DRAINS)])
     def test_its_node_is_not_started(self, rolling, nodes, history, kind):
         theirs, other = names = nodes(2)
         rolling.world.set_condition(theirs, kind, "True", "DiskReplacement", **THEIRS)
@@ -277,6 +289,7 @@ class TestOthers:
         assert condition(rolling.world, theirs, kind) == before
         rolling.assert_nothing_left(names)
 
+    @pytest.mark.long
     def test_it_is_waited_for(self, rolling, nodes):
         (name,) = nodes()
         rolling.world.set_condition(name, WORKS, "True", "DiskReplacement", **THEIRS)
@@ -299,6 +312,7 @@ class TestOthers:
         assert shown(rolling.world, name)[WORKS] == "m"
         run.close()
 
+    @pytest.mark.long
     def test_overridden(self, rolling, nodes, history):
         (name,) = nodes()
         rolling.world.set_condition(name, WORKS, "True", "DiskReplacement", **THEIRS)
@@ -322,6 +336,7 @@ def condition(world, name, kind):
     return node_rules.condition(world.node(name), kind)
 
 
+@pytest.mark.long
 def test_without_the_right_it_warns_once_and_works(rolling, nodes, cluster, lab, tmp_path):
     names = nodes(2)
     account = Account(cluster, rolling.group, lambda rule: rule["resources"] != ["nodes/status"])
@@ -396,6 +411,7 @@ class TestFailover:
         assert victim.untouched
         assert_none(failovers.world, [victim.name])
 
+    @pytest.mark.long
     def test_one_that_fails(self, failovers, victim, history):
         variables = failovers.by_command(fence="exit 1")
         victim.hang()
@@ -404,6 +420,7 @@ class TestFailover:
         assert history.conditions(*TYPES)[victim.name] == [(), (WORKS,), ()]
         assert_none(failovers.world, [victim.name])
 
+    @pytest.mark.long
     def test_it_does_not_wait_for_another_writer(self, failovers, victim, history):
         world, variables = failovers.world, failovers.by_command()
         victim.hang()
@@ -418,6 +435,7 @@ class TestFailover:
         assert history.conditions(*TYPES)[victim.name] == [(DRAINS,), (WORKS, DRAINS), (DRAINS,)]
         assert condition(world, victim.name, DRAINS) == before
 
+    @pytest.mark.long
     def test_killed_and_started_again(self, failovers, victim, history):
         halt = Halt(failovers._ansible.folder / "halt")
         stays = failovers.by_command(fence=halt.command)

@@ -38,7 +38,7 @@ class Spared:
         self.world = world
         (self.name,) = world.nodes()
         marks = {} if on_machine is None else {SKIP: on_machine}
-        self.machine = machines.Machine(world.cluster, world.namespace, self.name, theirs="kept", **marks)
+        self.machine = machines.Machine(world, self.name, theirs="kept", **marks)
         self.annotate({"theirs": "kept", DISABLED: on_node})
         self.start = self.state
 

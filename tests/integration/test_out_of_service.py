@@ -230,6 +230,9 @@ def test_the_deadline_names_what_is_left(down):
     assert f"{world.namespace}/kept" in failed["msg"]
     assert volume.rpartition("/")[2] in failed["msg"]
     assert down.taint == "nodeshutdown", "the taint stays"
+    assert {(item["name"], item["phase"], item["why"]) for item in world.told} == {
+        (down.name, "move", "pods to leave: 1, volumes to be detached: 1")
+    }
 
     down.boot()
     refused = down.run("absent", wait=False)

@@ -129,6 +129,7 @@ def test_holds_are_honoured_and_an_override_is_recorded(new, namespace):
         assert new.boot_id != before
 
 
+@pytest.mark.long
 def test_a_refusal_that_ends_a_moment_later_is_no_failure(old):
     before = old.boot_id
     with noted_reboot(old.lab, old.name, REFUSED):

@@ -284,7 +284,7 @@ class TestRefused:
 
         assert result["failed"]
         assert result["error"] == "refused"
-        assert f"{down} is not Ready; {cordoned} is cordoned by others" in result["msg"]
+        assert f"{down} is not Ready; {cordoned} is cordoned" in result["msg"]
         assert result["unavailable"] == [down, cordoned]
         assert result["budget"] == 2
         assert group.config_map() is None

@@ -74,15 +74,19 @@ def play(portion: tuple[int, int]) -> Told:
 
 
 def scope_of(runs: int, nodes: int, faults: list[str], failovers: int = 0, recoveries: int = 0) -> Scope:
-    """Runs of one operation each, all over the same nodes; the first node is down if it is to be failed over."""
+    """Runs of one operation each, all over the same nodes; the first node is down if it is to be failed over.
+
+    The cluster of a rolling reboot has a second node: the only node of a cluster is refused.
+    """
     names = dict(list(ZONES.items())[:nodes])
+    cluster = dict(list(ZONES.items())[: max(nodes, 2)]) if runs else names
     first = next(iter(names))
     plans = tuple(Plan(f"run-{number}", tuple(names), {}, number=number) for number in range(1, runs + 1))
     ways = ["failover"] * failovers + ["recover"] * recoveries
     others = tuple(
         FailoverPlan(f"{way}-{number}/{first}", first, back=way == "recover") for number, way in enumerate(ways, 1)
     )
-    return Scope((*plans, *others), names, dict.fromkeys(faults, 1), first if failovers else "")
+    return Scope((*plans, *others), cluster, dict.fromkeys(faults, 1), first if failovers else "")
 
 
 def random_histories(histories: int, first: int) -> int:

@@ -114,7 +114,8 @@ class Role:
             raise broken
 
     def _task(self, file: str, task: Mapping[str, Any], variables: Variables) -> Tasks:
-        name, action = task["name"], next(key for key in task if key not in _KEYWORDS)
+        name = task["name"]
+        (action,) = (key for key in task if key not in _KEYWORDS)
         if action in _SILENT:
             return
         options = task[action]

@@ -80,7 +80,7 @@ class Trials:
             raise pytest.UsageError("A test that is run again in a fork fails without a mutant.")
 
     def _tests_of(self, mutant: str) -> list[pytest.Item]:
-        module, _, function = mutant.partition("__mutmut_")[0].rpartition(".")
+        module, _dot, function = mutant.partition("__mutmut_")[0].rpartition(".")
         files = {f"tests/unit/{test}" for test in self._allowed[module]}
         callers = [item for item in self._callers[f"{module}.{function}"] if item.nodeid.split("::")[0] in files]
         return sorted(callers, key=self._seconds.__getitem__)

@@ -27,7 +27,7 @@ def other_rules():
     programs.forget()
 
 
-@pytest.mark.parametrize("fault", ["death", "pause", "hold", "stuck"])
+@pytest.mark.parametrize("fault", ["death", "pause", "outage", "hold", "stuck"])
 def test_every_history_of_one_failover_keeps_all_promises(fault):
     found = explore(one_failover(**{fault: 1}))
 

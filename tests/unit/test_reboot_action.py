@@ -60,7 +60,7 @@ class Node:
     def _gate(self, *_arguments, **_options):
         self.seen.append("gate")
         held = self.gate.pop(0) if self.gate else None
-        if held:
+        if isinstance(held, Exception):
             raise held
         return Pass(self.boot_id)
 

@@ -82,8 +82,7 @@ class TestQuestion:
         for choice in question.get("choices", []):
             found = read(template, question, **{question["variable"]: choice})
             assert found.problems == []
-            (value,) = found.settings.values()
-            assert str(value).lower() == choice.lower()
+            assert [str(value).lower() for value in found.settings.values()] == [choice.lower()]
 
     def test_a_wrong_answer_is_refused_by_name(self, template, question):
         name, option = question["variable"], options_of(template)[question["variable"]]

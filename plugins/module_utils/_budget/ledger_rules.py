@@ -523,7 +523,7 @@ def _other_policy(ledger: Ledger, policy: Policy) -> Decision:
 def _why_unavailable(ledger: Ledger, group: Mapping[str, Member], name: str) -> str:
     if name in ledger.slots:
         return _words(ledger.slots[name])
-    return f"{name} is {'cordoned by others' if group[name].ready else 'not Ready'}"
+    return f"{name} is {'cordoned' if group[name].ready else 'not Ready'}"
 
 
 def _all_words(ledger: Ledger) -> str:

@@ -53,9 +53,9 @@ def _take(context: Context, params: Params, deadline: Deadline) -> tuple[Object,
             if not error.fields.get("run_alive") or context.check_mode:
                 raise
             if deadline.passed:
-                raise TimedOut(
-                    f"{error.message} The wait ended after {params['wait_timeout']} s.", **error.fields
-                ) from error
+                words = f"{error.message} The wait ended after {params['wait_timeout']} s."
+                # pylint does not follow the import of its base class.
+                raise TimedOut(words, **error.fields) from error  # pylint: disable=bad-exception-cause
             context.tell(waits(params["name"], "claim", error.message))
         _await_change(cluster, params["name"], deadline)
 

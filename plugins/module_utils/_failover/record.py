@@ -193,7 +193,7 @@ def _write(context: Context, node: Object, record: Mapping[str, Any]) -> Object:
 
     Otherwise a run that dies in between leaves a claim.
     """
-    marks: dict[str, str | None] = {FAILOVER: json.dumps(record, sort_keys=True) if rules.stays(record) else None}
+    marks: dict[str, str | None] = {FAILOVER: json.dumps(record, sort_keys=True) if rules.stays(node, record) else None}
     if not record["result"]:
         return write_marks(context.cluster, node, marks)
     return Report(context, ENDS, Work("", record["id"], record["run"])).write(node, {**marks, CLAIM: None})

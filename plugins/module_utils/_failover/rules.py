@@ -16,7 +16,7 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.errors import Refused
-from .._api.names import FAILOVER, NAMESPACE
+from .._api.names import CORDON, FAILOVER, NAMESPACE
 from .._api.objects import Object
 from .._api.times import from_text, seconds_between, to_text
 from .._budget.ledger_rules import Slot
@@ -204,10 +204,12 @@ def restarted(node: Object, record: Mapping[str, Any], *, run: str, now: datetim
     return {**found, "boot_id": node_rules.boot_id(node), "facts": facts}
 
 
-def stays(record: Mapping[str, Any]) -> bool:
+def stays(node: Object, record: Mapping[str, Any]) -> bool:
     """Return whether the record is still needed: not if nothing was done yet, or all is undone."""
     if record["result"] == FAILED:
-        return bool(record["phase"] != CLAIM)
+        # A cordon that could not be undone is undone by the next run, which the record leads to it.
+        cordon = node_rules.record(node, CORDON) or {}
+        return bool(record["phase"] != CLAIM or cordon.get("owner") == PURPOSE)
     return record["result"] not in (STOPPED, RECOVERED)
 
 

@@ -21,6 +21,7 @@ from .._budget import ledger_store as store
 from .._budget.claim_rules import Claimed
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import STARTS, Work, others_words
+from .._progress.event_rules import waits
 from .._reboot.quorum_rules import CONTROL_PLANE, MASTER, is_control_plane, judge, read_pod
 from . import audit, audit_rules, rules
 from . import record as writer
@@ -155,6 +156,7 @@ class _FailoverStep:
         def up(item: Object | None) -> bool:
             return item is None or node_rules.ready(item)
 
+        self._context.tell(waits(self._name, "look", f"no sign of life for {left:.0f} s more"))
         found = wait_for(self._cluster, paths.NODES, self._name, up, Deadline(left))
         if found is None:
             raise NotFound(f"Node {self._name} no longer exists.", node=self._name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ from .._budget import ledger_store as store
 from .._drain.volumes import persistent_volumes
 from .._fencing import check_evidence, evidence_rules, last_look
 from .._fencing.redfish_rules import BmcFailure
+from .._progress.event_rules import waits
 from .._shared.bounds import bounded
 from . import taint_rules as rules
 from .taint_rules import GONE, LEFT, STAYS, Attachment, Occupant
@@ -93,6 +94,10 @@ class _Contents:
         return [item for item in found if item.volume not in self.kept_volumes]
 
     @property
+    def words(self) -> str:
+        return f"pods to leave: {len(self.pods_left)}, volumes to be detached: {len(self.attachments_left)}"
+
+    @property
     def blockers(self) -> list[dict[str, Any]]:
         return rules.blockers(self.pods_left, self.attachments_left)
 
@@ -125,7 +130,7 @@ def _add_taint(context: Context, params: Params) -> Result:
     _watch(context.cluster, params["name"], params["value"], Deadline(0), contents)
     if not params["wait"] or context.check_mode:
         return {**_result(change, contents, began), "back": False}
-    _watch(context.cluster, params["name"], params["value"], deadline, contents)
+    _watch(context.cluster, params["name"], params["value"], deadline, contents, tell=context.tell)
     node = context.cluster.find(paths.node(params["name"]))
     back = rules.back(node, node_rules.boot_id(change.after)) if node else ""
     gone_or_back = " The Node no longer exists." if node is None else f" It {back} meanwhile.{_RECOVER}" if back else ""
@@ -323,8 +328,25 @@ def _look(cluster: Cluster, name: str, value: str) -> _Contents:
     return contents
 
 
-def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline, contents: _Contents) -> None:
-    """Watch until all that must go is gone, or until the deadline; look at everything at least once."""
+def _watch(
+    cluster: Cluster,
+    name: str,
+    value: str,
+    deadline: Deadline,
+    contents: _Contents,
+    *,
+    tell: Callable[[dict[str, Any]], None] | None = None,
+) -> None:
+    """Watch until all that must go is gone, or until the deadline; look at everything at least once.
+
+    Args:
+        tell: Tells the live view what is left.
+    """
+
+    def show() -> None:
+        if tell:
+            tell(waits(name, "move", contents.words))
+
     for news in Follower(
         cluster,
         paths.PODS,
@@ -338,6 +360,7 @@ def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline, contents
             contents.saw_pod(news.object, deleted=news.deleted)
         if not contents.pods_left:
             break
+        show()
     contents.kept_volumes = persistent_volumes(cluster, [item.pod for item in contents.staying], [])
 
     def ours(item: Object) -> Attachment | None:
@@ -350,6 +373,7 @@ def _watch(cluster: Cluster, name: str, value: str, deadline: Deadline, contents
             contents.saw_attachment(news.object, deleted=news.deleted)
         if not contents.attachments_left:
             break
+        show()
 
 
 def _write(

@@ -75,7 +75,8 @@ def check_off(agent: FenceAgent, node: str, seconds: float) -> None:
     try:
         found = look(agent, node, seconds)
     except CommandFailed as error:
-        raise not_confirmed(node, error.message, **error.fields) from error
+        # pylint does not follow the import of its base class.
+        raise not_confirmed(node, error.message, **error.fields) from error  # pylint: disable=bad-exception-cause
     if found != rules.OFF:
         raise not_confirmed(node, f"fence agent {agent.shown} reports that it is {found}")
 

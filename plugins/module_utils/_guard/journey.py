@@ -17,6 +17,7 @@ from .._budget import claims
 from .._budget.node_claim import node_claim
 from .._fencing import expired_keys
 from .._holds import leases
+from .._progress.event_rules import waits
 from . import journey_rules as rules
 from .begin_rules import files_of, selects
 from .journey_rules import Facts, Failure, Settings, Step, Work
@@ -217,15 +218,18 @@ class _Journey:
         return self._with(work.file_is_done())
 
     def _await_replacement(self, _step: Step) -> Facts:
+        self._tell("replacement", "its replacement to be Ready")
         self._wait("replacement", self._given["replacement_timeout"])
         return self._with(self._work.is_past(rules.REPLACEMENT))
 
     def _await_holders(self, _step: Step) -> Facts:
+        self._tell("hold", "its holders")
         options = {"node": self._work.node, "wait_for": "free", "wait_timeout": self._given["hold_timeout"]}
         leases.lease_hold_info(self._context, options)
         return self._with(self._work.is_past(self._work.begun))
 
     def _await_volumes(self, _step: Step) -> Facts:
+        self._tell("volumes", "its volumes to be detached")
         self._wait("volumes", self._given["volumes_timeout"])
         return self._with(self._work.is_past(rules.VOLUMES))
 
@@ -236,9 +240,10 @@ class _Journey:
             try:
                 found = self._record(result=RELEASED, override_holds=self._given["override_holds"])
                 return self._end(found["record"], "")
-            except Held:
+            except Held as error:
                 if deadline.passed:
                     raise
+                self._tell("hold", error.message)
                 time.sleep(_HELD_PAUSE)
 
     def _keep(self, _step: Step) -> Facts:
@@ -288,6 +293,10 @@ class _Journey:
                 self._context.warn(f"It is tried again in {_PAUSE:.0f} s: {error.message}")
                 time.sleep(_PAUSE)
         return write()
+
+    def _tell(self, phase: str, why: str) -> None:
+        """Tell the live view what the node waits for."""
+        self._context.tell(waits(self._work.node, phase, why))
 
     def _wait(self, what: str, timeout: int) -> None:
         machine = self._machine or {}

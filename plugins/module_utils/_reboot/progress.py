@@ -21,7 +21,9 @@ def reboot_operation_info(context: Context, params: Params) -> Result:
     group = params.get("group")
     if group:
         store.check_group(group)
-    ledgers = [store.ledger_of(store.load(cluster, group))] if group else [led for _, led in store.all_ledgers(cluster)]
+        ledgers = [store.ledger_of(store.load(cluster, group))]
+    else:
+        ledgers = [ledger for _group, ledger in store.all_ledgers(cluster)]
     operation = params.get("operation") or latest(ledgers)
     # A node that needs no reboot has no record. An earlier job may have reported it.
     nodes: dict[str, Mapping[str, Any]] = dict(artifact_rules.read(params["results"]))

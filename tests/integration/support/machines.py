@@ -38,8 +38,10 @@ def installed(cluster: Cluster) -> Iterator[None]:
 class Machine:
     """The Machine of a Node."""
 
-    def __init__(self, cluster: Cluster, namespace: str, node: str, **annotations: str) -> None:
-        self.cluster = cluster
+    def __init__(self, world: Any, node: str, **annotations: str) -> None:
+        world.has_other_kinds()
+        cluster, namespace = world.cluster, world.namespace
+        self.cluster: Cluster = cluster
         self.collection = paths.namespaced(f"apis/{_GROUP}/v1beta2", namespace, "machines")
         self.path = paths.one(self.collection, f"m-{node}")
         self.full_name = f"{namespace}/m-{node}"

@@ -58,6 +58,7 @@ class Fleet:
         self.world = world
         self.cluster: Cluster = world.cluster
         self.namespace: str = world.namespace
+        world.has_other_kinds()
         self._create("clusters", machines.cluster(NAME))
         with open(world.kubeconfig, encoding="utf-8") as file:  # noqa: PTH123 - as the world has it
             self._create("secrets", machines.access(NAME, file.read()))

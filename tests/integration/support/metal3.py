@@ -217,6 +217,7 @@ class Hosts:
         self.workload: Cluster = world.cluster
         self.cluster, self.kubeconfig = management or (world.cluster, Path(lab.kubeconfig))
         self.namespace: str = world.namespace
+        world.has_other_kinds()
         self.hosts: list[Host] = []
         self._folder = folder / "metal3"
         self._folder.mkdir()

@@ -38,6 +38,14 @@ _TTL = "node.alpha.kubernetes.io/ttl"
 # They follow a cordon and the conditions, each a little later.
 _CONTROLLERS_TAINTS = {f"node.kubernetes.io/{what}" for what in ("unschedulable", "not-ready", "unreachable")}
 
+_GROUP_VERSIONS = {
+    "deployments": "apis/apps/v1",
+    "statefulsets": "apis/apps/v1",
+    "daemonsets": "apis/apps/v1",
+    "poddisruptionbudgets": "apis/policy/v1",
+    "leases": "apis/coordination.k8s.io/v1",
+}
+
 
 class Made:
     """The objects that a test made in the cluster, to remove them together: one by one it would take long."""
@@ -46,6 +54,8 @@ class Made:
         self.cluster = cluster
         self.namespaces: list[str] = []
         self.objects: list[str] = []
+        # Namespaces with other kinds than most tests make.
+        self.whole: set[str] = set()
 
     def remove(self) -> None:
         """Remove workloads, then pods, then the rest: in this order no object is made again, and nothing waits."""
@@ -54,14 +64,23 @@ class Made:
             list(pool.map(self._delete, self.objects))
 
     def _empty(self, namespace: str) -> None:
-        for kind in ("deployments", "statefulsets", "daemonsets"):
-            self._delete(paths.namespaced("apis/apps/v1", namespace, kind))
-        self._delete(paths.namespaced("api/v1", namespace, "pods"), gracePeriodSeconds=0)
-        self._delete(f"/api/v1/namespaces/{namespace}")
+        for resource in ("deployments", "statefulsets", "daemonsets"):
+            self._delete(_path(namespace, resource))
+        self._delete(_path(namespace, "pods"), gracePeriodSeconds=0)
+        if namespace in self.whole:
+            self._delete(f"/api/v1/namespaces/{namespace}")
+            return
+        # An empty namespace harms no test. To delete it costs a hundred requests: one or two for each kind that exists.
+        for resource in ("poddisruptionbudgets", "leases"):
+            self._delete(_path(namespace, resource))
 
     def _delete(self, path: str, **options: Any) -> None:
         with contextlib.suppress(ApiFailure, NotFound):
             self.cluster.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", **options})
+
+
+def _path(namespace: str, resource: str) -> str:
+    return paths.namespaced(_GROUP_VERSIONS.get(resource, "api/v1"), namespace, resource)
 
 
 def make_namespace(cluster: Cluster, made: Made) -> str:
@@ -114,6 +133,8 @@ class World:
         self.made = made
         self.kubeconfig = kubeconfig
         self.pool = {"pool": namespace}
+        # What operations told the live view.
+        self.told: list[dict[str, Any]] = []
         self._recorders: list[Recorder] = []
         self._open = contextlib.ExitStack()
         self._threads = ThreadPoolExecutor(max_workers=32)
@@ -177,14 +198,13 @@ class World:
     # -- objects
 
     def path(self, resource: str) -> str:
-        group_versions = {
-            "deployments": "apis/apps/v1",
-            "statefulsets": "apis/apps/v1",
-            "daemonsets": "apis/apps/v1",
-            "poddisruptionbudgets": "apis/policy/v1",
-            "leases": "apis/coordination.k8s.io/v1",
-        }
-        return paths.namespaced(group_versions.get(resource, "api/v1"), self.namespace, resource)
+        if resource == "persistentvolumeclaims":
+            self.has_other_kinds()
+        return _path(self.namespace, resource)
+
+    def has_other_kinds(self) -> None:
+        """Let the namespace be deleted after the test, with all that is in it."""
+        self.made.whole.add(self.namespace)
 
     def create(self, resource: str, name: str, body: Object) -> Object:
         metadata = {"name": name, **body.pop("metadata", {})}
@@ -295,7 +315,11 @@ class World:
         assert not validation.error_messages, validation.error_messages
         warnings: list[str] = []
         result = run_operation(
-            module.OPERATION, validation.validated_parameters, check_mode=check_mode, warn=warnings.append
+            module.OPERATION,
+            validation.validated_parameters,
+            check_mode=check_mode,
+            warn=warnings.append,
+            tell=self.told.append,
         )
         return {**result, "warnings": warnings}
 

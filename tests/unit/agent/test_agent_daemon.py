@@ -187,7 +187,7 @@ class Node:
     @property
     def metrics(self):
         lines = (self.folder / "agent.prom").read_text().splitlines()
-        return {name: value for name, _, value in (line.rpartition(" ") for line in lines)}
+        return {name: value for name, _space, value in (line.rpartition(" ") for line in lines)}
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ def front(tmp_path):
 
 
 def test_one_is_at_the_front_and_the_next_one_follows(front):
-    (first, _), (second, arrived) = front(), front()
+    (first, _time), (second, arrived) = front(), front()
     assert (first.ask(), second.ask(), second.ask()) == (True, False, False)
 
     first.leave()
@@ -47,7 +47,7 @@ def test_one_is_at_the_front_and_the_next_one_follows(front):
 
 
 def test_who_stops_waiting_blocks_nobody(front):
-    (first, _), (second, arrived), (third, late) = front(), front(), front()
+    (first, _time), (second, arrived), (third, late) = front(), front(), front()
     assert [one.ask() for one in (first, second, third)] == [True, False, False]
     second.leave()
 
@@ -61,7 +61,7 @@ def test_a_process_that_dies_blocks_nobody(front):
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        mine, _ = front()
+        mine, _time = front()
         os.write(writing, b"1" if mine.ask() else b"0")
         signal.pause()
         os._exit(0)
@@ -79,13 +79,13 @@ def test_a_process_that_dies_blocks_nobody(front):
     "other", [{"run": "run-2"}, {"group": "control-plane"}, {"run": ""}, {"folder": ""}, {"folder": "/nowhere"}]
 )
 def test_another_queue_waits_for_nobody(front, other):
-    (first, _), (second, _) = front(), front(**other)
+    (first, _time), (second, _later) = front(), front(**other)
     assert first.ask()
     assert second.ask()
 
 
 def test_what_stood_stands_for_the_next_node_too(front):
-    (first, _), (second, arrived) = front(), front()
+    (first, _time), (second, arrived) = front(), front()
     first.ask(), second.ask()
     standstill, next_standstill = Standstill(), Standstill()
     standstill.seconds(("alfa is not Ready",), 100)
@@ -100,7 +100,7 @@ def test_what_stood_stands_for_the_next_node_too(front):
 
 
 def test_an_unreadable_note_says_nothing(front):
-    (first, _) = front()
+    (first, _time) = front()
     first.ask()
     standstill = Standstill()
     standstill.resume(first.read())

@@ -118,7 +118,7 @@ class TestDecide:
         decision = decide(Ledger(), Policy(max_unavailable="2"), group, ask("charlie"))
 
         assert decision.outcome == REFUSED
-        assert decision.why == "2 of 2 allowed are unavailable: alfa is not Ready; bravo is cordoned by others"
+        assert decision.why == "2 of 2 allowed are unavailable: alfa is not Ready; bravo is cordoned"
         assert decision.unavailable == ("alfa", "bravo")
 
     def test_others_need_not_count(self):

@@ -116,7 +116,7 @@ class Play:
     def _tasks(self):
         steps = "failover_steps.yml" if self.direction == "failover" else "recover_steps.yml"
         for task in yaml.safe_load((TASKS / steps).read_text()):
-            action = next(key for key in task if key.startswith(("holdfast.", "ansible.")))
+            (action,) = (key for key in task if key.startswith(("holdfast.", "ansible.")))
             kept = task.get("register") == "__failover_last"
             yield task["name"], action.rpartition(".")[2], task[action], task.get("when", ""), kept
 

@@ -13,7 +13,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import EVIDENCE, FAILOVER, OUT_OF_SERVICE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
+    CORDON,
+    EVIDENCE,
+    FAILOVER,
+    OUT_OF_SERVICE,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import audit_rules, rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import (
@@ -420,19 +425,24 @@ def test_a_record_with_one_wrong_field_is_refused(broken):
 
 
 @pytest.mark.parametrize(
-    ("phase", "result", "stays"),
+    ("phase", "result", "cordoned_by", "stays"),
     [
-        ("claim", "", True),
-        ("claim", "failed", False),
-        ("fence", "", True),
-        ("fence", "failed", True),
-        ("fence", "stopped", False),
-        ("move", "moved", True),
-        ("uncordon", "recovered", False),
+        ("claim", "", "", True),
+        ("claim", "failed", "", False),
+        ("claim", "failed", "failover", True),
+        ("claim", "failed", "an administrator", False),
+        ("fence", "", "", True),
+        ("fence", "failed", "", True),
+        ("fence", "stopped", "", False),
+        ("move", "moved", "", True),
+        ("uncordon", "recovered", "", False),
     ],
 )
-def test_a_record_stays_while_it_is_needed(phase, result, stays):
-    assert rules.stays(record(phase, result)) is stays
+def test_a_record_stays_while_it_is_needed(phase, result, cordoned_by, stays):
+    seen = node()
+    if cordoned_by:
+        seen["metadata"].setdefault("annotations", {})[CORDON] = json.dumps({"owner": cordoned_by})
+    assert rules.stays(seen, record(phase, result)) is stays
 
 
 # -- the audit --------------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def test_log_has_one_line_for_each_phase_of_a_node():
 
 
 def test_reason_and_start_of_a_phase_are_shown():
-    view, _ = play(*JOURNEY[:8])
+    view, _lines = play(*JOURNEY[:8])
 
     assert (view.rows["a"].phase, view.rows["a"].why, view.rows["a"].state) == ("drain", "3 pods", "working")
     # The drain began with its task, and not with its last news.
@@ -99,7 +99,7 @@ def test_whole_message_of_a_node_that_failed_is_in_the_log():
 
 def test_cleanup_after_a_failure_keeps_the_phase_that_failed():
     failed = outcome("drain", "a", failed=True, msg="no")
-    view, _ = play(*JOURNEY[:7], failed, starts("reboot_finish", "a", failed={"msg": "no"}))
+    view, _lines = play(*JOURNEY[:7], failed, starts("reboot_finish", "a", failed={"msg": "no"}))
 
     assert (view.rows["a"].phase, view.rows["a"].state) == ("drain", "failed")
 
@@ -116,7 +116,7 @@ def test_budget_keeps_its_limit_when_a_slot_is_given_back():
     taken = {**rules.budget("workers", 2, ["b", "a"]), "host": "host-a"}
     back = {**rules.budget("workers", None, ["b"]), "host": "host-a"}
 
-    view, _ = play(taken, back)
+    view, _lines = play(taken, back)
 
     assert view.budgets["workers"].words() == "Group workers: 1 of 2 allowed unavailable: b"
 

@@ -79,7 +79,7 @@ def test_large_run_shows_who_works_fails_and_waits_for_others_first():
 def test_a_long_name_leaves_room_for_the_reason():
     row = Row("node-" + "x" * 80, WAITING, "hold", 0, "held by apps/alice since 2026-11-21T09:00:00Z")
 
-    (_, _, _, line) = table(Board("t", (row,)), 60, width=80)
+    line = table(Board("t", (row,)), 60, width=80)[3]
     assert "held by apps/alice" in line.text
 
 

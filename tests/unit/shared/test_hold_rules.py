@@ -67,7 +67,7 @@ def test_two_hundred_long_holders_leave_a_short_one_its_whole_name():
     mine = "work/migration-0"
     reason, short = reason_of([*long, mine], 32768)
 
-    assert reason.split(",")[-1] == mine
+    assert reason.rsplit(",", maxsplit=1)[-1] == mine
     assert short == len([entry for entry in long if short_entry(entry) in reason])
     assert 0 < short < 200
     assert len(reason) < 40000
