@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import secrets
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def browser():
 @pytest.fixture
 def namespace(request, cluster, made):
     """Nodes have the name of their namespace, and pictures show it."""
-    name = request.param
+    name = f"{request.param}-{secrets.token_hex(2)}"
     cluster.create("/api/v1/namespaces", {"metadata": {"name": name}})
     made.namespaces.append(name)
     return name
@@ -72,7 +73,7 @@ def check(browser, page, to):
     browser.picture(to)
 
 
-@pytest.mark.parametrize(("namespace", "width"), [("web", 80), ("fra1-worker", 200)], indirect=["namespace"])
+@pytest.mark.parametrize(("namespace", "width"), [("web", 80), ("fra1", 200)], indirect=["namespace"])
 def test_run_with_a_hold_and_a_failure(rolling, browser, pictures, width):
     world = rolling.world
     names = world.nodes(8)
