@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,7 +123,9 @@ def test_run_with_a_hold_and_a_failure(rolling, browser, pictures, width):
     # The table during the run, in the width of the terminal.
     assert seen, last
     assert all(len(line) <= width for frame in terminal.frames for line in frame.text.splitlines())
-    (pictures / f"live-{width}.svg").write_text(still(seen[0], width, len(seen[0].lines)))
+    table = seen[0].text.splitlines().index("Rolling reboot, operation kernel-2026-11, run job-4711")
+    frame = replace(seen[0], lines=seen[0].lines[table:])
+    (pictures / f"live-{width}.svg").write_text(still(frame, width, len(frame.lines)))
     check(browser, folder / "report.html", pictures / "report-failure.png")
 
 
