@@ -19,7 +19,9 @@ import pytest
 from integration.support.bmcs import redfish
 from integration.support.failovers import Failovers
 from integration.support.playbooks import Rolling
+from unit.report import runs
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import page_rules
 from lab.chromium import Chromium
 from lab.terminal import Terminal, still
 
@@ -72,6 +74,16 @@ def check(browser, page, to):
         assert browser.value("document.documentElement.scrollWidth") <= width
     browser.open(page, 1000, HEIGHT)
     browser.picture(to)
+
+
+@pytest.mark.parametrize("number", [3, 300])
+def test_few_and_many_nodes(browser, tmp_path, number):
+    path = tmp_path / "page.html"
+    path.write_text(page_rules.page(runs.rolling(number)))
+    check(browser, path, tmp_path / "page.png")
+    if browser.value("document.getElementById('filter') !== null"):
+        browser.value("box.value = 'failed'; box.dispatchEvent(new Event('input'))")
+        assert browser.value("document.querySelectorAll('.lane[data-node]:not([hidden])').length") == 1
 
 
 @pytest.mark.parametrize(("namespace", "width"), [("web", 80), ("fra1", 200)], indirect=["namespace"])
