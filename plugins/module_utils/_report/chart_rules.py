@@ -12,10 +12,10 @@ import html
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
-from .._progress.board_rules import DONE, WORKING, duration, natural
+from .._progress.board_rules import DONE, FAILED, WORKING, duration, natural
 from .._progress.table_rules import fit, plain
 from .style_rules import COLOURS, FAILOVER, PICTURE, colour
-from .timeline_rules import Look, Span, Timeline
+from .timeline_rules import PROOF, Look, Span, Timeline
 
 BAR, BUDGET = 18, 44
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
@@ -129,6 +129,15 @@ def used_colours(timeline: Timeline) -> list[str]:
     """Return the colours of the phases that occur, in the order of the legend."""
     used = {colour(span.phase) for spans in timeline.nodes.values() for span in spans if not span.ended}
     return [name for name in COLOURS if name in used]
+
+
+def used_marks(timeline: Timeline) -> list[tuple[str, str]]:
+    """Return the marks that occur, each with what it means."""
+    spans = [span for found in timeline.nodes.values() for span in found if span.ended]
+    proof = ["proof that it is off"] if any(span.phase == PROOF for span in spans) else []
+    done = ["done"] if any(span.state == DONE and span.phase != PROOF for span in spans) else []
+    good = [("good", ", or ".join([*proof, *done]))] if proof or done else []
+    return good + ([("bad", "failed")] if any(span.state == FAILED for span in spans) else [])
 
 
 def legend_word(timeline: Timeline, name: str) -> str:

@@ -122,6 +122,11 @@ def _timeline(timeline: Timeline, number: int) -> str:
         f"{escape(chart_rules.legend_word(timeline, name))}</li>"
         for name in chart_rules.used_colours(timeline)
     )
+    legend += "".join(
+        f'<li><svg viewBox="0 0 12 12" aria-hidden="true"><circle class="{name}" cx="6" cy="6" r="5"/></svg>'
+        f"{escape(word)}</li>"
+        for name, word in chart_rules.used_marks(timeline)
+    )
     box = (
         '<p class="no-print"><input id="filter" type="search" placeholder="Filter: a name or a result" '
         'aria-label="Filter the nodes"></p>\n'

@@ -30,7 +30,7 @@ COLOURS = {
     "other": ("other", "#a08b76", "#ab957f"),
 }
 # The words of a failover for the same colours.
-FAILOVER = {"wait": "claim", "drain": "move", "reboot": "fence or power on", "ready": "ready, in service"}
+FAILOVER = {"wait": "look and claim", "drain": "move", "reboot": "fence or power on", "ready": "ready, in service"}
 _PAGE = {
     "bg": ("#ffffff", "#10151b"),
     "card": ("#f5f7f9", "#181f27"),

@@ -22,6 +22,8 @@ from .._shared.bounds import moment
 # A node that waits in turns changes its phase often. Its first and its last phases are kept.
 KEEP_SPANS = 60
 KEEP_LOOKS = 500
+# Of a failover: the moment at which the node was proven to be off.
+PROOF = "proof"
 _LONGEST = 240
 # The phases of a record in their order. A record has only the seconds of each.
 _ORDER = (
@@ -249,7 +251,7 @@ def with_failover(timeline: Timeline, name: str, confirmed: float, proven: objec
         spans = (Span("confirm", WORKING, start, spans[0].start, "it is not Ready"), *spans)
     if spans and at is not None and timeline.start <= at <= timeline.end:
         later = next((place for place, span in enumerate(spans) if span.start > at), len(spans))
-        spans = (*spans[:later], Span("proof", DONE, at, at, proof), *spans[later:])
+        spans = (*spans[:later], Span(PROOF, DONE, at, at, proof), *spans[later:])
     return replace(timeline, nodes={**timeline.nodes, name: spans}) if spans else timeline
 
 
