@@ -5,7 +5,7 @@
 
 Ours is always the step in a running play: from the start of the task to its result, as a callback in the play's own
 process sees it, fork included. That is what a play pays for it. Ansible's start (about a second) is paid once for all
-steps of a play, and shown beside it. kubectl has no play around it: its whole process counts, without the second or so
+steps of a play, and shown next to it. kubectl has no play around it: its whole process counts, without the second or so
 that a task with ansible.builtin.command would add. kubernetes.core runs as ours does: same Ansible, same Python, same
 libraries, same callback.
 """

@@ -5,8 +5,8 @@
 
 benchmarks/fleet.py [--nodes N] [--budget N] [--pairs N] [--before COLLECTIONS]
 
-The nodes are simulated, and a reboot is one cheap task, so the figures are those of the playbook. The peer is the
-collection in the directory ``--before``, for example that of an earlier commit, or else a playbook with ``serial`` and
+The nodes are simulated, and a reboot is one cheap task, so the figures are for the playbook alone. The peer is the
+collection in the directory ``--before``, for example from an earlier commit, or else a playbook with ``serial`` and
 ``kubernetes.core.k8s_drain``. Both run in turn, on the same lab. build/bench/fleet.json has every run.
 """
 

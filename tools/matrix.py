@@ -15,11 +15,12 @@ import argparse
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import stages
 
-# The oldest Python that ansible-core runs on.
-PYTHONS = {"oldest": "3.11", "newest": "3.12"}
+# The versions of Python that ansible-core runs on, in the order in which they are looked for.
+PYTHONS = {"oldest": ("3.11", "3.12", "3.13"), "newest": ("3.13", "3.12")}
 # The pins of the other environments are too new for the oldest urllib3.
 CONSTRAINTS = {"oldest": [], "newest": ["--constraint", "requirements/constraints.txt"]}
 
@@ -28,7 +29,9 @@ def make(name: str) -> str:
     """Make the virtual environment of these versions; return its Python."""
     venv = stages.BUILD / f"venv-{name}"
     command = [str(stages.CHECKOUT / "tools/venv.sh"), str(venv), f"requirements/{name}.txt", *CONSTRAINTS[name]]
-    subprocess.run(command, check=True, env={**os.environ, "OLDEST_PYTHON": PYTHONS[name]})
+    names = [f"python{version} {Path.home()}/.pyenv/versions/{version}.*/bin/python3" for version in PYTHONS[name]]
+    wanted = {"PYTHONS": " ".join(names), "OLDEST_PYTHON": min(PYTHONS[name])}
+    subprocess.run(command, check=True, env={**os.environ, **wanted})
     return str(venv / "bin/python")
 
 

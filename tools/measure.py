@@ -6,7 +6,7 @@
 tools/measure.py            write the tables into docs/testing.md
 tools/measure.py --print    print the time of every test file instead
 
-Reads build/logs/stages.json and the JUnit reports beside it, which tools/stages.py and pytest write. Uses the standard
+Reads build/logs/stages.json and the JUnit reports next to it, which tools/stages.py and pytest write. Uses the standard
 library only.
 """
 

@@ -1,14 +1,15 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stages of `make test`, alone or all of them.
+"""Run one stage of the checks, or all of them.
 
 tools/stages.py lint|sanity|unit|integration|long|molecule|test|test-all
 
-Each stage prints what it did and its seconds; build/logs has its whole output. Later stages run even after a failure;
-the exit status is that of the first failure. The last line is `N passed, N failed`. In `test` and `test-all`, the
-stages that need no lab run in the background, with the lowest priority, while the tests on the lab run: these wait most
-of the time. `test` runs the tests that are not marked `long`, and one Molecule scenario. `test-all` runs everything.
+Each stage prints a summary and its duration; its whole output is in build/logs. After a failure, the later stages still
+run; the exit status is the one of the first failed stage. The last line is `N passed, N failed`.
+
+`test` runs the tests that are not marked `long`, and one Molecule scenario. `test-all` runs everything. In both, the
+stages without a lab run in the background with the lowest priority, because the tests on the lab mostly wait.
 tools/measure.py reads the files that the stages write.
 """
 
@@ -38,16 +39,16 @@ CHECKOUT = workingtree.CHECKOUT
 BUILD = CHECKOUT / "build"
 LOGS = BUILD / "logs"
 BIN = Path(sys.executable).parent
-# The numbers of nodes that the integration tests and the scenarios need.
+# The numbers of real and of simulated nodes that the integration tests and the scenarios need.
 NODES = 3
 SIMULATED = 20
 # Processes that share the integration tests: one for each real node, one for Machines, and two for all other tests.
-AT_ONCE = 6
-# The lab has its own rules.
+INTEGRATION_PROCESSES = 6
+# tests/lab has the lab's own code, and its unit tests.
 UNIT_TESTS = ["tests/unit", "tests/lab"]
-# It needs 100 CPU seconds, as much as all other sanity tests together.
+# A sanity test that needs 100 CPU seconds, as much as all others together.
 SLOW_SANITY = "pylint"
-# The scenario of `test`: the main job. The integration tests of `test` cover the other roles.
+# The only Molecule scenario of `test`. Its integration tests cover the other roles.
 SCENARIO = "rolling_reboot"
 
 
@@ -74,9 +75,9 @@ class Interrupted(BaseException):
 
 # The processes that run now, in any thread. An interrupted stage ends them.
 _running: set[subprocess.Popen[bytes]] = set()
-# Linux groups processes by session before it looks at their priority, if the kernel has autogroup.
-_IN_THE_BACKGROUND = ["sh", "-c", '{ echo 19 > /proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"', "sh"]
-# CPU seconds of the commands that the stages waited for, by the name of the log.
+# With autogroup, the kernel divides the CPU time between sessions first, so the session needs the lowest priority, too.
+_LOWEST_PRIORITY = ["sh", "-c", '{ echo 19 > /proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"', "sh"]
+# CPU seconds of the commands that the stages waited for, by their logs.
 _cpu: dict[Path, float] = {}
 
 
@@ -85,13 +86,13 @@ def say(text: str = "") -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of this program, with the tools of the virtual environment first in PATH."""
+    """The environment variables for commands: the virtual environment's tools, and nothing of the user's Ansible."""
     env = {
         **os.environ,
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "PYTHONPYCACHEPREFIX": str(BUILD / "cache/pycache"),
         "HOLDFAST_LAB": os.environ.get("HOLDFAST_LAB") or str(BUILD / "lab"),
-        # A collection that is installed for the user must not hide the checkout.
+        # A collection that the user has installed must not hide the checkout.
         "ANSIBLE_COLLECTIONS_PATH": str(BUILD / "collections"),
         "ANSIBLE_NOCOWS": "1",
         "PYTHONUNBUFFERED": "1",
@@ -113,10 +114,11 @@ def run(
     show: bool = False,
     background: bool = False,
 ) -> int:
-    """Run a command with its output in ``log``; with ``show``, on the terminal as well.
+    """Run a command and return its exit status. Its output goes to ``log``; with ``show``, to the terminal as well.
 
     With ``background``, it gets only the CPU time that nothing else needs.
-    The output goes through a file: a background process that the lab starts would keep a pipe open forever.
+
+    There is no pipe for the output, because processes that the lab starts would keep it open forever.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output, log.open("rb") as shown:
@@ -124,7 +126,7 @@ def run(
         output.flush()
         shown.seek(0, os.SEEK_END)
         process = subprocess.Popen(
-            [*_IN_THE_BACKGROUND, *command] if background else command,
+            [*_LOWEST_PRIORITY, *command] if background else command,
             cwd=cwd,
             env=env or environment(),
             stdin=subprocess.DEVNULL,
@@ -150,7 +152,7 @@ def run(
 
 
 def _poll(process: subprocess.Popen[bytes], log: Path) -> int | None:
-    """As Popen.poll(), but also records the CPU time of the process and of the processes that it waited for."""
+    """Like Popen.poll(), but also record the CPU time of the process and of its children."""
     if process.returncode is None:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
         if pid:
@@ -160,7 +162,7 @@ def _poll(process: subprocess.Popen[bytes], log: Path) -> int | None:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with everything that it started."""
+    """End a process and all processes of its group."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
@@ -181,8 +183,8 @@ def show_log(log: Path) -> None:
 
 def lint_commands() -> dict[str, tuple[list[str], Path]]:
     """Each check with its command and the directory to run it in."""
-    # antsibull-docs copies the tree, and ansible-lint walks through it: both get a tree without build/. That tree has
-    # no links: antsibull-docs takes a linked action plugin for a redirect of the module.
+    # antsibull-docs copies the tree, and ansible-lint walks through it, so they get a copy without build/. The copy has
+    # no links, because antsibull-docs takes a linked action plugin for a redirect of the module.
     tree = workingtree.copy(BUILD / "lint", repository=True, links=False)
     return {
         "ruff check": (["ruff", "check", "--output-format=concise", "."], CHECKOUT),
@@ -246,7 +248,7 @@ def log_of(stage: str, name: str = "") -> Path:
 
 # --- sanity
 
-# ansible-test downloads pip's bootstrap from its own host; Python includes one.
+# Takes the place of the get-pip.py that ansible-test downloads: Python includes pip.
 _GET_PIP = """\
 import subprocess
 import sys
@@ -258,14 +260,20 @@ subprocess.run([sys.executable, "-m", "pip", "install", *wanted], check=True)
 
 
 def sanity_home() -> Path:
-    """A home with ansible-test's environments, for all checkouts, and with pip's settings.
-
-    ansible-test passes no variables on to pip.
-    """
+    """The home directory for ansible-test, which keeps its environments there. All checkouts share it."""
     home = Path.home() / ".cache/holdfast-sanity"
     cache = home / ".ansible/test/cache"
     cache.mkdir(parents=True, exist_ok=True)
     (cache / "get_pip_24_2.py").write_text(_GET_PIP)
+    configuration = home / ".config/pip/pip.conf"
+    configuration.parent.mkdir(parents=True, exist_ok=True)
+    configuration.touch(mode=0o600)
+    configuration.write_text("[global]\n" + "".join(f"{key} = {value}\n" for key, value in pip_settings().items()))
+    return home
+
+
+def pip_settings() -> dict[str, str]:
+    """pip's settings of the user, with the proxy and the certificates. ansible-test passes no variables on to pip."""
     listed = subprocess.run(
         [sys.executable, "-m", "pip", "config", "list"], check=True, stdout=subprocess.PIPE, text=True
     ).stdout
@@ -278,15 +286,11 @@ def sanity_home() -> Path:
         settings.setdefault("proxy", proxy)
     if bundle := os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE"):
         settings.setdefault("cert", bundle)
-    configuration = home / ".config/pip/pip.conf"
-    configuration.parent.mkdir(parents=True, exist_ok=True)
-    configuration.touch(mode=0o600)
-    configuration.write_text("[global]\n" + "".join(f"{key} = {value}\n" for key, value in settings.items()))
-    return home
+    return settings
 
 
 def shellcheck() -> str | None:
-    """Return shellcheck; if needed, unpack it from Debian's package without installing it."""
+    """Return the path of shellcheck. If it is missing, unpack Debian's package into build/; ``None`` if that fails."""
     if found := shutil.which("shellcheck"):
         return found
     unpacked = BUILD / "cache/shellcheck"
@@ -312,7 +316,7 @@ def sanity(options: argparse.Namespace) -> Result:
     if program := shellcheck():
         env["PATH"] += f"{os.pathsep}{Path(program).parent}"
     else:
-        result.notes.append("  There is no shellcheck here and no Debian package of it: that test is left out.")
+        result.notes.append("  shellcheck is not installed, and there is no Debian package: its test is skipped.")
     version = "{}.{}".format(*sys.version_info[:2])
     command = ["ansible-test", "sanity", "--venv", "--python", version, "--color", "no"]
     if options.stage == "test":
@@ -362,11 +366,11 @@ def unit(options: argparse.Namespace) -> Result:
     return pytest("unit", UNIT_TESTS, shlex.split(options.pytest_args), background=options.stage in TOGETHER)
 
 
-# --- what needs the lab
+# --- stages on the lab
 
 
 class Lab:
-    """The lab, made when it is needed. Only the program that made it removes it."""
+    """The lab, started when it is needed. A lab that was up before is left up."""
 
     def __init__(self) -> None:
         self.was_up = self.command("status") == 0
@@ -379,7 +383,7 @@ class Lab:
         return run(command, log_of("lab", arguments[0]), env=environment(PYTHONPATH=str(CHECKOUT / "tests")), show=show)
 
     def prepare(self) -> None:
-        """Start in the background what takes minutes on a fresh machine."""
+        """Start to build the lab's programs and images in the background: on a fresh machine this takes minutes."""
         if self.was_up:
             return
         log = log_of("lab", "setup")
@@ -398,7 +402,7 @@ class Lab:
 
     def up(self) -> int:
         if self.was_up:
-            say("  The lab was up already: used as it is, and left up.")
+            say("  The lab was already up. It is used as it is, and left up.")
             return 0
         if self._setup:
             if self._setup.poll() is None:
@@ -438,8 +442,8 @@ def lab_down(lab: Lab) -> Result:
 
 
 def integration(options: argparse.Namespace, name: str = "integration", marks: str = "not long") -> Result:
-    # Most of them wait for something most of the time.
-    selected = ["tests/integration", "-m", marks, "-n", str(AT_ONCE)]
+    # More processes than cores, because the tests mostly wait.
+    selected = ["tests/integration", "-m", marks, "-n", str(INTEGRATION_PROCESSES)]
     return pytest(name, selected, shlex.split(options.pytest_args))
 
 
@@ -451,18 +455,18 @@ def molecule(options: argparse.Namespace) -> Result:
     result = Result("molecule")
     wanted: list[str] = options.scenario or ([SCENARIO] if options.stage == "test" else [])
     known = sorted(path.parent.name for path in CHECKOUT.glob("extensions/molecule/**/molecule.yml"))
-    # Several runs at once must not share Molecule's state.
+    # Runs of different scenarios at the same time must not share Molecule's state.
     home = BUILD / "molecule" / ("-".join(wanted) or "all")
     env = environment(
-        # Molecule installs the collection into Ansible's home: keep it out of the user's.
+        # Molecule installs the collection into Ansible's home, so do not use the user's.
         ANSIBLE_HOME=str(home),
         # A socket's path must be short.
         ANSIBLE_SSH_CONTROL_PATH_DIR=str(Path.home() / ".ansible/cp"),
-        # A play without hosts tests nothing.
+        # A play without hosts would test nothing.
         ANSIBLE_HOST_PATTERN_MISMATCH="error",
         XDG_CACHE_HOME=str(BUILD / "cache"),
     )
-    # Molecule's state says that a failed scenario is prepared, even if the nodes have changed since.
+    # Otherwise Molecule does not prepare a scenario again that failed before, even if the nodes have changed since.
     for left in (home / "tmp").glob("molecule.*"):
         shutil.rmtree(left)
     # Run it in the directory of galaxy.yml, or it does not read extensions/molecule/config.yml.
@@ -478,12 +482,12 @@ def molecule(options: argparse.Namespace) -> Result:
     return result
 
 
-# --- all of it
+# --- all stages
 
 
 @contextlib.contextmanager
 def signals() -> Iterator[None]:
-    """A signal ends the running stage, and the lab is still taken down."""
+    """Raise Interrupted at a signal, so that the running stage ends and the lab is still taken down."""
 
     def interrupt(number: int, _frame: object) -> None:
         raise Interrupted(number)
@@ -497,7 +501,7 @@ def signals() -> Iterator[None]:
 
 
 class Report:
-    """Results as they come, and the closing lines."""
+    """Prints the result of each stage, and a table at the end."""
 
     def __init__(self) -> None:
         self.results: list[Result] = []
@@ -535,13 +539,13 @@ class Report:
         return next((result.status for result in self.results if result.status), 0)
 
 
-def _waiting(future: concurrent.futures.Future[Result]) -> Stage:
+def _wait_for(future: concurrent.futures.Future[Result]) -> Stage:
     return lambda _options: future.result()
 
 
 @contextlib.contextmanager
 def in_the_background(options: argparse.Namespace) -> Iterator[dict[str, Stage]]:
-    """Start the stages that need no lab; running one of the returned stages waits for its result."""
+    """Start the stages that need no lab. Yield stages that wait for their results."""
 
     def timed(work: Callable[[argparse.Namespace], Result]) -> Result:
         started = time.monotonic()
@@ -552,7 +556,7 @@ def in_the_background(options: argparse.Namespace) -> Iterator[dict[str, Stage]]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         futures = {name: pool.submit(timed, work) for name, work in WITHOUT_LAB.items()}
         try:
-            yield {name: _waiting(future) for name, future in futures.items()}
+            yield {name: _wait_for(future) for name, future in futures.items()}
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in list(_running):
@@ -560,10 +564,10 @@ def in_the_background(options: argparse.Namespace) -> Iterator[dict[str, Stage]]
             raise
 
 
-# The one that can use only one core is first.
+# In the order in which they start. unit is first, because it can use only one core.
 WITHOUT_LAB: dict[str, Stage] = {"unit": unit, "lint": lint, "sanity": sanity}
 WITH_LAB: dict[str, Stage] = {"integration": integration, "long": long, "molecule": molecule}
-# What the commands for all tests run on the lab, while the stages without a lab run in the background.
+# For the commands that run several stages: the stages on the lab. The others run in the background.
 TOGETHER = {"test": ["molecule", "integration"], "test-all": ["molecule", "integration", "long"]}
 
 
@@ -571,7 +575,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Run one stage of the tests, or all of them.")
     parser.add_argument("stage", choices=[*WITHOUT_LAB, *WITH_LAB, *TOGETHER])
     parser.add_argument("--pytest-args", default="", help="more arguments for pytest")
-    parser.add_argument("--scenario", action="append", default=[], help="of Molecule; all of them by default")
+    parser.add_argument("--scenario", action="append", default=[], help="scenario of Molecule; all by default")
     options = parser.parse_args()
     report = Report()
     if options.stage in WITHOUT_LAB:

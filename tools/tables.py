@@ -91,7 +91,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def documentation(path: Path) -> dict[str, Any]:
-    """The DOCUMENTATION of a plugin, from its Python file or the YAML file beside it."""
+    """The DOCUMENTATION of a plugin, from its Python file or the YAML file next to it."""
     content = path.read_text()
     if path.suffix == ".yml":
         loaded = yaml.safe_load(content)["DOCUMENTATION"]
@@ -205,7 +205,7 @@ def variables(role: Path) -> dict[str, str]:
     named = {marker: [f"{role.name}_{name}" for name in marker.split()[1:]] or list(known) for marker in markers}
     listed = [name for marker in markers for name in named[marker]]
     once("a table of variables", listed, known)
-    head = ["variable", "default", "what it says"]
+    head = ["variable", "default", "description"]
     return {marker: table(head, [variable(name, known[name]) for name in names]) for marker, names in named.items()}
 
 

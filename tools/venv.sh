@@ -7,8 +7,9 @@
 #
 #   tools/venv.sh DIRECTORY REQUIREMENTS [--constraint FILE]
 #
-# The interpreter is $PYTHON if that is set, otherwise the first of the usual ones, and of pyenv's, that the wanted
-# ansible-core supports and that can make a virtual environment. $OLDEST_PYTHON (3.11) says what it needs at least.
+# The interpreter is $PYTHON if that is set, otherwise the first of $PYTHONS, by default of the usual ones and of pyenv's,
+# that the wanted ansible-core supports and that can make a virtual environment. $OLDEST_PYTHON (3.11) says what it needs
+# at least.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -34,7 +35,8 @@ can_make_venv() {
 find_python() {
     # Not the one in the environment that is about to be replaced.
     local candidate PATH=${PATH//"$target/bin:"/}
-    for candidate in ${PYTHON:-python3.12 python3.11 python3.13 python3 "$HOME"/.pyenv/versions/3.1[123].*/bin/python3}; do
+    local usual="python3.12 python3.11 python3.13 python3 $HOME/.pyenv/versions/3.1[123].*/bin/python3"
+    for candidate in ${PYTHON:-${PYTHONS:-$usual}}; do
         if can_make_venv "$candidate"; then
             command -v "$candidate"
             return
@@ -89,6 +91,6 @@ echo "Making ${target#"$root"/} with $("$python" --version) from $requirements"
 rm -rf "$target"
 "$python" -m venv "$target"
 PIP_DISABLE_PIP_VERSION_CHECK=1 "$target/bin/python" -m pip install --quiet -r "$requirements" "${pip_options[@]}"
-# Ansible looks for collections beside its own package, and so does a plain import.
+# Ansible looks for collections next to its own package, and so does a plain import.
 link_collection "$("$target/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"
 made_from >"$target/made-from"

@@ -231,7 +231,7 @@ class ActionModule(BuiltinReboot):
         """A node with an agent refuses by itself if a hold came after the last look: report who has the hold."""
         node = self._params.get("node")
         if node:
-            gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
+            gate.check(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
 
     def _look(self, *, first: bool) -> inhibitor_rules.Logind:
         """Check that the node may be rebooted now; the gate comes last."""
@@ -240,7 +240,7 @@ class ActionModule(BuiltinReboot):
             # The node goes down, no matter who requested it.
             self._sent = True
             raise Refused(
-                "A shutdown of the node is already in progress. Wait until it is over and find out what started it.",
+                "A shutdown of the node is already in progress. Wait for its end, and find out what started it.",
                 boot_id=state.boot_id,
             )
         if first:
@@ -256,7 +256,7 @@ class ActionModule(BuiltinReboot):
         node = self._params.get("node")
         if not node:
             return state
-        passed = gate.look(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
+        passed = gate.check(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
         self._overridden = passed.overridden
         if passed.boot_id != self._boot_id:
             raise Refused(

@@ -19,7 +19,7 @@ description:
     as P(ansible.builtin.default#callback) prints them, in full and above the table. The messages of
     M(ansible.builtin.debug) are shown as plain lines. Plays without this collection look as
     P(ansible.builtin.default#callback) prints them, too.
-  - It can also run beside another callback, for example in AWX, which has its own. To do that, enable it with
+  - It can also run in addition to another callback, for example in AWX, which has its own. To do that, enable it with
     C(callbacks_enabled). Then it adds its lines or its table, and changes nothing else.
 options:
   view:
@@ -52,7 +52,7 @@ EXAMPLES = r"""
 # [defaults]
 # stdout_callback = holdfast.kubernetes.progress
 
-# In ansible.cfg, beside another callback, for example in AWX:
+# In ansible.cfg, in addition to another callback, for example in AWX:
 # [defaults]
 # callbacks_enabled = holdfast.kubernetes.progress
 """
@@ -73,7 +73,7 @@ class CallbackModule(Default):
     """Adds the view to the default callback, and hides the results that the view replaces."""
 
     CALLBACK_VERSION = 2.0
-    # Ansible loads a callback of this type beside another one, and as stdout_callback, too.
+    # Ansible can load a callback of this type in addition to another one, or as stdout_callback.
     CALLBACK_TYPE = "notification"
     CALLBACK_NAME = "holdfast.kubernetes.progress"
     CALLBACK_NEEDS_ENABLED = True
@@ -174,7 +174,7 @@ class CallbackModule(Default):
 
 
 class _Silent:
-    """The display of a callback beside another one, which prints the results."""
+    """The display while another callback prints the results."""
 
     def __init__(self, display: Any) -> None:
         self._real = display

@@ -114,8 +114,8 @@ options:
     elements: str
   api_timeout:
     description:
-      - Seconds for which a request is repeated while the API server is away (refused, reset or timed-out connections)
-        or overloaded (429 with C(Retry-After), 502, 503, 504, an etcd without a leader).
+      - Maximum number of seconds to repeat a request while the API server is unavailable (refused, reset or timed-out
+        connections) or overloaded (429 with C(Retry-After), 502, 503, 504, an etcd without a leader).
       - After an outage, a module reads again and decides again about a change that depends on earlier reads. It
         recognises a change that succeeded although its answer was lost. Nothing is counted twice.
       - With V(0), no request is repeated.
@@ -126,7 +126,7 @@ options:
 requirements:
   - kubernetes >= 31, < 38 (Python library) where this runs
 notes:
-  - The names of these options and variables are those of kubernetes.core, so AWX's own credential type for Kubernetes
+  - These options and variables have the same names as in kubernetes.core, so AWX's own credential type for Kubernetes
     works; kubernetes.core itself is not needed.
   - A module runs in the controller's process. With C(delegate_to) a host that has a connection other than local, for example a
     bastion that alone reaches the API, it runs there and needs the Python library there.

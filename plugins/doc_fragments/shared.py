@@ -81,7 +81,7 @@ options:
     default: true
   unhealthy_grace:
     description:
-      - Seconds for which the nodes that fill the budget, and that no run works on, must be unchanged before the task
+      - Seconds that the nodes that fill the budget, and that no run works on, must stay unchanged before the task
         gives up its wait for a slot. After an outage of the API, many Nodes are not Ready for a short time.
     type: int
     default: 300
@@ -182,7 +182,7 @@ options:
         type: str
       ca_cert:
         description:
-          - File with the certificates of the authorities to trust. By default those of the system.
+          - File with the certificates of the authorities to trust. By default the system's certificates.
         type: path
       validate_certs:
         description:
@@ -234,7 +234,7 @@ options:
         type: str
       ca_cert:
         description:
-          - File with the certificates of the authorities to trust. By default those of the system.
+          - File with the certificates of the authorities to trust. By default the system's certificates.
         type: path
       validate_certs:
         description:
@@ -275,7 +275,7 @@ options:
         type: str
       ca_cert:
         description:
-          - File with the certificates of the authorities to trust. By default those of the system.
+          - File with the certificates of the authorities to trust. By default the system's certificates.
         type: path
       validate_certs:
         description:

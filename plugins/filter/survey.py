@@ -17,7 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._settings impo
 def survey(
     argument_specs: Mapping[str, Any], questions: Sequence[str], entry_points: Sequence[str], prefix: str = ""
 ) -> dict[str, Any]:
-    """Return the survey_spec; see the documentation of the filter."""
+    """Return the ``survey_spec`` of a job template. survey.yml documents the arguments."""
     specs = plain(argument_specs)
     missing = [name for name in entry_points if name not in specs]
     if missing:
@@ -30,7 +30,7 @@ def survey(
 
 
 class FilterModule:
-    """The filter of this file."""
+    """Ansible finds the filters of a file by this class."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {"survey": survey}

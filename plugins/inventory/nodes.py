@@ -126,13 +126,14 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     NAME = "holdfast.kubernetes.nodes"
     # Set by parse().
     inventory: Any
+    _in_file: frozenset[str]
 
     def verify_file(self, path: str) -> bool:
         return bool(super().verify_file(path)) and path.endswith(("nodes.yml", "nodes.yaml"))
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
         super().parse(inventory, loader, path, cache)
-        self._read_config_data(path)
+        self._in_file = frozenset(self._read_config_data(path))
         found = self._cached(path, cache) if self.get_option("cache") else self._read()
         self.inventory.add_group(self._group(rules.ALL))
         for name in rules.STATES:
@@ -159,10 +160,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
     def _auth(self) -> dict[str, Any]:
         """The common options, with the same types and environment variables as those of the modules."""
         spec = auth_options()
-        given = {name: self.get_option_and_origin(name) for name in spec}
         # A default would hide the environment variable.
-        values = {name: value for name, (value, origin) in given.items() if origin != "default" and value is not None}
-        found = ArgumentSpecValidator(spec).validate(values)
+        given = {
+            name for name, option in spec.items() if not self._in_file.isdisjoint((name, *option.get("aliases", ())))
+        }
+        values = {name: self.get_option(name) for name in given}
+        known = {name: value for name, value in values.items() if value is not None}
+        found = ArgumentSpecValidator(spec).validate(known)
         if found.error_messages:
             raise AnsibleParserError("; ".join(found.error_messages))
         options: dict[str, Any] = found.validated_parameters
@@ -197,11 +201,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         )
         for name, value in variables.items():
             self.inventory.set_variable(host, name, value)
-        strict = self.get_option("strict")
-        self._set_composite_vars(self.get_option("compose"), variables, host, strict=strict)
-        # Read once: either method would combine all variables of the host again.
-        known = self.inventory.get_host(host).get_vars()
-        self._add_host_to_composed_groups(self.get_option("groups"), known, host, strict=strict, fetch_hostvars=False)
-        self._add_host_to_keyed_groups(
-            self.get_option("keyed_groups"), known, host, strict=strict, fetch_hostvars=False
-        )
+        strict, compose = self.get_option("strict"), self.get_option("compose")
+        groups, keyed_groups = self.get_option("groups"), self.get_option("keyed_groups")
+        if compose:
+            self._set_composite_vars(compose, variables, host, strict=strict)
+        if groups or keyed_groups:
+            # Read once: either method would combine all variables of the host again.
+            known = self.inventory.get_host(host).get_vars()
+            self._add_host_to_composed_groups(groups, known, host, strict=strict, fetch_hostvars=False)
+            self._add_host_to_keyed_groups(keyed_groups, known, host, strict=strict, fetch_hostvars=False)

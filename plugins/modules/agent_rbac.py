@@ -52,7 +52,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 needed_by:
-  description: The Nodes that still have an agent, for which the rights stay; empty with O(state=present).
+  description: The Nodes that still have an agent and need the rights; empty with O(state=present).
   type: list
   elements: str
   returned: success

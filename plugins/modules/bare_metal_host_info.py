@@ -142,11 +142,11 @@ hosts:
           type: str
           sample: "4711"
         proves_off:
-          description: Whether the host is believed to be off because of it.
+          description: Whether the key and the host's status prove that the host is off.
           type: bool
           sample: false
         why:
-          description: Why the host is, or is not, believed to be off.
+          description: Why this is, or is not, proven.
           type: str
           sample: its status says poweredOn
     effective_mode:

@@ -24,11 +24,11 @@ description:
   - B(boot_id) - exactly one Node reports the boot ID of the kernel that the task runs on. This also works in containers
     within the pod, and for a controller that runs directly on the node without a pod. The boot ID is not unique if
     nodes are containers that share a kernel, as in kind. With several such nodes, the result is null. With one such
-    node, a controller beside the node is taken for a controller on it.
+    node, a controller outside the node is taken for a controller on it.
 options:
   pod:
     description:
-      - Name of the controller's pod. By default that of its token, else the host name.
+      - Name of the controller's pod. By default the name in its token, or else the host name.
       - The name only says which pod to examine; the evidence is still needed.
     type: str
   namespace:

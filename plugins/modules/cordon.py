@@ -7,26 +7,26 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: cordon
-short_description: Cordon a node with an owner on record, or undo only that cordon
+short_description: Cordon a node and record who did it, or undo only that cordon
 version_added: 0.1.0
 description:
-  - Marks a node unschedulable and records who did it, why, when, and whether it was unschedulable before.
-  - V(uncordoned) restores the earlier state. A node that someone else had cordoned stays cordoned. A node that has
+  - Marks a node unschedulable, and records in an annotation who did it, why, when, and whether it was unschedulable before.
+  - O(state=uncordoned) restores the earlier state. A node that someone else had cordoned stays cordoned. A node that has
     received the annotation C(holdfast.dev/keep-cordoned) in the meantime also stays cordoned.
 options:
   state:
     description:
-      - V(cordoned) cordons the node in the name of O(owner). V(uncordoned) gives it back.
+      - V(cordoned) cordons the node for O(owner). V(uncordoned) undoes the cordon of O(owner).
     type: str
     choices: [cordoned, uncordoned]
     default: cordoned
   owner:
     description:
-      - Owner of the cordon. By default V(holdfast).
+      - Name of the owner of the cordon, for example of a team or a program. By default V(holdfast).
     type: str
   reason:
     description:
-      - Why, for people who look.
+      - Why the node is cordoned, for people who read the annotation.
     type: str
   force:
     description:
@@ -36,8 +36,8 @@ options:
     default: false
   run:
     description:
-      - Id of the run that works on the node. If set, the task fails if the run's claim has passed to another run; see
-        M(holdfast.kubernetes.node_claim).
+      - Id of the run that has claimed the node, see M(holdfast.kubernetes.node_claim). The task fails if another run has
+        taken over the claim.
     type: str
 seealso:
   - module: holdfast.kubernetes.drain
@@ -60,7 +60,7 @@ EXAMPLES = r"""
     owner: storage-team
     reason: replacing a disk
 
-- name: Undo it, unless someone else wants the node cordoned
+- name: Uncordon, unless someone else cordoned the node too
   holdfast.kubernetes.cordon:
     name: node-1
     owner: storage-team
@@ -73,8 +73,7 @@ unschedulable:
   type: bool
   returned: success
 owner:
-  description: Owner of the cordon. If the task failed because of another owner, that owner. Null if the node was not
-    cordoned with this module.
+  description: Owner of the cordon; on failure, the other owner. Null if the node was not cordoned with this module.
   type: str
   returned: success, and failure because of another owner
   sample: storage-team

@@ -10,7 +10,7 @@ module: doctor
 short_description: Report what runs left in a cluster, and clear what belongs to no live run
 version_added: 0.1.0
 description:
-  - Lists slots, claims, cordons, opt-outs, unfinished operations and runs, each with its owner, its start and the run's
+  - Lists slots, claims, cordons, opt-outs, unfinished operations, pauses of NodeHealthChecks and runs, each with its owner, its start and the run's
     last sign of life.
   - Clears what belongs to a dead run, if that breaks nothing. It does not change a node that is not Ready or has
     failed, nor the operation that the node's slot belongs to; RV(findings[].todo) says what a person has to do.
@@ -28,7 +28,7 @@ options:
     default: reported
   release:
     description:
-      - Nodes for which the module clears what dead runs left, and failed slots, even if the nodes have not come back.
+      - On these Nodes, the module clears what dead runs left, and failed slots, even if the nodes have not come back.
         Their cordons still stay until they are Ready.
     type: list
     elements: str
@@ -41,7 +41,7 @@ options:
     elements: str
   group:
     description:
-      - Check only the ledger of this group, its nodes, and the runs that these name. Its nodes are those of the
+      - Check only the ledger of this group, its nodes, and the runs that these name. Its nodes are the nodes of the
         selector with which its last slot was taken.
       - With O(nodes), check only the nodes of the group that are in O(nodes).
     type: str
@@ -85,7 +85,7 @@ findings:
   contains:
     kind:
       description: V(cordon), V(opt_outs), V(claim), V(record) of an operation on a Node, V(conditions) of
-        maintenance that a run has set on a Node, V(slot), V(operation),
+        maintenance that a run has set on a Node, V(slot), V(operation), V(pause) of a NodeHealthCheck,
         V(failover) of a Node, V(taint) out-of-service on a Node that is Ready, V(key) that keeps a BareMetalHost off,
         V(attachment) of a volume to a Node that no longer exists, V(machine) whose deletion waits for a hook that a run
         of this collection has worked on, or V(run).
@@ -100,7 +100,8 @@ findings:
       type: str
       sample: default
     operation:
-      description: Id of the operation that it belongs to; for a Machine, its namespace and name.
+      description: Id of the operation that it belongs to; for a Machine, its namespace and name; for a pause,
+        the name of the NodeHealthCheck.
       type: str
       sample: kernel-2026-11
     run:

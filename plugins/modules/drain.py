@@ -10,7 +10,7 @@ module: drain
 short_description: Drain a node as its PodDisruptionBudgets allow
 version_added: 0.1.0
 description:
-  - Cordons a node and evicts its pods, all at once as far as their budgets allow. It repeats a refused eviction as soon
+  - Cordons a node and evicts its pods, all at the same time if their budgets allow it. It repeats a refused eviction as soon
     as the budget allows it. It watches budgets and pods and does not poll them.
   - It identifies pods by UID. A new pod with the same name, on this node or another one, does not count.
   - A warning immediately names each pod whose budget can never allow an eviction. When only such pods are left, the
@@ -83,7 +83,7 @@ options:
     type: str
   reason:
     description:
-      - Why, for people who look.
+      - Why the node is drained, for people who read the annotation.
     type: str
   run:
     description:

@@ -27,7 +27,7 @@ options:
     default: kube-system
   selector:
     description:
-      - Label selector of etcd's pods. The default is that of kubeadm's static pods.
+      - Label selector of etcd's pods. The default selects kubeadm's static pods.
     type: str
     default: component=etcd
   wait_timeout:

@@ -73,7 +73,7 @@ options:
     default: 300
   override_holds:
     description:
-      - Switches a node off although it is held. The holds stay on record.
+      - Switches a node off although it is held. The holds are recorded.
     type: bool
     default: false
   bmc:

@@ -162,7 +162,7 @@ step:
   returned: success
   sample: go
 why:
-  description: Why, in words. On failure, one word, for example V(ready), V(shutting_down), V(in_slot), V(storm), V(quorum),
+  description: Why, as text. On failure, one word, for example V(ready), V(shutting_down), V(in_slot), V(storm), V(quorum),
     V(recover_first), V(not_ours) or V(broken_record).
   type: str
   returned: success, or refused

@@ -141,7 +141,7 @@ logind:
   returned: success
   contains:
     inhibit_delay_max:
-      description: Maximum number of seconds for which it delays a shutdown (C(InhibitDelayMaxUSec)); null if there is
+      description: Maximum number of seconds that it delays a shutdown (C(InhibitDelayMaxUSec)); null if there is
         no limit.
       type: float
       sample: 60.0

@@ -87,7 +87,7 @@ locks:
       type: str
       sample: kubelet.service
 inhibit_delay_max:
-  description: Maximum number of seconds for which delay locks delay (C(InhibitDelayMaxSec)).
+  description: Maximum number of seconds that delay locks delay (C(InhibitDelayMaxSec)).
   type: float
   returned: success
   sample: 5.0

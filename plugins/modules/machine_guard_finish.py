@@ -66,7 +66,7 @@ stats:
   type: dict
   returned: success
 lines:
-  description: What each Machine came to, in words.
+  description: A line about the result of each Machine.
   type: list
   elements: str
   returned: success

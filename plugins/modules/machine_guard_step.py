@@ -96,7 +96,7 @@ step:
   returned: always
   sample: tasks
 why:
-  description: Why there is nothing more to do. V(deadline) if the time is over, V(idle) if no Machine with one of these
+  description: Why there is nothing more to do. V(deadline) if the time has passed, V(idle) if no Machine with one of these
     hooks is being deleted, V(gone) if the named Machines are gone, V(failed) if it could not look for Machines.
   type: str
   returned: success
@@ -106,7 +106,7 @@ file:
   type: str
   returned: success
 file_name:
-  description: Its name on record.
+  description: The name of the file in the record.
   type: str
   returned: success
 run:

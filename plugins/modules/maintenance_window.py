@@ -10,13 +10,12 @@ module: maintenance_window
 short_description: Check whether a maintenance window is open, and wait for one
 version_added: 0.1.0
 description:
-  - Says whether a maintenance window is open now, until when, and when the next one opens. It uses the API server's
+  - Returns whether a maintenance window is open now, until when, and when the next one opens. It uses the API server's
     clock, so that controllers with different clocks agree.
   - If no window is open, the task still succeeds. It fails only for invalid options.
   - Windows that overlap or touch each other count as one.
-  - A time of day means the first moment at which the local clock reaches it. If the clock skips this time when daylight
-    saving begins, it is the moment of the jump. If the time occurs twice when daylight saving ends, it is the first of
-    the two.
+  - A time of day is the first moment at which the local clock reaches it. If the clock skips this time when daylight saving
+    time begins, it is the moment of the change. If the time occurs twice when daylight saving time ends, it is the first one.
 options:
   time_zone:
     description:
@@ -25,7 +24,8 @@ options:
     default: UTC
   margin:
     description:
-      - Seconds of a window that must be left for it to count as open, so that work that begins now ends within it.
+      - A window counts as open only while at least this many seconds of it are left, so that work that starts now ends within
+        the window.
     type: int
     default: 0
   wait_timeout:
@@ -36,7 +36,7 @@ options:
     type: int
     default: 0
 requirements:
-  - For time zones other than UTC a time zone database, that of the system or the Python package tzdata.
+  - For time zones other than UTC, the system's time zone database or the Python package tzdata.
 seealso:
   - module: holdfast.kubernetes.reboot_slot
 author:
@@ -53,7 +53,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Wait for the night, with an hour of it left
+- name: Wait for a window of which at least an hour is left
   holdfast.kubernetes.maintenance_window:
     windows:
       - start: "22:00"
@@ -75,21 +75,21 @@ EXAMPLES = r"""
 
 RETURN = r"""
 open:
-  description: Whether one is open, with at least O(margin) of it left.
+  description: Whether a window is open, with at least O(margin) seconds left.
   type: bool
   returned: success
 opens:
-  description: When the next one opens; null if one is open, or if no window is as long as O(margin).
+  description: When the next window opens; null if one is open, or if every window is shorter than O(margin).
   type: str
   returned: success
   sample: "2026-11-21T21:00:00.000000Z"
 closes:
-  description: When the open window closes or, if none is open, when the next one closes; null if it never closes.
+  description: When the open window closes; if none is open, when the next one closes. Null if it never closes.
   type: str
   returned: success
   sample: "2026-11-22T04:00:00.000000Z"
 seconds_left:
-  description: Seconds until it closes; 0 when none is open, and null when it never closes.
+  description: Seconds until the open window closes; 0 if none is open, null if it never closes.
   type: int
   returned: success
   sample: 25200
@@ -98,14 +98,14 @@ waited:
   type: float
   returned: success
 option:
-  description: The option that is wrong.
+  description: The invalid option.
   type: str
-  returned: failure because of one
+  returned: failure because of an invalid option
   sample: windows
 entry:
-  description: Number of the entry of O(windows) that is wrong; the first is 1.
+  description: Number of the invalid entry of O(windows); the first is 1.
   type: int
-  returned: failure because of one
+  returned: failure because of an invalid window
 error:
   description: What kind of failure it was, for example V(invalid_input), V(api) or V(api_unreachable).
   type: str

@@ -13,7 +13,7 @@ description:
   - Checks whether pods of the node, or alerts of a Prometheus, block its reboot now, and can wait until nothing blocks.
     It does not check holds, because the reboot itself checks them.
   - Without O(wait_timeout), it checks once and never fails because of a blocker. With O(wait_timeout), it returns as
-    soon as nothing blocks, and fails when the time is over.
+    soon as nothing blocks, and fails when the time has passed.
   - A Prometheus that can't be reached, or that does not answer with its alerts, is a blocker itself. A Prometheus that
     has just started and has not evaluated its rules is also a blocker, because it knows no alerts yet.
 options:

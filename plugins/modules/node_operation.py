@@ -43,6 +43,12 @@ options:
         the conditions of O(run).
     type: bool
     default: false
+  prefer_no_schedule:
+    description:
+      - Whether the phases V(hold) and V(slot) set the taint C(holdfast.dev/reboot-planned:PreferNoSchedule). A result
+        always removes that taint of O(run).
+    type: bool
+    default: false
   claimed:
     description:
       - Whether O(run) must have the claim on the node; see M(holdfast.kubernetes.node_claim).
@@ -139,6 +145,7 @@ SPEC: dict[str, Any] = {
         "result": {"type": "str", "choices": ["rebooted", "skipped", "failed"]},
         "detail": {"type": "str"},
         "lifecycle_conditions": {"type": "bool", "default": False},
+        "prefer_no_schedule": {"type": "bool", "default": False},
         "claimed": {"type": "bool", "default": False},
         **auth_options(),
     },

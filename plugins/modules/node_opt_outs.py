@@ -21,7 +21,7 @@ description:
 options:
   state:
     description:
-      - V(present) sets the opt-outs. V(absent) restores everything that is on record.
+      - V(present) sets the opt-outs. V(absent) restores all recorded values.
       - A second V(present) does not change the record.
     type: str
     choices: [present, absent]

@@ -162,7 +162,7 @@ options:
         type: str
   proof_timeout:
     description:
-      - Seconds for which the module checks again, every 5 s, if the evidence does not show the node off yet or a BMC
+      - Maximum number of seconds to repeat the check, every 5 s, while the evidence does not show the node off or a BMC
         does not answer. No check begins later. V(0) checks once, as check mode does. All other refusals are immediate.
     type: int
     default: 0
@@ -190,7 +190,7 @@ options:
     default: false
   override_holds:
     description:
-      - Declares a node out of service although someone holds it. The holds stay on record.
+      - Declares a node out of service although someone holds it. The holds are recorded.
     type: bool
     default: false
 seealso:

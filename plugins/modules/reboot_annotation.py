@@ -16,7 +16,7 @@ description:
     status that is newer than the annotation proves nothing, because metal3 can save a status without reading the power.
     The module records the host's earlier state in C(holdfast.dev/reboot-keys), so that the next run can continue after
     a killed one.
-  - A reboot is over when C(poweredOn) was seen false and then true, or when the Node has a new boot ID. A removed
+  - A reboot is complete when C(poweredOn) was seen false and then true, or when the Node has a new boot ID. A removed
     annotation does not prove it, because metal3 removes the annotation when the host is off.
   - The module checks claim, holds and boot ID in the same operation, directly before it writes the annotation. If the
     run pauses in between for more than 10 seconds, it checks again.
@@ -93,7 +93,7 @@ options:
     default: 600
   override_holds:
     description:
-      - Switches a node off although it is held, which interrupts the holder. The holds are in the result and stay on record.
+      - Switches a node off although it is held, which interrupts the holder. The holds are recorded, and are in the result.
     type: bool
     default: false
   boot_id:

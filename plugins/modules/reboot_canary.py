@@ -14,8 +14,8 @@ description:
   - Canaries are nodes of an operation that go first. Waits, by a watch, until each of them was rebooted or skipped, and
     until they have stayed healthy for O(soak) seconds since the last of them was done.
   - The module reads the Nodes' annotation C(holdfast.dev/operation). So any run may reboot the canaries, and a later
-    run, or a run after a crash, does not wait again for a soak that is over.
-  - Fails at once, with RV(error=canary_failed), when a canary failed or its Node is gone, and when one that is done is
+    run, or a run after a crash, does not repeat a soak that has ended.
+  - Fails immediately, with RV(error=canary_failed), when a canary failed or its Node is gone, and when one that is done is
     not Ready or has booted once more. If a canary has a problem and recovers while no run waits, only a changed boot ID
     shows it.
 options:

@@ -35,6 +35,11 @@ options:
       - Whether the operation is complete for all nodes. Otherwise the next run resumes the operation.
     type: bool
     required: true
+  paused:
+    description:
+      - Whether the run may have paused NodeHealthChecks. Their pause ends, even if O(operation) is blank.
+    type: bool
+    default: false
   left:
     description:
       - What is left to do, from M(holdfast.kubernetes.reboot_report).
@@ -83,6 +88,7 @@ SPEC: dict[str, Any] = {
         "run": {"type": "str", "required": True},
         "group": {"type": "str", "required": True},
         "complete": {"type": "bool", "required": True},
+        "paused": {"type": "bool", "default": False},
         "left": {"type": "str", "default": ""},
         **auth_options(),
     },

@@ -11,10 +11,11 @@ short_description: End the reboot of a node, after success or failure
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Gives back a node that has rebooted and is healthy. The module undoes the cordon and the opt-outs, removes the pods that
-    the shutdown left, and gives back slot and claim.
-  - Puts back a node if O(rebooted) says that a hold refused the reboot.
-  - With O(failed), cleans up after a failure. A healthy node is given back. An unhealthy node stays cordoned and keeps its
+  - Ends the reboot of a healthy node. The module undoes the cordon and the opt-outs, removes the pods that the shutdown left,
+    and returns slot and claim.
+  - If O(rebooted) says that a hold refused the reboot, undoes cordon and opt-outs, and returns slot and claim. The node is
+    tried again later.
+  - With O(failed), cleans up after a failure. A healthy node is uncordoned. An unhealthy node stays cordoned and keeps its
     slot as failed. A node on which the run had not started is reported as stopped, and does not count as a failure. A node
     on which another run works stays as it is.
 options:
@@ -69,7 +70,7 @@ extends_documentation_fragment:
 
 EXAMPLES = r"""
 ---
-- name: Give the node back
+- name: Uncordon the node and return its slot
   holdfast.kubernetes.reboot_finish:
     name: node-1
     operation: kernel

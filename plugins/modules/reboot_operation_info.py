@@ -20,7 +20,7 @@ options:
     type: str
   group:
     description:
-      - Read only the ledger of this group. By default those of all groups.
+      - Read only the ledger of this group. By default the ledgers of all groups.
     type: str
   results:
     description:
@@ -87,7 +87,7 @@ summary:
   type: dict
   returned: success
 stats:
-  description: The same artifacts as those of the rolling reboot itself.
+  description: The same artifacts as from the rolling reboot itself.
   type: dict
   returned: success
 lines:

@@ -39,7 +39,7 @@ options:
   hosts:
     description:
       - Of each host, C(host) is its name, C(turn) what M(holdfast.kubernetes.reboot_turn) returned for the question to the
-        node, C(settings) its variables, and C(misfit) why these are invalid.
+        node, C(settings) its variables, and C(settings_error) why these are invalid.
     type: list
     elements: dict
     default: []

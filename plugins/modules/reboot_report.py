@@ -7,12 +7,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: reboot_report
-short_description: Gather the results of a rolling reboot
+short_description: Report the results of a rolling reboot
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Cleans up the nodes of hosts that dropped out of the plays, and counts failures that could not be counted before.
-  - It does not fail if something is left to do; RV(left) says what. M(holdfast.kubernetes.reboot_end) leaves the operation.
+  - Gathers the results of all nodes. If a host dropped out of the plays, cleans up its node. Counts failures that could not
+    be counted before.
+  - It does not fail if something is left to do; RV(left) says what. Afterwards, M(holdfast.kubernetes.reboot_end) ends the
+    run's part in the operation.
 options:
   operation:
     description:
@@ -28,7 +30,7 @@ options:
     type: str
   names:
     description:
-      - Names of the hosts that take part. In the controller, the action plugin makes O(hosts) from them.
+      - Names of the hosts that take part. The action plugin makes O(hosts) from them.
     type: list
     elements: str
     default: []
@@ -38,19 +40,20 @@ options:
     type: str
   limit:
     description:
-      - The playbook's limit; blank if there is none. With a limit, only hosts of the play take part.
+      - The playbook's C(--limit); blank if there is none. With a limit, only hosts of the play take part.
     type: str
   hosts:
     description:
-      - Of each host, C(host) is its name, C(turn) what M(holdfast.kubernetes.reboot_turn) or
-        M(holdfast.kubernetes.reboot_finish) returned last, C(settings) its variables, and C(misfit) why these are invalid.
+      - For each host, C(host) is its name, C(turn) the last result of M(holdfast.kubernetes.reboot_turn) or
+        M(holdfast.kubernetes.reboot_finish), C(settings) its variables, and C(settings_error) why these are invalid; empty if
+        they are valid.
     type: list
     elements: dict
     default: []
   traffic:
     description:
-      - For each Node, the number of C(requests) sent and of C(bytes) received; those of the run have an empty name. In the
-        controller, the action plugin adds them.
+      - For each Node, the number of C(requests) sent and of C(bytes) received. The entry with an empty name is for the run
+        itself. The action plugin sets this option.
     type: dict
     default: {}
 seealso:

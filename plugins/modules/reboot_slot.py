@@ -39,7 +39,7 @@ options:
     type: str
   state:
     description:
-      - V(present) takes the slot, V(absent) gives it back.
+      - V(present) takes the slot, V(absent) returns it.
       - V(failed) counts the node as failed in its operation. A Ready node returns its slot. A node that is not Ready
         keeps its slot, as failed, until it is Ready with a new boot ID.
     type: str
@@ -155,7 +155,7 @@ waited:
   returned: success, or if a slot was refused
   sample: 41.3
 idle:
-  description: Seconds of the wait since a slot of the group was last taken or given back.
+  description: Seconds of the wait since a slot of the group was last taken or returned.
   type: float
   returned: with O(state=present)
   sample: 12.1

@@ -26,7 +26,7 @@ options:
     type: str
   show:
     description:
-      - Prints the status at once, for people as V(text) or for programs as V(json). With V(none), it is only returned.
+      - Prints the status immediately, for people as V(text) or for programs as V(json). With V(none), it is only returned.
     type: str
     choices: [none, text, json]
     default: none

@@ -35,7 +35,7 @@ def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
                 "host": name,
                 "turn": _turn(variables, name),
                 "settings": read.get("settings") or {},
-                "misfit": str(read.get("msg") or "unknown") if read.get("failed") else "",
+                "settings_error": str(read.get("msg") or "unknown") if read.get("failed") else "",
             }
         )
     return {"hosts": hosts, **{name: begun.get(name) or "" for name in ("operation", "run", "group")}}

@@ -23,7 +23,7 @@ _BOOLEANS = ["true", "false"]
 
 
 class UnknownQuestion(ValueError):
-    """A question is asked for which there is no option. The message names it."""
+    """A question has no option. The message names it."""
 
 
 def survey(options: Mapping[str, Option], questions: Iterable[str], prefix: str = "") -> dict[str, Any]:

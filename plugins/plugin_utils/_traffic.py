@@ -41,7 +41,7 @@ def add(node: str, traffic: Mapping[str, int]) -> None:
 
 
 def totals() -> dict[str, dict[str, int]]:
-    """``requests`` and ``bytes`` of each node; those of the run itself under the empty name."""
+    """``requests`` and ``bytes`` of each node; the empty name has the numbers of the run itself."""
     found: dict[str, dict[str, int]] = defaultdict(lambda: {"requests": 0, "bytes": 0})
     with suppress(FileNotFoundError), _path().open(encoding="utf-8") as lines:
         for node, requests, size in map(json.loads, lines):

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A launch of a job template: the answers of its survey become extra variables, or AWX refuses them.
 
-The rules are those of ``SurveyJobTemplateMixin`` in ``awx/main/models/mixins.py``.
+The rules come from ``SurveyJobTemplateMixin`` in ``awx/main/models/mixins.py``.
 """
 
 from __future__ import annotations

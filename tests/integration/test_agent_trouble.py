@@ -58,7 +58,7 @@ def test_while_the_api_is_away_everything_stays_and_then_catches_up(agent, space
         assert agent.locks() == sorted([f"{first}/me", f"{second}/me"])
         assert agent.masked() == UNITS
         assert agent.metrics()["holdfast_agent_holds"] == 2
-        assert "The API server is away, everything stays as it is" in agent.journal()
+        assert "The API server is unavailable, so the agent changes nothing" in agent.journal()
         assert "API away" in agent.ssh("systemctl show -P StatusText holdfast-agent")
     agent.until(f"{third}/me,{second}/heir", "True")
     until(lambda: agent.locks() == sorted([f"{second}/heir", f"{third}/me"]), agent.locks)

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The doctor on a real API server, beside the live runs of other tests: asked about one group or its nodes only.
+"""The doctor on a real API server, next to the live runs of other tests: asked about one group or its nodes only.
 
 Where it is asked about everything, it only reads.
 """

@@ -182,7 +182,7 @@ class TestLongHold:
 
 class TestAround:
     def test_continues_after_an_outage_of_the_api(self, world, lab, listen):
-        """In its own cluster, which may be away; no controller changes objects there."""
+        """In its own cluster, which may be unavailable; no controller changes objects there."""
         with management(lab, world) as (cluster, kubeconfig):
             label = {"pool": world.namespace}
             listener = listen("dead_node", after=0, selector=f"pool={world.namespace}", kubeconfig=str(kubeconfig))
@@ -283,7 +283,7 @@ class TestRulebooks:
         def twice(ruleset):
             (source,) = ruleset["sources"]
             ruleset["sources"] = [source, {**source, "name": "once more"}]
-            # One after the other, so a second run of the first would end before that of the second.
+            # One after the other: if the first ran again, it would end before the second.
             ruleset["rules"][0]["action"] = {
                 "run_playbook": {"name": "say.yml", "extra_vars": {"node": "{{ event.node.name }}"}}
             }

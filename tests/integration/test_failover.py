@@ -40,7 +40,7 @@ def failovers(world, ansible):
 @pytest.fixture
 def victim(failovers):
     found = failovers.victim()
-    # With other nodes beside it, one node that is down does not count as a storm.
+    # Among other nodes, one node that is down does not count as a storm.
     failovers.world.nodes(2)
     return found
 

@@ -348,7 +348,7 @@ class TestGate:
     """The check before every power-off."""
 
     def look(self, holds, *, override=False):
-        return gate.look(holds.world.cluster, holds.node, override_holds=override)
+        return gate.check(holds.world.cluster, holds.node, override_holds=override)
 
     def test_the_node_is_free(self, holds):
         passed = self.look(holds)
@@ -402,7 +402,7 @@ def test_what_one_tenant_writes_stops_no_reader(holds, acquired):
     (listed,) = holds.world.run(lease_hold_info, node=name)["holds"]
     (seen,) = holds.world.run(node_info, name=name)["nodes"]
     with pytest.raises(Held) as held:
-        gate.look(holds.world.cluster, name, override_holds=False)
+        gate.check(holds.world.cluster, name, override_holds=False)
     refused = holds.take("mine")
 
     assert (listed["held_seconds"], len(listed["holder"])) == (0, 270)
@@ -418,7 +418,7 @@ def test_a_hold_that_is_named_by_its_hash_is_confirmed_and_released(holds):
     holds.confirm("other/holder", mine)
 
     assert holds.take(wait=True)["inhibited"]
-    assert gate.look(holds.world.cluster, holds.node, override_holds=True).overridden[0]["holder"] == "app"
+    assert gate.check(holds.world.cluster, holds.node, override_holds=True).overridden[0]["holder"] == "app"
     holds.confirm("other/holder")
     released = holds.release(wait=True)
     assert (released["inhibited"], released["warnings"]) == (False, [])

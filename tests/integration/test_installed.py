@@ -36,7 +36,7 @@ def ansible(installed, tmp_path, lab):
 
 @pytest.fixture
 def play(ansible, world):
-    """Run a playbook; a host has no Python of its own but that of the environment."""
+    """Run a playbook; a host has no other Python than the one of the environment."""
 
     def run(playbook, *arguments, hosts=(), succeeds=True, **variables):
         own = {"ansible_connection": "local", "ansible_python_interpreter": str(ansible.bin / "python")}

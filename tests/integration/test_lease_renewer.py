@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The renewer as a process, beside a controller that is stopped and killed, with a real API server."""
+"""The renewer as a process, while its controller is stopped and killed, with a real API server."""
 
 from __future__ import annotations
 

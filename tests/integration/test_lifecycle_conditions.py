@@ -15,6 +15,7 @@ from integration.support.rights import Account
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import NAMESPACE
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import TAINT
 from ansible_collections.holdfast.kubernetes.plugins.modules import cordon, doctor, drain, node_info
 from lab.patience import PATIENCE
 
@@ -49,9 +50,14 @@ def shown(world, name):
     return {item["type"]: item["message"] for item in conditions if item["type"] in TYPES and item["status"] == "True"}
 
 
+def tainted(node):
+    return TAINT in (node["spec"].get("taints") or [])
+
+
 def assert_none(world, names):
     for name in names:
         node = world.node(name)
+        assert not tainted(node)
         assert not [item for item in node["status"]["conditions"] if item["type"] in TYPES], "not even as False"
         assert RECORD not in node["metadata"]["annotations"]
 
@@ -117,7 +123,7 @@ def test_a_hold_at_the_last_moment(rolling, nodes, history, tmp_path):
     marker = tmp_path / "held"
     once = rolling.tasks("late", f"test -e {marker} || {{ touch {marker} && {rolling.hold_task()}; }}")
     with history:
-        run = rolling.start([name], before_reboot_tasks=once)
+        run = rolling.start([name], before_reboot_tasks=once, prefer_no_schedule=True)
         run.until(lambda: rolling.record(name).get("phase") == "hold" and rolling.slots() == {}, "put back")
         rolling.release(name)
         run.done().good()
@@ -125,6 +131,7 @@ def test_a_hold_at_the_last_moment(rolling, nodes, history, tmp_path):
     assert course[:5] == COURSE[:5]
     assert course[5] == (PLANNED,)
     assert course[-4:] == COURSE[-4:]
+    assert history.course(tainted)[name] == [False, True, False, True, False]
     assert_none(rolling.world, [name])
 
 
@@ -134,8 +141,9 @@ def test_a_node_that_is_never_started(rolling, nodes, history):
     (name,) = nodes()
     rolling.hold(name)
     with history:
-        done = rolling.run([name], hold_timeout=1)
+        done = rolling.run([name], hold_timeout=1, prefer_no_schedule=True)
     assert done.results == {name: "stopped"}
+    assert history.course(tainted)[name] == [False, True, False]
     assert history.conditions(*TYPES) == {name: [(), (PLANNED,), ()]}
     assert_none(rolling.world, [name])
 
@@ -188,12 +196,14 @@ class TestKilled:
         if point == "drains":
             world.owned("web", name, slow={"delete": "1h"})
         environment = {"K8S_AUTH_KUBECONFIG": world.kubeconfig}
-        run = rolling.start([name], environment=environment, operation="kernel", run=f"one-{world.namespace}", **more)
+        options = {"operation": "kernel", "run": f"one-{world.namespace}", "prefer_no_schedule": True}
+        run = rolling.start([name], environment=environment, **options, **more)
         phase = {"waits": "hold", "drains": "drain"}.get(point)
         run.until(lambda: rolling.record(name).get("phase") == phase if phase else halt.reached, point, PATIENCE)
         run.kill()
         run.send_to_all(9)
         assert set(shown(world, name)) == POINTS[point]
+        assert tainted(world.node(name)) is (point == "waits")
         lease = paths.lease(NAMESPACE, run_rules.lease_name(f"one-{world.namespace}"))
         world.made.objects.append(lease)
         world.cluster.merge(lease, {"spec": {"renewTime": LONG_AGO}})

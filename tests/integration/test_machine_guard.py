@@ -191,7 +191,7 @@ def test_the_replacement_is_waited_for_before_the_machine_ends(guarding, fleet, 
 def test_guarded_from_birth(guarding, fleet, world):
     """A MachineDeployment is scaled up and down: later Machines get the hooks, and are served like the others.
 
-    The Cluster beside it adds no other Machine. When the template loses the hooks, its Machines lose them too.
+    The Cluster that is also given adds no other Machine. When the template loses the hooks, its Machines lose them too.
     """
     (node,) = world.nodes()
     apart = fleet.machine(node)
@@ -341,7 +341,7 @@ def test_a_deadline(guarding, fleet, world):
 
 @pytest.mark.long
 def test_machines_that_are_left_are_reported(guarding, fleet, world):
-    """A run whose time is over leaves one Machine that waits, and one that comes to our next hook."""
+    """A run whose time has passed leaves one Machine that waits, and one that comes to our next hook."""
     names = [fleet.machine(node) for node in world.nodes(2)]
     for name in names:
         waiting(fleet, name)
@@ -365,7 +365,7 @@ def test_machines_that_are_left_are_reported(guarding, fleet, world):
 
 @pytest.mark.long
 def test_the_api_is_away_for_long(guarding, fleet, world):
-    """A run that ends only on a signal does not end because the API is away."""
+    """A run that ends only on a signal does not end because the API is unavailable."""
     (node,) = world.nodes()
     name = fleet.machine(node)
     halt = Halt(guarding.folder / "halt")
@@ -393,7 +393,7 @@ def test_the_api_is_away_for_long(guarding, fleet, world):
 
 @pytest.mark.long
 def test_left_at_the_deadline(guarding, fleet, world):
-    """Another owner's hook keeps it from ours until the run is over. Removing hooks spares it, and reports that."""
+    """Another owner's hook keeps it from ours until the run has ended. Removing hooks spares it, and reports that."""
     (node,) = world.nodes()
     name = fleet.machine(node, annotations={f"{PRE_DRAIN}/theirs": "them", f"{PRE_TERMINATE}/{HOOK}": OWNER})
     fleet.delete(name)

@@ -63,7 +63,7 @@ def test_it_goes_by_the_server_s_clock(world, shift):
 
 
 def test_waits_for_one_and_its_run_lives_meanwhile(world, shift, monkeypatch):
-    monkeypatch.setattr(window, "_STEP", 0.1)
+    monkeypatch.setattr(window, "_LONGEST_SLEEP", 0.1)
     now = world.cluster.now()
     run = f"{world.namespace}-run"
     world.made.objects.append(paths.lease("holdfast", run_rules.lease_name(run)))

@@ -473,10 +473,10 @@ def test_a_volume_whose_driver_never_detaches_it(down):
 
 @pytest.mark.parametrize("sign", ["ready", "boot"])
 def test_a_node_that_comes_back_between_the_look_and_the_taint(down, monkeypatch, sign):
-    look = operation.check_evidence.look
+    confirm = operation.check_evidence.confirm
 
     def interfere(*arguments):
-        seen = look(*arguments)
+        seen = confirm(*arguments)
         if sign == "ready":
             down.world.set_condition(down.name, "Ready", "True", "KubeletReady")
         else:
@@ -484,7 +484,7 @@ def test_a_node_that_comes_back_between_the_look_and_the_taint(down, monkeypatch
         return seen
 
     evidence = attested(boot_id=down.boot_id)
-    monkeypatch.setattr(operation.check_evidence, "look", interfere)
+    monkeypatch.setattr(operation.check_evidence, "confirm", interfere)
     refused(down, "ready" if sign == "ready" else "new_boot", evidence=evidence)
 
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whole rolling reboots through an API server that is away, frozen or overloaded: every node once, nothing left."""
+"""Rolling reboots through an API server that is unavailable, frozen or overloaded: each node once, nothing left."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_failure_that_can_not_be_counted_is_loud_and_stops_the_others_all_the_
         # It waits for a slot only when the first node has it.
         second: {"rolling_reboot_before_slot_tasks": rolling.tasks("later", halt.reached_command)},
     }
-    # The second one learns of the failure when a turn of its wait is over.
+    # The second one learns of the failure when a turn of its wait ends.
     run = rolling.start(hosts, api_timeout=5)
     run.until(lambda: halt.reached, "the check of the first node", PATIENCE)
     proxy.faults.next(AWAY, path="configmaps/group", times=100000)

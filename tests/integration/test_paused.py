@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A controller that is stopped for a while, with another run of the same command beside it."""
+"""A controller that is stopped for a while, while another run of the same command works."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Reboot annotations on a real API server, with the lab's metal3 that acts on them, or is away."""
+"""Reboot annotations on a real API server, with the lab's metal3 running or stopped."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_host_that_was_off_proves_nothing(fenced):
 
 @pytest.mark.parametrize("status", ["registration error", "OK"])
 def test_a_machine_that_is_on_while_its_status_says_off(fenced, status):
-    """It was seen off, and went on while metal3 was away; then our key, and a BMC that is, or is not, reachable."""
+    """It was switched on while metal3 was down. Then our key, with a BMC that can or can't be reached."""
     fenced.host.tell(poweredOn=False, operationalStatus="error")
     pending = fenced.world.start(reboot_annotation, node=fenced.node, key="ours", mode="hard", wait_timeout=6)
     fenced.host.until(lambda host: OURS in (host["metadata"].get("annotations") or {}))
@@ -207,7 +207,7 @@ def test_a_machine_that_is_seen_on_later_can_be_seen_to_go_off(fenced):
 
 
 def test_a_key_of_an_earlier_boot(fenced):
-    """An earlier try, a boot by itself while metal3 is away, and a hang."""
+    """An earlier try, a boot by itself while metal3 is down, and a hang."""
     fenced.run(mode="hard", wait=False)
     status = {"status": {"nodeInfo": {"bootID": "another"}}}
     fenced.world.cluster.merge(f"{paths.node(fenced.node)}/status", status)
@@ -402,7 +402,7 @@ def test_in_a_play_with_a_management_cluster(fenced, ansible):
 
 
 class TestExpired:
-    """A key that outlives the Machine for which it was written."""
+    """A key that outlives its Machine."""
 
     def become(self, fenced, state):
         fenced.host.tell(provisioning={"state": state, "ID": "an-id"})

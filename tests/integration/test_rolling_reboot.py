@@ -208,7 +208,7 @@ def test_a_hold_that_comes_late_puts_the_node_back(rolling, nodes, tmp_path, poi
     assert done.results == {node: "rebooted"}
     assert rolling.boot_id(node) != before
     if point == "before_reboot":
-        assert f"Node {node} is put back, uncordoned: held by {rolling.group}/late" in done.output
+        assert f"Node {node} is uncordoned, and tried again later: held by {rolling.group}/late" in done.output
     rolling.assert_nothing_left([node])
 
 

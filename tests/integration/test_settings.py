@@ -187,19 +187,19 @@ def test_the_quorum_is_asked_again_directly_before_the_act(failovers, victim):
         paths.node(victim.name), {"metadata": {"labels": {"node-role.kubernetes.io/control-plane": ""}}}
     )
     victim.hang()
-    # One member may be away at first, but none once the node is claimed.
+    # One member may be down at first, but none once the node is claimed.
     quorum = failovers.command(
         "quorum",
         "claim=$($kubectl get node $HOLDFAST_NODE -o jsonpath='{.metadata.annotations.holdfast\\.dev/claim}')\n"
-        '[ -z "$claim" ] || { echo member etcd-2 is away; exit 1; }',
+        '[ -z "$claim" ] || { echo member etcd-2 is down; exit 1; }',
     )
 
     done = failovers.run(victim.name, quorum_command=quorum, **failovers.by_command())
 
     assert done.code != 0
     assert "failover_quorum_command" in done.detail(victim.name)
-    assert "member etcd-2 is away" in done.output
-    assert "member etcd-2 is away" not in str(done.report) + str(failovers.audit()) + str(victim.marks)
+    assert "member etcd-2 is down" in done.output
+    assert "member etcd-2 is down" not in str(done.report) + str(failovers.audit()) + str(victim.marks)
     assert failovers.commands == [], "the machine was told to go off"
     assert victim.untouched
 

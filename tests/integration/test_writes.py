@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every kind of write through an API server that is overloaded, resets connections or is away: made, and made once."""
+"""All kinds of writes through an API server that is overloaded, resets connections or is down: each is made once."""
 
 from __future__ import annotations
 

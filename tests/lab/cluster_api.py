@@ -206,7 +206,7 @@ def _conversion(port: int, authority: str) -> dict[str, Any]:
 
 
 def _keep_kinds(folder: Path) -> None:
-    """Keep the definitions beside the program: Go's module cache may be emptied at any time."""
+    """Keep the definitions next to the program: Go's module cache may be emptied at any time."""
     module = programs.CLUSTER_API.directory
     found = json.loads(run(["go", "mod", "download", "-json", _MODULE], cwd=module))
     temporary = folder.with_name(".kinds")

@@ -43,7 +43,7 @@ class ControlPlane:
         self.url = f"https://{network.gateway}:{api_port}"
         self._api_port = api_port
         self._etcd_url = f"http://{network.loopback}:{etcd_port}"
-        # For other etcd members, of which there are none.
+        # For other etcd members; there are none.
         self._etcd_peer_url = f"http://{network.loopback}:{etcd_port + 1}"
 
     def process(self, name: str) -> Process:

@@ -12,11 +12,16 @@ from model.api import Objects
 from model.failover import FailoverPlan
 from model.fleet import FAULTS, Run, State
 from model.judge import ledgers, must, names, node_path, record_of, slot_of, tainted
-from model.programs import Call, Program, Tasks, begin_of
+from model.programs import Call, Program, Tasks, first_place
 from model.role import Plan, operation
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import (
+    CLAIM,
+    CORDON,
+    FAILOVER,
+    LIFECYCLE_CONDITIONS,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import TYPES
@@ -48,7 +53,7 @@ def check_the_end(state: State) -> None:
 
 def _alone(state: State, plan: Plan | FailoverPlan) -> State:
     """The state after one more run, which nothing disturbs."""
-    state = replace(state, runs=(Run(plan, (begin_of(plan.begin()),)),))
+    state = replace(state, runs=(Run(plan, (first_place(plan.begin()),)),))
     for _step in range(_MOST):
         move = next(state.moves(), None)
         if move is None:
@@ -67,10 +72,10 @@ def doctor(state: State, release: list[str]) -> State:
     def tasks() -> Tasks:
         yield call
 
-    place = begin_of(Program(f"doctor {release}", tasks))
+    place = first_place(Program(f"doctor {release}", tasks))
     while place.asked is not None:
         objects, answer = api.perform(state.objects, place.asked)
-        after = state.became(objects, ("the doctor", ": ", place.asked))
+        after = state.with_objects(objects, ("the doctor", ": ", place.asked))
         for path in state.changed(objects):
             place = place.aged(path)
         state, place = after, place.after(answer)
@@ -90,7 +95,7 @@ def _judge_back(objects: Objects, name: str) -> None:
 
 
 def _repaired(state: State) -> State:
-    """A repair includes a reboot, also that of a node that failed and is Ready."""
+    """A repair includes a reboot, also of a node that failed and is Ready."""
     objects = state.objects
     for name in names(objects):
         node, slot = objects[node_path(name)].content, slot_of(objects, name)
@@ -127,7 +132,9 @@ def _judge(state: State) -> None:
         marks = [mark for mark in (CLAIM, CORDON) if node_rules.record(node, mark)]
         must(not marks, f"promise 3: {name} is left with {marks}")
         shown = [
-            kind for kind in (LIFECYCLE, *TYPES) if node_rules.record(node, kind) or node_rules.condition(node, kind)
+            kind
+            for kind in (LIFECYCLE_CONDITIONS, *TYPES)
+            if node_rules.record(node, kind) or node_rules.condition(node, kind)
         ]
         must(not shown, f"{name} is left with {shown}")
         must(node_rules.unschedulable(node) == (name in kept), f"promise 3: {name} is left cordoned, or uncordoned")

@@ -1,14 +1,16 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a program can still use: the same for two programs means that they do the same from here on.
+"""The state of a program as text, its form. Two programs with the same form do the same from here on.
 
-A program that waits for an answer is a stack of Python frames. What it does next depends on where each frame is and on
-the variables that it still reads. So a program that has seen other answers, and forgot them, is the same program.
+A program that waits for an answer is a stack of Python frames. What it does next depends on the instruction that each
+frame has reached, and on the variables that it still reads. Two programs that have seen different answers, and no
+longer use them, have the same form. This keeps the number of states of the model small.
 
-The values of an expression that is half evaluated are not visible. There, a program is the same only with the same
-history. The position in a loop is not visible either, and is taken from the variable of the loop. So each place that
-stands for several histories is checked: :class:`model.programs.Place` follows two of them, which must stay together.
+Python does not show the values of an expression that is only partly evaluated. Then two programs are the same only if
+they have seen the same answers. It does not show the position in a loop either; the variable of the loop stands for it.
+As this may be wrong, :class:`model.programs.Place` follows two histories for each form, and checks that they do the
+same.
 """
 
 from __future__ import annotations
@@ -22,47 +24,47 @@ from typing import Any
 
 _PLAIN = (str, int, float, bool, type(None), bytes)
 _THREADS = ("concurrent.", "threading", "queue", "_queue", "_thread")
-_immortal: dict[int, tuple[Any, str]] = {}
+_constants: dict[int, tuple[Any, str]] = {}
 
 
-def immortal(value: Any, name: str) -> Any:
-    """Name an object that lives for ever and never changes."""
-    _immortal[id(value)] = (value, name)
+def constant(value: Any, name: str) -> Any:
+    """Register an object that always exists and never changes: its name stands for it in a form."""
+    _constants[id(value)] = (value, name)
     return value
 
 
 class Form:
-    """The form of values, as text.
+    """The form of frames or values, as text.
 
     Attributes:
-        half: Whether there are values that are not visible.
+        incomplete: Whether there are values that Python does not show.
     """
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._seen: dict[int, int] = {}
         self._kept: list[Any] = []
-        self.half = False
+        self.incomplete = False
 
     def __str__(self) -> str:
         return "".join(self._parts)
 
     def of_frames(self, innermost: FrameType, until: FrameType) -> None:
-        """The frames that call each other, from the innermost one to one that called them all."""
+        """Add the frames from the innermost one to the outermost one before ``until``."""
         frame: FrameType | None = innermost
         while frame is not None and frame is not until:
             self._of_frame(frame)
             frame = frame.f_back
 
     def of_generator(self, generator: Any) -> None:
-        """A generator, and those that it waits for."""
+        """Add a generator, and the generators that it waits for."""
         while isinstance(generator, GeneratorType) and generator.gi_frame is not None:
             self._of_frame(generator.gi_frame)
             generator = generator.gi_yieldfrom
 
     def _of_frame(self, frame: FrameType) -> None:
         point = _point(frame.f_code, frame.f_lasti)
-        self.half |= point.half
+        self.incomplete |= point.mid_expression
         self._parts.append(f"\n{frame.f_code.co_qualname}@{point.offset}")
         for name, value in frame.f_locals.items():
             if name in point.live:
@@ -73,14 +75,14 @@ class Form:
         kind = type(value)
         if kind in _PLAIN:
             self._parts.append(repr(value))
-        elif id(value) in _immortal:
-            self._parts.append(_immortal[id(value)][1])
+        elif id(value) in _constants:
+            self._parts.append(_constants[id(value)][1])
         elif id(value) in self._seen:
             self._parts.append(f"<{self._seen[id(value)]}>")
         elif isinstance(value, ModuleType | type):
             self._parts.append(value.__name__)
         else:
-            # Some attributes are made when they are asked for.
+            # Keep the value: some attributes create a new object on each access, and the id of a freed one is reused.
             self._seen[id(value)] = len(self._seen)
             self._kept.append(value)
             self._parts.append(kind.__name__)
@@ -91,7 +93,7 @@ class Form:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """What a value is made of."""
+    """The values that a value consists of."""
     if isinstance(value, dict | Mapping):
         yield from (each for pair in value.items() for each in pair)
     elif isinstance(value, set | frozenset):
@@ -99,7 +101,7 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple):
         yield from value
     elif type(value).__module__.startswith(_THREADS):
-        # The model has no threads. Their names differ each time.
+        # The model uses no threads, and their names differ each time.
         return
     elif isinstance(value, MethodType):
         yield from (value.__func__.__qualname__, value.__self__)
@@ -111,8 +113,8 @@ def _parts(value: Any) -> Iterator[Any]:
         form = Form()
         form.of_generator(value)
         yield str(form)
-    elif hasattr(value, "formed"):
-        yield value.formed
+    elif hasattr(value, "form_parts"):
+        yield value.form_parts
     elif hasattr(value, "__next__") or type(value).__module__ in ("datetime", "pathlib", "re"):
         yield value.__reduce__()[1:]
     elif isinstance(value, BaseException):
@@ -136,22 +138,23 @@ class _Point:
 
     Attributes:
         live: The variables that may still be read after it.
-        half: Whether an expression, or the handling of an exception, is under way, with values that are not visible.
-        prepares: The next instruction carries it out.
+        mid_expression: Whether an expression is partly evaluated, or an exception is being handled. The values on the
+            stack are not visible then.
+        prepares: Whether the next instruction completes it.
     """
 
     offset: int
     live: frozenset[str]
-    half: bool
+    mid_expression: bool
     prepares: bool
 
 
 @lru_cache(None)
 def _point(code: CodeType, offset: int) -> _Point:
-    """The instruction at this offset. An offset behind an instruction belongs to it."""
+    """The last instruction that starts at this offset or before it."""
     points = _points(code)
     number = max(number for number, point in enumerate(points) if point.offset <= offset)
-    # Python 3.11 calls some functions by the first of two instructions, others by the second one.
+    # In Python 3.11, a call is two instructions, and a waiting frame may show either of them.
     return points[number + points[number].prepares]
 
 
@@ -174,7 +177,7 @@ def _points(code: CodeType) -> list[_Point]:
 
 
 def _following(number: int, item: dis.Instruction, index: Mapping[int, int]) -> dict[int, bool]:
-    """The instructions that may come after one without an exception, and whether it jumps there."""
+    """The instructions that may follow this one if there is no exception, and whether it jumps to each."""
     jumps = item.opcode in dis.hasjrel or item.opcode in dis.hasjabs
     found = {index[item.argval]: True} if jumps else {}
     if not item.opname.startswith(("RETURN_V", "RAISE", "RERAISE", "JUMP_")):
@@ -183,6 +186,7 @@ def _following(number: int, item: dis.Instruction, index: Mapping[int, int]) -> 
 
 
 def _live(code: CodeType, found: list[Any], following: list[Any], handlers: list[Any]) -> list[frozenset[str]]:
+    """The variables that may still be read after each instruction: the usual liveness analysis of compilers."""
     always = frozenset((*code.co_cellvars, *code.co_freevars))
     after, before = [always] * len(found), [always] * len(found)
     changed = True
@@ -195,7 +199,7 @@ def _live(code: CodeType, found: list[Any], following: list[Any], handlers: list
             names = item.argval if isinstance(item.argval, tuple) else (item.argval,)
             into = out.difference(names) if item.opname in ("STORE_FAST", "DELETE_FAST") else out
             into = into.union(names) if "LOAD_FAST" in item.opname else into
-            # A variable that is stored where an exception occurs keeps its value.
+            # If an exception occurs at a store, the variable keeps its value.
             into |= caught
             if (out, into) != (after[number], before[number]):
                 after[number], before[number], changed = out, into, True
@@ -203,7 +207,7 @@ def _live(code: CodeType, found: list[Any], following: list[Any], handlers: list
 
 
 def _stacks(found: list[Any], following: list[Any], handlers: list[Any]) -> dict[int, str]:
-    """The values on the stack before each instruction: the iterator of a loop, the exit of a ``with``, or any other."""
+    """The values on the stack before each instruction: ``i`` for an iterator, ``w`` for ``with``, ``?`` for others."""
     stacks, new = {0: ""}, [0]
     while new:
         number = new.pop()
@@ -225,7 +229,7 @@ def _stacks(found: list[Any], following: list[Any], handlers: list[Any]) -> dict
 
 
 def _taken(item: dis.Instruction) -> int:
-    """How many values an instruction that calls takes from the stack."""
+    """How many values an instruction takes from the stack, if it calls."""
     arg = item.arg or 0
     return {
         "CALL": 2 if "PRECALL" in dis.opmap else arg + 2,

@@ -45,7 +45,7 @@ def explore(first: State, *, limit: int = 0, seconds: float = 0) -> Explored:
     started, found = time.process_time(), Explored()
     seen: dict[int, tuple[tuple[int, ...], ...]] = {}
     _is_new(seen, first)
-    # Of each state: by which move of which other one it is reached first. States are kept only until they are visited.
+    # How each state is reached first: from which state, by which move. States are kept only until they are visited.
     came_from, by_move = array("q", [-1]), array("q", [-1])
     frontier: list[tuple[int, State]] = [(0, first)]
     while frontier:

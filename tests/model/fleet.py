@@ -1,9 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A fleet: runs of the role over some nodes, and everything that may happen next, from any state.
+"""A fleet: some nodes, runs of the role that work on them, and everything that may happen next, from any state.
 
-A state never changes. A move leads to another one: a request of a program is answered, or something happens to a run,
+A state never changes. A move leads to another state: a request of a program is answered, or something happens to a run,
 to a node or to the API server.
 """
 
@@ -19,7 +19,7 @@ from model import api, judge
 from model.api import OK, Answer, Objects, Request, Stored
 from model.failover import FailoverPlan
 from model.judge import hold_path, names, node_path
-from model.programs import START, Place, begin_of
+from model.programs import START, Place, first_place
 from model.role import Plan
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
@@ -31,24 +31,25 @@ ZONE = "zone"
 _NODES = f"{paths.NODES}/"
 _RUNS = paths.leases(NAMESPACE)
 _HOLDS = paths.leases("team") + "/"
-# Collections that have nothing in the model, and the namespace of the collection's own objects: a request for these
-# meets no other, so nothing is gained by making it wait.
+# Requests for these have the same answer at any time: collections that are empty in the model, and a namespace that
+# always exists.
 _QUIET = ("/pods", "/poddisruptionbudgets", "/api/v1/namespaces/holdfast")
-# What may happen, and how often at most.
+# The faults; docs/testing.md describes them.
 FAULTS = ("death", "pause", "outage", "crash", "hang", "hold", "stuck")
-# How old the sign of life of a run can be, in seconds: it is fresh, older than the begin of another run, that of a
-# dead run, and that of a run that is dead for long.
+# How old the sign of life of a run can be, in seconds: fresh; older than the start of another run; so old that the run
+# counts as dead; and so old that other runs no longer wait for it.
 _AGES = (0, 2, 100, 200)
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What a history may have.
+    """What may happen in a history.
 
     Attributes:
+        plans: The runs.
         nodes: The nodes, and the zone of each.
         faults: How often each of :data:`FAULTS` happens at most.
-        down: The node that is not Ready at the begin: its machine has failed.
+        down: The node whose machine has failed before the start; empty for none.
     """
 
     plans: tuple[Plan | FailoverPlan, ...]
@@ -66,15 +67,17 @@ class Scope:
             status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": f"{name}-1"}}
             node = {"metadata": {"name": name, "labels": {ZONE: zone}}, "status": status}
             objects = api.write(objects, node_path(name), node)
-        runs = tuple(Run(plan, (begin_of(plan.begin()),)) for plan in self.plans)
+        runs = tuple(Run(plan, (first_place(plan.begin()),)) for plan in self.plans)
         return State(objects, runs, tuple(self.faults.get(fault, 0) for fault in FAULTS)).down(self.down)
 
 
 class Run(NamedTuple):
-    """A run: awake, paused or dead; and where its programs are.
+    """A run, and the places of its programs.
 
     Attributes:
-        begun: What its begin answered.
+        status: ``awake``, ``paused`` or ``dead``.
+        stage: ``begin``; ``hosts``, with a program for each node; ``end``; or ``over``.
+        begun: The result of the stage ``begin``.
     """
 
     plan: Plan | FailoverPlan
@@ -94,9 +97,14 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Move:
-    """What happens, as words, and the state after it, which is made when it is asked for."""
+    """Something that happens.
 
-    said: tuple[Any, ...]
+    Attributes:
+        parts: Its description, in parts that are joined only if it is shown.
+        then: Makes the state after it.
+    """
+
+    parts: tuple[Any, ...]
     then: Callable[[], State]
 
     @cached_property
@@ -105,7 +113,7 @@ class Move:
 
     @property
     def words(self) -> str:
-        return "".join(map(str, self.said))
+        return "".join(map(str, self.parts))
 
 
 @lru_cache(None)
@@ -120,7 +128,7 @@ def _age(lease: Stored) -> int:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The objects, the runs, and how often each fault may still happen."""
+    """The objects, the runs, and how often each fault may still happen (``left``)."""
 
     objects: Objects
     runs: tuple[Run, ...]
@@ -132,26 +140,29 @@ class State:
         return (frozenset(item.number for item in self.objects.values()), runs, self.left)
 
     def down(self, name: str) -> State:
-        """The state with one node down, if it has a name."""
+        """The state with this node down; the same state if the name is empty."""
         failed = replace(self, objects=self._changed(f"machine/{name}", up=False)) if name else self
         return replace(failed, objects=failed._ready(name, ready=False)) if name else self
 
     def moves(self) -> Iterator[Move]:
-        """Everything that may happen next."""
+        """Everything that may happen next.
+
+        If there is a quiet request, it comes first, and nothing else is tried: that leaves out no result.
+        """
         found = False
         for move in self._quiet_moves():
             found = True
             yield move
         if found:
             return
-        for move in self._unforced():
+        for move in self._ordinary_moves():
             found = True
             yield move
         if not found:
             yield from self._times_up()
         yield from self.faults()
 
-    def _unforced(self) -> Iterator[Move]:
+    def _ordinary_moves(self) -> Iterator[Move]:
         yield from self._programs()
         yield from self.world()
 
@@ -169,7 +180,7 @@ class State:
                     yield from self.steps(number, which)
 
     def steps(self, number: int, which: int) -> Iterator[Move]:
-        """What the next request of a program leads to."""
+        """The answers to the next request of a program."""
         place = self.runs[number].places[which]
         asked = place.asked
         if asked is None:
@@ -191,15 +202,15 @@ class State:
         words = (self.runs[number].plan.run, ": ", place.call.name, ": ", place.asked, " -> ", note or answer.kind)
 
         def then() -> State:
-            after = self.became(objects, words, place)
+            after = self.with_objects(objects, words, place)
             run = after.runs[number]
             places = (*run.places[:which], run.places[which].after(answer), *run.places[which + 1 :])
-            return after._with(number, run._replace(places=places))
+            return after._with_run(number, run._replace(places=places))
 
         return Move(words, then)
 
-    def _past_what_is_quiet(self, run: Run, place: Place) -> Place:
-        """The place after quiet requests. If an outage may meet them, each one leads to a state of its own."""
+    def _skip_quiet_requests(self, run: Run, place: Place) -> Place:
+        """The place after all quiet requests. If an outage may happen, none is skipped, as any of them may fail."""
         while not self._may("outage") and place.asked is not None and self._is_quiet(run, place.asked):
             place = place.after(api.perform(self.objects, place.asked)[1])
         return place
@@ -207,16 +218,15 @@ class State:
     def _is_quiet(self, run: Run, asked: Request) -> bool:
         """Whether a request neither changes anything nor depends on anything that changes.
 
-        So it makes no difference whether it comes before or after what other programs do, or before or after the end
-        of its own run. It comes first.
+        So its order among the moves of others does not matter, and :meth:`moves` tries only one: this request first.
         """
         if asked.path == run.lease and asked.verb == "PATCH":
-            # An older sign of life may be renewed at any moment anyway.
+            # A renewal changes nothing if the sign of life is fresh.
             return asked.path in self.objects and self._age(self.objects, run) == 0
         return asked.verb in ("GET", "LIST") and self._is_alone(run, self.objects, asked)
 
     def _quiet_moves(self) -> Iterator[Move]:
-        """What one quiet request leads to, with an answer and without."""
+        """One quiet request, with an answer and, if an outage may happen, without."""
         for number, run in enumerate(self.runs):
             for which, place in enumerate(run.places):
                 if run.status == "awake" and place.asked is not None and self._is_quiet(run, place.asked):
@@ -225,8 +235,8 @@ class State:
                     return
 
     def _is_alone(self, run: Run, objects: Objects, asked: Request) -> bool:
-        """Whether nothing else can change what a request reads."""
-        if asked.path.endswith(_QUIET) or asked.counts:
+        """Whether nothing else can change the objects that a request reads."""
+        if asked.path.endswith(_QUIET) or asked.only_counts:
             return True
         if asked.path == paths.LEASES:
             return not (self._may("hold") or any(path.startswith(_HOLDS) for path in objects))
@@ -259,14 +269,14 @@ class State:
         if asked.path.startswith(_NODES) and objects is not before:
             node = objects[asked.path].content
             if not node_rules.unschedulable(node):
-                # Pods come back.
+                # After the uncordon, the node gets pods again.
                 objects = api.write(
                     objects,
                     machine := f"machine/{node_rules.name(node)}",
                     {**objects[machine].content, "drained": False},
                 )
         if asked.verb == "POST" and answer.kind == "object" and asked.path == _RUNS:
-            # It began a moment ago, and any other sign of life is older.
+            # A new run started just now, so all other signs of life are older.
             path = f"{_RUNS}/{asked.body['metadata']['name']}"
             spec = {**objects[path].content["spec"], "acquireTime": to_text(START - timedelta(seconds=1))}
             objects = api.write(objects, path, {**objects[path].content, "spec": spec})
@@ -286,7 +296,7 @@ class State:
         return api.write(objects, f"machine/{name}", {**machine, "up": False, "sent": True}), OK
 
     def _power(self, name: str, wanted: str) -> tuple[Objects, Answer]:
-        """What the user's commands do: switch a machine, or tell its state."""
+        """Run a command of the user, which switches a machine on or off, or prints its state."""
         path, objects = f"machine/{name}", self.objects
         if wanted == "off":
             judge.power_off(objects, name)
@@ -296,7 +306,7 @@ class State:
         return objects, Answer("on" if objects[path].content["powered"] else "off")
 
     def _news(self, place: Place) -> Iterator[Answer]:
-        """What a watch may say: each object that changed as it is, or as it was before its last change."""
+        """The possible next events of a watch: one for each object that changed since it was read."""
         asked = place.asked
         assert asked is not None
         known: Mapping[str, int] = asked.body["known"]
@@ -309,13 +319,13 @@ class State:
             yield Answer("event", ("DELETED", api.by_number(known[name])))
         if changed or gone or asked.body["left"] > _AGES[-1] + 1:
             return
-        # It waits only until another run may be dead.
+        # This wait ends as soon as another run may be dead, which the Leases show.
         leases = [item.number for item in api.listed(self.objects, _RUNS, {})]
         if leases != asked.body["leases"]:
             yield api.TIME_IS_UP
 
     def _times_up(self) -> Iterator[Move]:
-        """If nothing else can happen, one that waits has waited for too long."""
+        """The deadlines of watches pass, if nothing else can happen."""
         for number, run in enumerate(self.runs):
             for which, place in enumerate(run.places):
                 if run.status == "awake" and place.asked is not None and place.asked.verb == "WATCH":
@@ -324,15 +334,16 @@ class State:
     # -- what happens by itself
 
     def world(self) -> Iterator[Move]:
+        """What happens without a request: runs continue, renew their Leases or fall silent, nodes boot, holds end."""
         for number, run in enumerate(self.runs):
             if run.status == "paused":
                 awake = run._replace(status="awake")
-                yield Move((run.plan.run, " wakes"), partial(self._with, number, awake))
+                yield Move((run.plan.run, " wakes"), partial(self._with_run, number, awake))
             if run.lease not in self.objects:
                 continue
             age = self._age(self.objects, run)
             if run.status == "awake" and not run.over and age > 0:
-                yield self._happens(f"{run.plan.run} gives a sign of life", self._aged(self.objects, run, 0))
+                yield self._event(f"{run.plan.run} gives a sign of life", self._aged(self.objects, run, 0))
             elif (run.over or run.status == "paused") and age < _AGES[-1]:
                 older = 100 if age < 100 else 200
                 words = f"{run.plan.run} is silent for {older} s"
@@ -341,12 +352,12 @@ class State:
             yield from self._down(name)
         for path in self.objects:
             if path.startswith(_HOLDS):
-                yield self._happens(f"{path.rpartition('/')[2]} is free", api.write(self.objects, path, None))
+                yield self._event(f"{path.rpartition('/')[2]} is free", api.write(self.objects, path, None))
 
     def _silent(self, number: int, seconds: int, words: str) -> State:
-        after = self.became(self._aged(self.objects, self.runs[number], seconds), (words,))
+        after = self.with_objects(self._aged(self.objects, self.runs[number], seconds), (words,))
         late = after.runs[number]
-        return after._with(number, late._replace(places=tuple(map(_too_late, late.places))))
+        return after._with_run(number, late._replace(places=tuple(map(_too_late, late.places))))
 
     def _down(self, name: str) -> Iterator[Move]:
         machine, ready = (
@@ -354,14 +365,15 @@ class State:
             node_rules.ready(self.objects[node_path(name)].content),
         )
         if ready and not machine["up"]:
-            yield self._happens(f"{name} is seen to be down", self._ready(name, ready=False))
-        # A run that is about to switch it off has looked at most ten seconds ago, or it looks again.
+            yield self._event(f"{name} is seen to be down", self._ready(name, ready=False))
+        # A run that is about to switch the node off checked it at most ten seconds ago, or checks again. So the node
+        # does not come back in between.
         if any(_about_to_power_off(place, name) for run in self.runs for place in run.places):
             return
         if not machine["up"] and machine["powered"]:
-            yield self._happens(f"{name} comes back", self.booted(name))
+            yield self._event(f"{name} comes back", self.booted(name))
         elif machine["up"] and not ready:
-            yield self._happens(f"{name} responds again", self._ready(name, ready=True))
+            yield self._event(f"{name} responds again", self._ready(name, ready=True))
 
     def booted(self, name: str) -> Objects:
         """The objects after a boot of a node."""
@@ -391,7 +403,7 @@ class State:
                 hung = self._ready(name, ready=False)
                 if hung is not self.objects:
                     yield self._fault("hang", f"{name} hangs", objects=hung)
-            # After the last look, the node itself refuses: its agent, or the deadline in the command.
+            # After the last check of a run, a hold is too late for the run. Then the node's agent protects the holder.
             lease = hold_path(name)
             at_the_gate = any(
                 _about_to_power_off(place, name, "/nodes/")
@@ -417,14 +429,14 @@ class State:
             if self._may("stuck") and asked.verb in ("DRAIN", "USER", "POWER"):
                 yield self._spent("stuck", self._answered(number, which, self.objects, Answer("stuck")))
                 if asked.body.get("wanted") in ("on", "off"):
-                    # The command says that it succeeded, and did nothing.
+                    # The command reports success, but did nothing.
                     yield self._spent(
                         "stuck", self._answered(number, which, self.objects, Answer(asked.body["wanted"]))
                     )
             yield from self._outages(number, which)
 
     def _outages(self, number: int, which: int) -> Iterator[Move]:
-        """A request gets no answer. If it writes, it may have been carried out."""
+        """A request gets no answer. If it is a write, it may have been carried out or not."""
         place = self.runs[number].places[which]
         asked = place.asked
         if asked is None or not self._may("outage") or not (asked.writes or asked.verb in ("GET", "LIST")):
@@ -442,22 +454,26 @@ class State:
         self, fault: str, words: str, number: int = -1, run: Run | None = None, objects: Objects | None = None
     ) -> Move:
         def then() -> State:
-            return self._with(number, run) if run else self.became(objects or self.objects, (words,))
+            return self._with_run(number, run) if run else self.with_objects(objects or self.objects, (words,))
 
         return self._spent(fault, Move((words,), then))
 
     def _spent(self, fault: str, move: Move) -> Move:
         which = FAULTS.index(fault)
         left = (*self.left[:which], self.left[which] - 1, *self.left[which + 1 :])
-        return Move(move.said, lambda: replace(move.after, left=left))
+        return Move(move.parts, lambda: replace(move.after, left=left))
 
-    # -- what they need
+    # -- helpers
 
-    def _happens(self, words: str, objects: Objects) -> Move:
-        return Move((words,), lambda: self.became(objects, (words,)))
+    def _event(self, words: str, objects: Objects) -> Move:
+        return Move((words,), lambda: self.with_objects(objects, (words,)))
 
-    def became(self, objects: Objects, words: tuple[Any, ...], place: Place | None = None) -> State:
-        """The state after a change of objects, judged. What programs remember of these is of an older version now."""
+    def with_objects(self, objects: Objects, words: tuple[Any, ...], place: Place | None = None) -> State:
+        """The state with changed objects, if the change keeps all promises. Programs now remember older versions.
+
+        Raises:
+            Broken: The change breaks a promise.
+        """
         objects = judge.see(self.objects, objects, words, place)
         runs = self.runs
         for path in self.changed(objects):
@@ -465,7 +481,7 @@ class State:
         return State(objects, runs, self.left)
 
     def changed(self, objects: Objects) -> list[str]:
-        """The objects of the API that are not the same any more."""
+        """The paths of the API's objects that differ from ``objects``."""
         return [path for path, item in self.objects.items() if path[0] == "/" and objects.get(path) is not item]
 
     def _changed(self, path: str, **content: Any) -> Objects:
@@ -478,18 +494,18 @@ class State:
         lease = objects[run.lease].content
         return api.write(objects, run.lease, {**lease, "spec": {**lease["spec"], "renewTime": _AGO[age]}})
 
-    def _with(self, number: int, run: Run) -> State:
+    def _with_run(self, number: int, run: Run) -> State:
         before = None
         while before is not run:
-            before, run = run, _promoted(run)
+            before, run = run, _advanced(run)
             if run.status == "awake":
-                places = tuple(self._past_what_is_quiet(run, place) for place in run.places)
+                places = tuple(self._skip_quiet_requests(run, place) for place in run.places)
                 run = run if places == run.places else run._replace(places=places)
         return State(self.objects, (*self.runs[:number], run, *self.runs[number + 1 :]), self.left)
 
 
-def _promoted(run: Run) -> Run:
-    """The run in its next stage, where all of its programs have come to their end, or wait for each other."""
+def _advanced(run: Run) -> Run:
+    """The run in its next stage, if all of its programs have ended; beyond a barrier, if all others wait there."""
     while (
         run.status != "dead"
         and run.places
@@ -502,23 +518,25 @@ def _promoted(run: Run) -> Run:
             begun = run.places[0].value
             if begun is None or isinstance(run.plan, FailoverPlan):
                 return run._replace(stage="over", places=())
-            places = tuple(begin_of(run.plan.host(name, begun)) for name in run.plan.nodes)
+            places = tuple(first_place(run.plan.host(name, begun)) for name in run.plan.nodes)
             run = run._replace(stage="hosts", begun=begun, places=places)
         elif run.stage == "hosts":
             assert run.begun is not None
             assert isinstance(run.plan, Plan)
             turns = {name: place.value for name, place in zip(run.plan.nodes, run.places, strict=True)}
-            run = run._replace(stage="end", places=(begin_of(run.plan.end(run.begun, turns)),))
+            run = run._replace(stage="end", places=(first_place(run.plan.end(run.begun, turns)),))
         else:
             run = run._replace(stage="over", places=(), begun=run.begun)
     return run
 
 
 def _about_to_power_off(place: Place, name: str, also: str = "/configmaps") -> bool:
-    """Whether a run is between its last look at a node and the power-off: it records that, on the node and in a list.
+    """Whether a run is between its last check of a node and the power-off.
+
+    In between it records the power-off on the Node and in a ConfigMap.
 
     Args:
-        also: Up to a write of which object; the Node in the same version shows that the node is still down.
+        also: Part of the path of an object. A write to such an object counts, too.
     """
     options, asked = place.call.params if place.call else {}, place.asked
     if asked is None or options.get("power") != "off" or options["name"] != name:
@@ -528,11 +546,11 @@ def _about_to_power_off(place: Place, name: str, also: str = "/configmaps") -> b
 
 
 def _too_late(place: Place) -> Place:
-    """The place after a long pause. A command that was sent before comes too late, and does nothing."""
+    """The place after a long pause. A command that the program was about to send comes too late, and does nothing."""
     asked, options = place.asked, place.call.params if place.call else {}
     if asked is not None and (asked.verb == "REBOOT" or asked.body.get("wanted") == "off"):
         return place.after(Answer("late"))
-    # These look at the clock.
+    # These operations check after a pause how old their last check is.
     return place.after(api.PAUSED) if asked is not None and {"power", "evidence"} & set(options) else place
 
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What must hold at every instant, judged by the objects before and after something happened.
 
-The numbers of the promises are those of ``docs/reliability.md``.
+``docs/reliability.md`` has the numbers of the promises.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _grant(objects: Objects, slot: Slot, place: Place, count: int) -> None:
             if not node_rules.ready(item.content) or node_rules.unschedulable(item.content)
         }
         busy, allowed = away | set(ledger.slots), amount(settings["max_unavailable"], count)
-        must(len(busy) <= allowed, f"promise 1: {sorted(busy)} are away or have slots, and {allowed} may")
+        must(len(busy) <= allowed, f"promise 1: {sorted(busy)} are unavailable or have slots, and {allowed} may")
 
 
 def _gives_up(place: Place | None) -> bool:

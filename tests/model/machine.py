@@ -15,7 +15,7 @@ from model import api
 from model.after import check_the_end, doctor
 from model.fleet import FAULTS, ZONE, Move, Run, Scope, State
 from model.judge import hold_path, node_path
-from model.programs import begin_of
+from model.programs import first_place
 from model.role import Plan
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules
@@ -45,7 +45,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(policy=st.sampled_from(POLICIES), max_failed=st.integers(0, 2), others=st.booleans())
     def begin(self, policy: dict[str, Any], max_failed: int, others: bool) -> None:
-        api.growing = True
+        api.versions_grow = True
         self.history: list[str] = []
         self.steps = self.number = 0
         # The settings of a group seldom change; a person who asks for other ones gets an error.
@@ -60,7 +60,7 @@ class Machine(RuleBasedStateMachine):
         return move is not None
 
     def happens(self, words: str, objects: api.Objects) -> None:
-        self.take(Move((words,), lambda: self.state.became(objects, (words,))))
+        self.take(Move((words,), lambda: self.state.with_objects(objects, (words,))))
 
     @property
     def awake(self) -> list[int]:
@@ -74,7 +74,7 @@ class Machine(RuleBasedStateMachine):
         self.number += 1
         variables = {**self.usual, **other, "operation": named, "restart": restart}
         plan = Plan(f"run-{self.number}", NODES, variables, number=self.number)
-        run = Run(plan, (begin_of(plan.begin()),))
+        run = Run(plan, (first_place(plan.begin()),))
         self.take(
             Move((plan.run, " starts with ", variables), lambda: replace(self.state, runs=(*self.state.runs, run)))
         )
@@ -189,7 +189,7 @@ class Machine(RuleBasedStateMachine):
             if hasattr(self, "state"):
                 self.end()
         finally:
-            api.growing = False
+            api.versions_grow = False
             # pytest reports a case that was kept.
             (note if currently_in_test_context() else print)("\n".join(getattr(self, "history", [])))
 

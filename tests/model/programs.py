@@ -23,7 +23,7 @@ from typing import Any
 
 from model import api
 from model.api import Answer, Request, Stored
-from model.continuation import Form, immortal
+from model.continuation import Form, constant
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths, watch
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
@@ -105,7 +105,7 @@ class Recorder:
         self._leases: list[int] = []
 
     @property
-    def formed(self) -> Any:
+    def form_parts(self) -> Any:
         """What of it a program can still use."""
         followed = [[item.number for item in known.values()] for known in self.followed]
         return self.number, self.clock, self._leases, followed
@@ -117,7 +117,7 @@ class Recorder:
             # What a finally asks for, on the way out, is not asked for.
             if self.asked is None:
                 self.asked = api.request(verb, path, body)
-                if not api.growing:
+                if not api.versions_grow:
                     self.form.of_frames(sys._getframe(1), self._until)
             raise Asks
         answer = self._log[self._next]
@@ -127,7 +127,7 @@ class Recorder:
         if answer is api.CONFLICT:
             raise ApiFailure(f"{verb} {path}: conflict", status=409, reason="Conflict")
         if answer is api.UNREACHABLE:
-            raise Unreachable(f"{verb} {path}: the API server is away")
+            raise Unreachable(f"{verb} {path}: the API server is unavailable")
         return answer
 
     def now(self) -> datetime:
@@ -336,7 +336,7 @@ class Place:
 
     def aged(self, path: str) -> Place:
         """The same place, after someone has written an object."""
-        return self if api.growing else self._then(path)
+        return self if api.versions_grow else self._then(path)
 
     def _then(self, what: Answer | str) -> Place:
         if what not in self._next:
@@ -346,7 +346,7 @@ class Place:
 
     def also_by(self, history: History) -> None:
         """Another way here."""
-        if not api.growing and self._other is None and history != self.history:
+        if not api.versions_grow and self._other is None and history != self.history:
             self._other = history
             for what in list(self._next):
                 self._check(what)
@@ -371,7 +371,7 @@ def forget() -> None:
     _calls.clear()
 
 
-def begin_of(program: Program) -> Place:
+def first_place(program: Program) -> Place:
     return _place(program, History())
 
 
@@ -379,7 +379,7 @@ def _after(place: Place, history: History, what: Answer | str) -> Place:
     came = (place.number, what)
     if isinstance(what, Answer):
         return _place(place.program, replace(history, log=(*history.log, what)), came)
-    log = tuple(api.older(answer, what) for answer in history.log)
+    log = tuple(api.with_older(answer, what) for answer in history.log)
     return place if log == history.log else _place(place.program, replace(history, log=log), came)
 
 
@@ -392,13 +392,13 @@ def _place(program: Program, history: History, came: Any = ()) -> Place:
         results = (*history.results, result)
         history = History(results, json.dumps(results, sort_keys=True, default=str))
     history = replace(history, call=call)
-    if api.growing:
+    if api.versions_grow:
         key: Any = (program.key, history.done, history.log)
     elif recorder is None:
         key = (program.key, form)
     else:
         # Where values are not visible, the place before counts as well. The promises speak of what was read last.
-        more = came if recorder.form.half else recorder.read_last if recorder.asked.verb == "PUT" else ()
+        more = came if recorder.form.incomplete else recorder.read_last if recorder.asked.verb == "PUT" else ()
         key = (program.key, form, recorder.asked, _digest(recorder.form), more)
     if key in _places:
         _places[key].also_by(history)
@@ -421,7 +421,7 @@ def _come_to(program: Program, history: History) -> tuple[Call | None, Any, str]
             call = next(tasks)
             for result in history.results:
                 call = tasks.send(result)
-            immortal(call.params, _digest(json.dumps(call.params, sort_keys=True, default=str)))
+            constant(call.params, _digest(json.dumps(call.params, sort_keys=True, default=str)))
             form.of_generator(tasks)
             form.of(call.name)
             _calls[key] = call, None, _digest(form)

@@ -21,7 +21,7 @@ import jinja2
 import yaml
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from model import api
-from model.continuation import immortal
+from model.continuation import constant
 from model.programs import Call, Program, Result, Tasks
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, HoldfastError, Refused
@@ -181,7 +181,7 @@ def reboot(context: Context, params: Mapping[str, Any]) -> Result:
     sent = False
 
     def look() -> str:
-        return gate.look(cluster, name, override_holds=params["override_holds"], run=run).boot_id
+        return gate.check(cluster, name, override_holds=params["override_holds"], run=run).boot_id
 
     try:
         with runs.heartbeat(cluster, run):
@@ -261,7 +261,7 @@ class Plan:
     def end(self, begun: Result, turns: Mapping[str, Result]) -> Program:
         own = {name: begun.get(name) for name in ("operation", "run", "group")}
         hosts = [
-            {"host": name, "turn": turn, "settings": self._role(name).settings, "misfit": ""}
+            {"host": name, "turn": turn, "settings": self._role(name).settings, "settings_error": ""}
             for name, turn in turns.items()
         ]
 
@@ -289,7 +289,7 @@ def _settled(path: Path, given: str, entry_point: str) -> Mapping[str, Any]:
     named = {f"{prefix}{name}": value for name, value in json.loads(given).items()}
     found = _settings.answer(options, named, prefix)
     assert not found.problems, found.problems
-    return immortal(dict(found.settings), json.dumps(found.settings, sort_keys=True))
+    return constant(dict(found.settings), json.dumps(found.settings, sort_keys=True))
 
 
 def _variables(play: str, host: str) -> Variables:
@@ -313,7 +313,7 @@ def _turn(variables: Variables) -> Result:
 
 @lru_cache(None)
 def _read(path: Path) -> Any:
-    return immortal(yaml.safe_load(path.read_text()), str(path))
+    return constant(yaml.safe_load(path.read_text()), str(path))
 
 
 _jinja = jinja2.Environment(undefined=jinja2.ChainableUndefined, autoescape=False)

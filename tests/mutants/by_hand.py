@@ -12,7 +12,8 @@ The promises:
 5. A node that does not come back counts against the failure budget.
 6. A run that was killed and started again ends where an undisturbed one ends, and reboots no node twice.
 7. No out-of-service taint without proof that the node is off, and none left on a recovered node.
-8. Annotations, hooks, keys, taints and labels of others stay as they are.
+8. Annotations, hooks, keys, taints, conditions and labels of others stay as they are.
+9. What people enter means what its documentation says, and what they see is so: answers, silences, hosts.
 """
 
 from __future__ import annotations
@@ -149,14 +150,14 @@ MUTANTS = [
         "gate-ignores-leases",
         2,
         "The gate before a power-off does not count Leases.",
-        Code("look", "held or lingering", "lingering"),
+        Code("check", "by_lease or by_condition", "by_condition"),
         "tests/integration/test_holds.py::TestGate::test_a_lease_alone_counts",
     ),
     Mutant(
         "gate-ignores-the-condition",
         2,
         "The gate does not count what the node's condition ShutdownInhibited names.",
-        Code("look", "held or lingering", "held"),
+        Code("check", "by_lease or by_condition", "by_lease"),
         "tests/integration/test_holds.py::TestGate::test_the_condition_alone_counts",
     ),
     Mutant(
@@ -253,6 +254,13 @@ MUTANTS = [
         Code("reboot_gate", "params['override_holds']", "True"),
         "tests/integration/test_rolling_reboot.py::test_a_hold_that_comes_late_puts_the_node_back[before_reboot]",
     ),
+    Mutant(
+        "hold-of-another-maintainer-ignored",
+        2,
+        "A node that another writer maintains is started.",
+        Code("others_words", 'item["type"] in _EXCLUSIVE and not item["ours"]', "False"),
+        "tests/unit/budget/test_lifecycle_rules.py::TestOthers::test_says_who_maintains_a_node",
+    ),
     # -- 3: cordons
     Mutant(
         "cordon-before-not-recorded",
@@ -330,6 +338,29 @@ MUTANTS = [
             "pod.empty_dir and not options.delete_emptydir and not options.force",
         ),
         "tests/unit/drain/test_rules.py::TestPlan::test_each_check_can_be_accepted_alone",
+    ),
+    Mutant(
+        "drain-deletes-before-its-time",
+        4,
+        "A pod whose eviction a budget refuses is deleted at once.",
+        Code("Drain._deletion_at", "self.started + self.delete_after", "self.started"),
+        "tests/unit/drain/test_state_rules.py::TestDeletion::test_it_is_deleted_after_its_time",
+    ),
+    Mutant(
+        "drain-deletes-without-a-budget",
+        4,
+        "A pod is deleted although no budget refused its eviction.",
+        Code(
+            "Drain._deletion_at", "entry.asked and entry.for_budget and entry.not_before < float('inf')", "entry.asked"
+        ),
+        "tests/unit/drain/test_state_rules.py::TestDeletion::test_a_refusal_for_another_reason_does_not_count",
+    ),
+    Mutant(
+        "drain-deletes-pods-that-are-not-selected",
+        4,
+        "Each pod may be deleted, not only those of delete_selector.",
+        Code("Drain._is_deletable", "entry.pod.uid in self.deletable", "bool(self.deletable)"),
+        "tests/unit/drain/test_state_rules.py::TestDeletion::test_another_pod_is_not",
     ),
     # -- 5: the failure budget
     Mutant(
@@ -482,6 +513,38 @@ MUTANTS = [
         ),
         "tests/unit/events/test_source.py::test_sends_once_whatever_the_watch_repeats",
     ),
+    Mutant(
+        "silence-lasts-as-long-as-its-run",
+        6,
+        "The silences of a node that is done, or that another run has, are extended.",
+        Code("worked_on", 'claim is not None and claim.run == run and not record.get("result")', "True"),
+        "tests/unit/reboot/test_silence_rules.py::test_whether_the_run_still_works_on_a_node",
+    ),
+    Mutant(
+        "silence-does-not-expire",
+        6,
+        "The silence of a run that dies lasts for years.",
+        Code("new", "to_text(now + timedelta(seconds=seconds))", "to_text(now + timedelta(days=seconds))"),
+        "tests/unit/reboot/test_silence_rules.py::test_one_that_nobody_extends_expires",
+    ),
+    Mutant(
+        "taint-without-a-record",
+        6,
+        "A run that dies leaves the taint of a node that waited, and no record of it.",
+        Code(
+            "Report.write",
+            "self._write(_set_taints(cluster, node, patch.taints), marks, patch)",
+            "_set_taints(cluster, self._write(node, marks, patch), patch.taints)",
+        ),
+        "tests/unit/budget/test_lifecycle.py::TestTaint::test_killed_between_its_writes",
+    ),
+    Mutant(
+        "pause-of-a-dead-run-stays",
+        6,
+        "The next run leaves NodeHealthChecks that a dead run has paused.",
+        Code("paused", "resumed(check, ended)", "requests_of(check)"),
+        "tests/unit/nodes/test_health_checks.py::test_the_next_run_ends_the_pause_of_a_dead_one",
+    ),
     # -- 7: evidence and the taint
     Mutant(
         "evidence-of-another-boot",
@@ -522,7 +585,7 @@ MUTANTS = [
         "taint-without-a-second-look",
         7,
         "Nothing checks the evidence again before the taint.",
-        Code("look", "_by_command(name, evidence)", "{}"),
+        Code("confirm", "_confirm_command(name, evidence)", "{}"),
         "tests/integration/test_out_of_service.py::TestCommand::test_says_on",
     ),
     Mutant(
@@ -585,6 +648,34 @@ MUTANTS = [
         Code("_ended", "FREE_HOST not in work.past", "False"),
         "tests/unit/guard/test_journey_rules.py::TestCourse::test_the_key_of_a_fenced_host_is_removed_at_the_end",
     ),
+    Mutant(
+        "evidence-of-an-agent-that-contradicts-itself",
+        7,
+        "A fence agent that prints ON counts as off by its exit status.",
+        Code("state", 'found if all(word.lower() == found for word in said) else ""', "found"),
+        "tests/unit/fencing/test_agent_rules.py::test_the_power_state",
+    ),
+    Mutant(
+        "evidence-of-an-agent-without-a-status",
+        7,
+        "A fence agent that can't tell the state of a machine is used.",
+        Code("check_abilities", "{OFF, 'status'} - abilities.actions", "{OFF} - abilities.actions"),
+        "tests/unit/fencing/test_agent_rules.py::test_an_agent_that_proves_nothing",
+    ),
+    Mutant(
+        "evidence-of-a-machine-that-is-on",
+        7,
+        "The status after the power-off is not looked at.",
+        Code("check_off", "found != rules.OFF", "False"),
+        "tests/unit/fencing/test_agent.py::test_the_evidence",
+    ),
+    Mutant(
+        "agent-switches-off-the-plug-of-another-node",
+        7,
+        "The list of a device's plugs is not compared with the node.",
+        Code("look", "rules.check_listed(agent, plugs, node, names() if plugs else ())"),
+        "tests/unit/fencing/test_agent.py::test_a_wrong_plug_is_refused_before_anything_is_sent",
+    ),
     # -- 8: what belongs to others
     Mutant(
         "others-taints-removed",
@@ -636,5 +727,87 @@ MUTANTS = [
         "A file of others that has our name is overwritten and removed.",
         Code("is_ours", "bool(text) and str(text).startswith(MARK)", "bool(text)"),
         "tests/unit/shutdown/test_plan_rules.py::test_a_file_of_others_is_not_taken_for_our_own",
+    ),
+    Mutant(
+        "others-condition-overwritten",
+        8,
+        "A lifecycle condition that another writer has set to True is overwritten, and removed.",
+        Code("patch_of", "kind in mine or not _is_true(node, kind)", "True"),
+        "tests/unit/budget/test_lifecycle_rules.py::test_no_condition_of_others_changes_and_none_of_ours_stays",
+    ),
+    Mutant(
+        "others-condition-changed-meanwhile-removed",
+        8,
+        "A condition that another writer has changed counts as ours.",
+        Code(
+            "ours",
+            'isinstance(entry, dict) and seen == ("True", REASON, entry.get("message"))',
+            "isinstance(entry, dict)",
+        ),
+        "tests/unit/budget/test_lifecycle_rules.py::test_a_condition_that_another_writer_changed_is_theirs",
+    ),
+    Mutant(
+        "others-taint-of-the-same-key-removed",
+        8,
+        "A taint with our key that no record names is removed.",
+        Code("tainted", 'bool((node_rules.record(node, LIFECYCLE_CONDITIONS) or {}).get("taint"))', "True"),
+        "tests/unit/budget/test_lifecycle.py::TestTaint::test_another_writer_s_stays",
+    ),
+    Mutant(
+        "others-pauses-ended",
+        8,
+        "The pauses of others end with the run.",
+        Code("resumed", "item not in {_OURS + run for run in runs}", "False"),
+        "tests/unit/nodes/test_health_checks.py::test_pause_and_resume",
+    ),
+    Mutant(
+        "others-silences-ended",
+        8,
+        "The silences of other runs and people are ended.",
+        Code("own", 'silence.get("createdBy") == creator_of(run)', "True"),
+        "tests/unit/reboot/test_silence_rules.py::test_only_its_own",
+    ),
+    # -- 9: what people enter and see
+    Mutant(
+        "answer-blank-is-a-value",
+        9,
+        "A blank answer replaces the default.",
+        Code("is_blank", "value is None or (isinstance(value, str) and not value.strip())", "value is None"),
+        "tests/unit/test_settings.py::TestAnswer::test_blanks_count_as_not_set",
+    ),
+    Mutant(
+        "answer-wrong-is-taken",
+        9,
+        "A wrong answer is taken as it is.",
+        Code("answer", "found.problems.append(f'{name} {error}{_shown(value, option)}')"),
+        "tests/unit/test_survey.py::TestQuestion::test_a_wrong_answer_is_refused_by_name",
+    ),
+    Mutant(
+        "answer-choice-unchecked",
+        9,
+        "An answer that is none of the choices is taken.",
+        Code("typed", "if checked.error_messages: raise Unfit(_why(checked.error_messages, kind, option))"),
+        "tests/unit/test_settings.py::TestText::test_choices_are_named",
+    ),
+    Mutant(
+        "host-of-another-node",
+        9,
+        "A host with a prefix does not tell the roles which Node it is.",
+        Code("variables", 'host != found["name"]', "False"),
+        "tests/unit/inventory/test_rules.py::TestVariables::test_a_host_with_another_name_tells_the_roles_its_node",
+    ),
+    Mutant(
+        "host-that-is-down-is-ready",
+        9,
+        "A node that is not Ready is in the group of those that are.",
+        Code("groups", '"ready" if found["ready"] else "not_ready"', '"ready"'),
+        "tests/unit/inventory/test_rules.py::TestGroups::test_not_ready",
+    ),
+    Mutant(
+        "host-options-ignored",
+        9,
+        "The options in the file of the inventory are not used.",
+        Code("InventoryModule._auth", "self._in_file.isdisjoint((name, *option.get('aliases', ())))", "True"),
+        "tests/integration/test_inventory.py::test_groups_and_variables",
     ),
 ]

@@ -29,7 +29,7 @@ GUIDES = [
 FENCED = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 # Blocks without a language are commands, except those that begin with one of these: they are output.
 OUTPUT = ("TASK [", "# systemd-inhibit")
-# In one of these places a name of this collection is that of a file in the folder.
+# In these places, a name of this collection is the name of a file in the folder.
 PLACES = {
     r"ansible-playbook\b.*?": "playbooks",
     r"\s-m ": "plugins/modules",

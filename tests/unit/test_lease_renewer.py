@@ -87,7 +87,7 @@ def test_a_process_that_gets_the_same_id_later_is_another(sleeper, monkeypatch):
     assert opened == [sleeper.pid]
     sleeper.kill()
     sleeper.wait()
-    # By now its id may be that of any process.
+    # By now any process may have its id.
     assert process.ended_within(0)
 
 

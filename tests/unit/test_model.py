@@ -54,7 +54,7 @@ def reached(first):
 
 def test_what_a_program_has_forgotten_makes_no_difference(monkeypatch):
     few = reached(one_node(death=1))
-    monkeypatch.setattr(api, "growing", True)
+    monkeypatch.setattr(api, "versions_grow", True)
     many = reached(one_node(death=1))
 
     assert few[0] == many[0]

@@ -19,7 +19,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress impo
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _live_view, _progress_file, _traffic
 
 MESSAGE = "fatal: [n-1]: FAILED! => " + " ".join(f"word-{number}" for number in range(200)) + " the end"
-# A run of some nodes, of which one fails. It prints as Ansible's display does.
+# A run of some nodes. One of them fails. It prints as Ansible's display does.
 PROGRAM = """
 import sys, time
 from types import SimpleNamespace

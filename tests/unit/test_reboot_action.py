@@ -47,7 +47,7 @@ class Node:
             _execute_module=self._find,
             _cluster=lambda: None,
         )
-        monkeypatch.setattr(reboot.gate, "look", self._gate)
+        monkeypatch.setattr(reboot.gate, "check", self._gate)
         monkeypatch.setattr(reboot.time, "sleep", self._sleep)
 
     def _set_option(self, name, value):

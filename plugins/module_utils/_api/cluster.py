@@ -45,7 +45,7 @@ _TABLE = f"{_JSON};as=Table;v=v1;g=meta.k8s.io"
 _TIMEOUT = (10, 60)
 # For patches that are sent only once, such as the renewal of a Lease: the next one is better than one that hangs.
 _SHORT_TIMEOUT = (5, 10)
-# Seconds for which a change is sent again. After that, the data behind the decision is too old: read and decide again.
+# Maximum number of seconds to repeat a change. Later, the data behind the decision is too old: read and decide again.
 _DECISION = 10
 
 

@@ -96,7 +96,7 @@ class Outdated(ApiFailure):
     """A change could not be written while the API server was unavailable: read again, and decide again.
 
     Attributes:
-        patience: Seconds for which requests wait for the API server.
+        patience: Seconds that requests wait for the API server.
     """
 
     def __init__(self, message: str, *, patience: float) -> None:

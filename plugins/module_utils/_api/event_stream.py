@@ -1,7 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The streaming answer of a watch, as events. The watch of the library differs with its version."""
+"""The streaming answer of a watch, as events.
+
+It takes the place of the client library's own watch, which behaves differently from version to version.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,8 @@ class EventStream:
     """The events of one watch, each as the API server sends it.
 
     Args:
-        answer: The answer of urllib3, which is not read yet.
-        count: Gets the number of bytes of each part that arrives.
+        answer: urllib3's response, whose body has not been read yet.
+        count: Called with the number of bytes of each chunk that arrives.
     """
 
     def __init__(self, answer: Any, count: Callable[[int], None]) -> None:
@@ -50,23 +53,23 @@ class EventStream:
             self._answer.release_conn()
 
     def stop(self) -> None:
-        """End the watch from another thread, which may wait for the next event."""
-        connected = getattr(self._answer.connection, "sock", None)
-        if connected is not None:
-            # close() would wait for the lock of the thread that reads.
+        """End the watch from another thread than the one that waits for its next event."""
+        connection = getattr(self._answer.connection, "sock", None)
+        if connection is not None:
+            # close() would wait for a lock that the reading thread has.
             with contextlib.suppress(OSError):
-                connected.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _lines(self) -> Iterator[bytes]:
-        rest = b""
-        for part in self._answer.stream(amt=None, decode_content=False):
-            self._count(len(part))
-            *lines, rest = (rest + part).split(b"\n")
+        incomplete = b""
+        for chunk in self._answer.stream(amt=None, decode_content=False):
+            self._count(len(chunk))
+            *lines, incomplete = (incomplete + chunk).split(b"\n")
             yield from lines
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """Read an event; ``None`` if the line is something else, for example from a proxy."""
+    """Parse an event; ``None`` if the line is something else, for example an error page of a proxy."""
     try:
         event = json.loads(line)
     except ValueError:

@@ -11,20 +11,31 @@ from .._shared import hold_rules
 VERSION = "0.1.0"
 NAMESPACE = hold_rules.NAMESPACE
 
+# On a Node: who cordoned it, and whether it was unschedulable before.
 CORDON = "holdfast.dev/cordon"
+# On a Node, by a person: leave it cordoned.
 KEEP_CORDONED = "holdfast.dev/keep-cordoned"
+# On a Node: its phase and result in a rolling reboot.
 OPERATION = "holdfast.dev/operation"
+# On a Node: the run that works on it.
 CLAIM = "holdfast.dev/claim"
+# On the Lease of a run: its id, which the name of the Lease may not contain as it is.
 RUN = "holdfast.dev/run"
+# On a Lease that holds a node: why, for people.
 REASON = "holdfast.dev/reason"
+# A label on a Node, by a person: do not reboot it.
 EXCLUDE = "holdfast.dev/exclude"
+# A label on the objects that this collection creates.
 MANAGED_BY = "app.kubernetes.io/managed-by"
+# A label on the ConfigMap of a group.
 LEDGER = "holdfast.dev/ledger"
+# On a Node: the values that the opt-outs replaced.
 OPT_OUTS = "holdfast.dev/opt-outs"
 # On a Node: the lifecycle conditions that a run has set.
-LIFECYCLE = "holdfast.dev/conditions"
-# On a Node: why it is considered off. On a BareMetalHost: the evidence when our reboot annotation was written.
+LIFECYCLE_CONDITIONS = "holdfast.dev/conditions"
+# On a Node with our out-of-service taint: the evidence that it is off.
 EVIDENCE = "holdfast.dev/evidence"
+# On a BareMetalHost: the state of the host when our reboot annotation was written.
 REBOOT_KEYS = "holdfast.dev/reboot-keys"
 # On a Node: the progress of its failover.
 FAILOVER = "holdfast.dev/failover"

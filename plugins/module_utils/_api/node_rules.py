@@ -58,7 +58,7 @@ def unschedulable(node: Object) -> bool:
 
 
 def inhibited_by(node: Object) -> list[str]:
-    """The ``namespace/holder`` entries for which the node refuses a shutdown; empty unless ShutdownInhibited is True.
+    """The ``namespace/holder`` entries in the reason of ShutdownInhibited; empty unless the condition is True.
 
     Source: the design of the condition. Commas separate several holds, oldest first.
     """

@@ -10,7 +10,7 @@ from urllib.parse import quote
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 LEASES = "/apis/coordination.k8s.io/v1/leases"
-BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+POD_DISRUPTION_BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 VOLUME_ATTACHMENTS = "/apis/storage.k8s.io/v1/volumeattachments"
 PERSISTENT_VOLUMES = "/api/v1/persistentvolumes"
 
@@ -21,7 +21,7 @@ def namespaced(group_version: str, namespace: str, resource: str) -> str:
 
 
 def one(collection: str, name: str) -> str:
-    """Path of one object of a collection."""
+    """Path of the object of this name in a collection, for example ``one(NODES, "node-1")``."""
     return f"{collection}/{quote(name, safe='')}"
 
 
@@ -45,7 +45,7 @@ def pod(namespace: str, name: str) -> str:
     return one(namespaced("api/v1", namespace, "pods"), name)
 
 
-def budgets(namespace: str) -> str:
+def pod_disruption_budgets(namespace: str) -> str:
     return namespaced("apis/policy/v1", namespace, "poddisruptionbudgets")
 
 
@@ -53,5 +53,5 @@ def eviction(namespace: str, name: str) -> str:
     return pod(namespace, name) + "/eviction"
 
 
-def claim(namespace: str, name: str) -> str:
+def persistent_volume_claim(namespace: str, name: str) -> str:
     return one(namespaced("api/v1", namespace, "persistentvolumeclaims"), name)

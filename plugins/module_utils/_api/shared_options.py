@@ -11,12 +11,15 @@ Options = dict[str, dict[str, Any]]
 
 NODE: Options = {"name": {"type": "str", "required": True}}
 RUN: Options = {"run": {"type": "str", "required": True}}
-# An act that is a part of a rolling reboot, and records its phase.
+# The rolling reboot whose phase a task records.
 PHASE: Options = {"operation": {"type": "str"}}
+# The run that must have claimed the node.
 CLAIMANT: Options = {"run": {"type": "str"}}
+# The run whose Lease a task renews while it waits. The specs are equal, but CLAIMANT is documented differently.
 WAITING_RUN: Options = {"run": {"type": "str"}}
+# The person or program that started the run; see the fragment.
 HOLDER: Options = {"holder": {"type": "str"}}
-# How many nodes of a group may be unavailable, and when the rest is left.
+# How many nodes of a group may be unavailable, and how many may fail.
 BUDGET: Options = {
     "selector": {"type": "str"},
     "max_unavailable": {"type": "str", "default": "1"},
@@ -34,7 +37,7 @@ WINDOWS: Options = {
         "default": [],
         "options": {
             "days": {"type": "list", "elements": "str"},
-            # Not required here: the operation checks them and names the number of the entry.
+            # The operation checks that these are set: its message names the number of the entry.
             "start": {"type": "str"},
             "end": {"type": "str"},
         },
@@ -44,7 +47,7 @@ _PODS: Options = {
     "selector": {"type": "str", "required": True},
     "namespace": {"type": "str"},
 }
-# How to reach a web server other than the API server.
+# The connection to Prometheus, Alertmanager or a Pushgateway.
 _SERVER: Options = {
     "url": {"type": "str", "required": True},
     "token": {"type": "str", "no_log": True},
@@ -73,7 +76,7 @@ def _server(options: Options) -> dict[str, Any]:
     }
 
 
-# What forbids a reboot beside holds.
+# Pods and alerts that block a reboot.
 BLOCKERS: Options = {
     "pods": {"type": "list", "elements": "dict", "options": _PODS},
     "alerts": _server(_ALERTS),

@@ -232,7 +232,7 @@ def retry_conflicts(attempt: Callable[[], Any], *, seconds: float = 30) -> Any:
         seconds: Stop after this time, but not before the third attempt. Waits for the API server extend it.
 
     Raises:
-        ApiFailure: The last conflict when the time is over, or any other failure of ``attempt`` at once.
+        ApiFailure: The last conflict when the time has passed, or any other failure of ``attempt`` at once.
     """
     started = time.monotonic()
     limit, failures = seconds, 0
@@ -243,7 +243,7 @@ def retry_conflicts(attempt: Callable[[], Any], *, seconds: float = 30) -> Any:
             failures += 1
             if isinstance(error, Outdated):
                 limit = max(limit, seconds + error.patience)
-            # The limit grows by the time for which an attempt only waited for the API server.
+            # The time that an attempt only waited for the API server does not count.
             if error.status != 409 or (time.monotonic() - started >= limit and failures >= _ATTEMPTS):
                 raise
             # An overloaded server gets longer and longer pauses.

@@ -22,12 +22,12 @@ from . import claim_rules
 
 @dataclass(frozen=True)
 class Pass:
-    """What the gate saw when it let a power-off pass.
+    """The permission to switch a node off, with the state of the node when the gate gave it.
 
     Attributes:
-        boot_id: The Node's boot ID at that moment.
+        boot_id: The Node's boot ID.
         overridden: Holds that were overridden; they are recorded together with the power-off.
-        node: The Node at that moment; ``None`` if the Node is unknown.
+        node: The Node; ``None`` if it is unknown.
     """
 
     boot_id: str
@@ -35,8 +35,8 @@ class Pass:
     node: Object | None = None
 
 
-def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "") -> Pass:
-    """Refuse to interrupt a holder, or the work of another run.
+def check(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "") -> Pass:
+    """Check that no holder and no other run is using the node.
 
     Both the Leases and the node's condition count: the condition may still name a hold that the node has not released.
 
@@ -48,27 +48,27 @@ def look(cluster: Cluster, node_name: str, *, override_holds: bool, run: str = "
     """
     node = read_node(cluster, node_name)
     claim_rules.check(node, run)
-    held = holds_on(cluster, node_name)
-    known = frozenset().union(*(forms(entry_of(hold["namespace"], hold["holder"])) for hold in held))
-    lingering = [name for name in node_rules.inhibited_by(node) if name not in known]
-    if (held or lingering) and not override_holds:
-        words = [sentence(held)] if held else []
-        if lingering:
-            words.append(f"the condition ShutdownInhibited names {some(lingering)}")
+    by_lease = holds_on(cluster, node_name)
+    entries = frozenset().union(*(forms(entry_of(hold["namespace"], hold["holder"])) for hold in by_lease))
+    by_condition = [entry for entry in node_rules.inhibited_by(node) if entry not in entries]
+    if (by_lease or by_condition) and not override_holds:
+        reasons = [sentence(by_lease)] if by_lease else []
+        if by_condition:
+            reasons.append(f"the condition ShutdownInhibited names {some(by_condition)}")
         raise Held(
-            f"Node {node_name} is held: {'; '.join(words)}. {_way_out(node, held)}",
+            f"Node {node_name} is held: {'; '.join(reasons)}. {_way_out(node, by_lease)}",
             node=node_name,
-            holds=held,
+            holds=by_lease,
             shutdown_inhibited=node_rules.inhibited_by(node),
         )
-    overridden = [*held, *(_described(node_name, name) for name in lingering)]
+    overridden = [*by_lease, *(_hold_of_entry(node_name, entry) for entry in by_condition)]
     return Pass(node_rules.boot_id(node), overridden, node)
 
 
-def look_at_leases(cluster: Cluster, node_name: str, *, override_holds: bool) -> list[dict[str, Any]]:
-    """Refuse to interrupt a holder on a machine whose Node object is gone. Return the holds that are overridden.
+def check_leases(cluster: Cluster, node_name: str, *, override_holds: bool) -> list[dict[str, Any]]:
+    """Check that nobody holds a machine whose Node object is gone. Return the holds that are overridden.
 
-    The machine may still run, and with it the holder's work. No run can claim it, because a claim is on the Node.
+    The machine may still run, and with it the holder's work. Without a Node there is no claim to check.
 
     Raises:
         Held: The machine is held and ``override_holds`` is not set.
@@ -84,8 +84,8 @@ def look_at_leases(cluster: Cluster, node_name: str, *, override_holds: bool) ->
     return held
 
 
-def _way_out(node: Object, held: list[dict[str, Any]]) -> str:
-    if held or node_rules.ready(node):
+def _way_out(node: Object, by_lease: list[dict[str, Any]]) -> str:
+    if by_lease or node_rules.ready(node):
         return "Wait until the holder releases it, or set override_holds to interrupt the holder."
     return (
         "No Lease holds the node any longer, but the node is not Ready, so it can't update its condition. Check that "
@@ -93,9 +93,9 @@ def _way_out(node: Object, held: list[dict[str, Any]]) -> str:
     )
 
 
-def _described(node: str, name: str) -> dict[str, Any]:
-    """A hold that only the node's condition names, in the form in which results show holds."""
-    namespace, _slash, holder = name.partition("/")
+def _hold_of_entry(node: str, entry: str) -> dict[str, Any]:
+    """A hold from its entry ``namespace/holder`` in the node's condition, with the fields of a hold by a Lease."""
+    namespace, _slash, holder = entry.partition("/")
     return {
         "node": node,
         "namespace": namespace,

@@ -21,7 +21,7 @@ from .policy_rules import Policy, amount
 
 # How many operations a ledger keeps, and how many older ones at most whose runs have not ended.
 KEPT_OPERATIONS, KEPT_OPEN = 10, 30
-# How many failures an operation names, how many of them with the full reason, and how many it names when it is over.
+# How many failures an operation names, how many of them with the full reason, and how many it names after its end.
 KEPT_FAILURES, KEPT_REASONS, KEPT_AFTERWARDS = 300, 100, 20
 ACTIVE, FAILED = "active", "failed"
 BEHIND = "other nodes of this run are ahead in the queue"
@@ -149,7 +149,7 @@ class Decision:
         outcome: ``granted``, ``wait`` (for a slot that a run works on) or ``refused``.
         fills: If refused, what leaves no room; empty if the reason is another one, which time does not change.
         ledger: What to store; the same object if nothing changes.
-        why: The reason in words, with names; empty if granted.
+        why: The reason as text, with names; empty if granted.
         unavailable: Nodes that fill the budget now.
         budget: How many nodes may be unavailable.
         again_in: After how many seconds the answer may change although the ledger does not; 0 if it does not.
@@ -481,7 +481,7 @@ def with_entry(ledger: Ledger, entry: dict[str, Any]) -> Ledger:
 
 
 def _over(entry: dict[str, Any]) -> dict[str, Any]:
-    """The record of an operation that is over: how many have failed, and some of their names."""
+    """The record of an operation that has ended: how many have failed, and some of their names."""
     failures = entry["failures"]
     if len(failures) <= KEPT_AFTERWARDS:
         return entry
@@ -536,7 +536,7 @@ def _words(slot: Slot) -> str:
 
 
 def failed_words(ledger: Ledger, operation: str, allowed: int) -> str:
-    """Why an operation stops, in words."""
+    """Why an operation stops, for messages."""
     failures, count = ledger.failures(operation), ledger.failed(operation)
     words = [f"{name} ({reason})" for name, reason in sorted(failures.items())]
     shown = "; ".join([*words[:10], *([f"and {count - 10} more"] if count > 10 else [])])

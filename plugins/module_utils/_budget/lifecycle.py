@@ -4,6 +4,7 @@
 """Write Kubernetes' own node lifecycle conditions, in the request that writes the collection's annotations.
 
 The annotations matter more: if the API server refuses to change the status of a Node, they are written without it.
+The taint of a node that waits is not in its status. It is set after its record, and removed before it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
@@ -21,7 +23,7 @@ from .._api.read_node import read_node
 from .._api.runner import Context
 from .._api.watch import passing, retry_conflicts
 from . import runs
-from .lifecycle_rules import ENDS, WAITS, Change, Work, is_of, may_change, others_work_on_it, patch_of, run_of
+from .lifecycle_rules import ENDS, WAITS, Change, Patch, Work, is_of, may_change, others_work_on_it, patch_of, run_of
 
 _REFUSED = "holdfast-conditions-refused"
 _CONFLICT = 409
@@ -44,6 +46,14 @@ class Report:
         cluster = self.context.cluster
         # The API has these times in whole seconds.
         patch = patch_of(node, self.change, self.work, f"{cluster.now():%Y-%m-%dT%H:%M:%SZ}")
+        if patch.taints is None:
+            return self._write(node, marks, patch)
+        if patch.taint:
+            return _set_taints(cluster, self._write(node, marks, patch), patch.taints)
+        return self._write(_set_taints(cluster, node, patch.taints), marks, patch)
+
+    def _write(self, node: Object, marks: Mapping[str, str | None], patch: Patch) -> Object:
+        cluster = self.context.cluster
         if patch.conditions and not self._refused_before():
             metadata = _metadata(node, {**marks, **patch.marks})
             try:
@@ -54,12 +64,11 @@ class Report:
                 self._warn(error)
             else:
                 # The kubelet writes annotations in this way, too, but the API does not promise that it works.
-                marks = metadata["annotations"]
-                if contains(node_rules.annotations_of(node), marks):
+                if contains(node_rules.annotations_of(node), metadata["annotations"]):
                     return node
-        elif not patch.conditions:
-            marks = {**marks, **patch.marks}
-        return write_marks(cluster, node, marks)
+                return write_marks(cluster, node, metadata["annotations"])
+        recorded = patch.marks_alone if patch.conditions else patch.marks
+        return write_marks(cluster, node, {**marks, **recorded})
 
     def _refused_before(self) -> bool:
         return bool(self.context.folder) and (Path(self.context.folder) / _REFUSED).exists()
@@ -96,19 +105,19 @@ def report(context: Context, name: str, change: Change, work: Work) -> tuple[Obj
     return pair
 
 
-def show_waiting(context: Context, name: str, work: Work) -> None:
+def show_waiting(context: Context, name: str, work: Work, change: Change = WAITS) -> None:
     """Show that a node waits for its turn, unless another run works on it."""
 
     def attempt() -> None:
         node = read_node(context.cluster, name)
         if not others_work_on_it(node, work.run):
-            Report(context, WAITS, work).write(node, {})
+            Report(context, change, work).write(node, {})
 
     retry_conflicts(attempt)
 
 
 def end_waiting(context: Context, name: str, work: Work) -> None:
-    """Remove the conditions of a node that waits no longer: those of this run, or of a dead run of the operation."""
+    """Remove the conditions of this run, or of a dead run of the operation, from a node that waits no longer."""
 
     def attempt() -> None:
         node = read_node(context.cluster, name)
@@ -120,6 +129,12 @@ def end_waiting(context: Context, name: str, work: Work) -> None:
             Report(context, ENDS, work).write(node, {})
 
     retry_conflicts(attempt)
+
+
+def _set_taints(cluster: Cluster, node: Object, taints: list[dict[str, Any]]) -> Object:
+    version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+    body = {"metadata": version, "spec": {"taints": taints or None}}
+    return cluster.merge(paths.node(node_rules.name(node)), body)
 
 
 def _metadata(node: Object, marks: Mapping[str, str | None]) -> Object:

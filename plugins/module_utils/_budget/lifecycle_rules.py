@@ -4,19 +4,20 @@
 """Rules about Kubernetes' own node lifecycle conditions: which ones a run sets, and which belong to another writer.
 
 Source: KEP-5683, "Node lifecycle conditions". Any authorized writer may set them; the KEP defines no owner. So an
-annotation on the Node records what this collection wrote, and a condition is ours only while it is as recorded.
+annotation on the Node records what this collection wrote, and a condition is ours only while it is as recorded. The
+taint of a node that waits for its turn is recorded with them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._api import node_rules
 from .._api.errors import TimedOut
-from .._api.names import LIFECYCLE
+from .._api.names import LIFECYCLE_CONDITIONS
 from .._api.objects import Object
 from .._shared.bounds import cut
 from .claim_rules import claim_of
@@ -25,6 +26,8 @@ PLANNED, IN_PROGRESS = "MaintenancePlanned", "MaintenanceInProgress"
 DRAINING, DRAINED = "DrainInProgress", "Drained"
 TYPES = (PLANNED, IN_PROGRESS, DRAINING, DRAINED)
 REASON = "AdminRequested"
+# The scheduler prefers other nodes, so that fewer pods move twice.
+TAINT = {"key": "holdfast.dev/reboot-planned", "effect": "PreferNoSchedule"}
 # While another writer has set one of these to True, no rolling reboot starts on the node.
 _EXCLUSIVE = (IN_PROGRESS, DRAINING)
 _FIELDS = ("status", "reason", "message", "lastHeartbeatTime", "lastTransitionTime")
@@ -33,27 +36,37 @@ _MESSAGE = 500
 
 @dataclass(frozen=True)
 class Change:
-    """The conditions that are set to True, and those that are removed. The others stay as they are."""
+    """The conditions that are set to True, and those that are removed. The others stay as they are.
+
+    Attributes:
+        taint: Whether the node has our taint; ``None`` if the taint stays as it is.
+    """
 
     add: frozenset[str] = frozenset()
     drop: frozenset[str] = frozenset()
+    taint: bool | None = None
 
 
-WAITS = Change(frozenset({PLANNED}), frozenset({IN_PROGRESS, DRAINING, DRAINED}))
+WAITS = Change(frozenset({PLANNED}), frozenset({IN_PROGRESS, DRAINING, DRAINED}), taint=False)
 # A node that an earlier run has drained stays drained.
-STARTS = Change(frozenset({IN_PROGRESS}), frozenset({PLANNED, DRAINING}))
+STARTS = Change(frozenset({IN_PROGRESS}), frozenset({PLANNED, DRAINING}), taint=False)
 DRAINS = Change(frozenset({DRAINING}), frozenset({DRAINED}))
 IS_DRAINED = Change(frozenset({DRAINED}), frozenset({DRAINING}))
 DRAIN_FAILED = Change(drop=frozenset({DRAINING}))
-ENDS = Change(drop=frozenset(TYPES))
+ENDS = Change(drop=frozenset(TYPES), taint=False)
+
+
+def waits(*, conditions: bool, taint: bool) -> Change | None:
+    """The change for a node that waits for its turn; ``None`` if the run does not show that."""
+    return replace(WAITS if conditions else ENDS, taint=taint) if conditions or taint else None
 
 
 @dataclass(frozen=True)
 class Work:
-    """The work for which conditions are set.
+    """The work that the conditions show.
 
     Attributes:
-        purpose: What is done, in words, for example ``rolling reboot``.
+        purpose: What is done, as text, for example ``rolling reboot``.
         run: Id of the run; empty for a module that is used alone.
     """
 
@@ -73,23 +86,29 @@ class Patch:
     """What a change writes to a Node; empty if the Node is as wanted.
 
     Attributes:
-        marks: The annotation that records our conditions; ``None`` as its value removes it.
+        marks: The annotation that records our conditions and our taint; ``None`` as its value removes it.
         conditions: Entries of a strategic merge patch of ``status.conditions``.
+        taints: All taints of the Node; ``None`` if they stay as they are.
+        taint: Whether our taint is among them.
+        marks_alone: The annotation if the conditions can't be written.
     """
 
     marks: Mapping[str, str | None] = field(default_factory=dict)
     conditions: tuple[dict[str, Any], ...] = ()
+    taints: list[dict[str, Any]] | None = None
+    taint: bool = False
+    marks_alone: Mapping[str, str | None] = field(default_factory=dict)
 
 
 def run_of(node: Object) -> str | None:
     """The run that set our conditions, empty if a module set them; ``None`` if the Node has none."""
-    record = node_rules.record(node, LIFECYCLE)
+    record = node_rules.record(node, LIFECYCLE_CONDITIONS)
     return None if record is None else str(record.get("run") or "")
 
 
 def is_of(node: Object, operation: str) -> bool:
     """Whether our conditions of a Node are of an operation."""
-    return bool(operation) and (node_rules.record(node, LIFECYCLE) or {}).get("operation") == operation
+    return bool(operation) and (node_rules.record(node, LIFECYCLE_CONDITIONS) or {}).get("operation") == operation
 
 
 def others_work_on_it(node: Object, run: str) -> bool:
@@ -107,6 +126,11 @@ def ours(node: Object) -> dict[str, dict[str, Any]]:
         if isinstance(entry, dict) and seen == ("True", REASON, entry.get("message")):
             found[kind] = entry
     return found
+
+
+def tainted(node: Object) -> bool:
+    """Whether a Node has our taint. One that no record names, or that has a value, is another writer's."""
+    return bool((node_rules.record(node, LIFECYCLE_CONDITIONS) or {}).get("taint")) and TAINT in _taints(node)
 
 
 def shown(node: Object) -> list[dict[str, Any]]:
@@ -157,7 +181,7 @@ def patch_of(node: Object, change: Change, work: Work, now: str) -> Patch:
 
     A condition that another writer left as False is recorded before it is replaced, and restored at the end.
     """
-    mine, setter = ours(node), node_rules.record(node, LIFECYCLE) or {}
+    mine, setter = ours(node), node_rules.record(node, LIFECYCLE_CONDITIONS) or {}
     same = (setter.get("run"), setter.get("operation")) == (work.run, work.operation)
     wanted = {kind for kind in {*mine, *change.add} - change.drop if kind in mine or not _is_true(node, kind)}
     entries: dict[str, dict[str, Any]] = {}
@@ -174,14 +198,38 @@ def patch_of(node: Object, change: Change, work: Work, now: str) -> Patch:
         elif known:
             restored = {**dict.fromkeys(_FIELDS), **before} if isinstance(before, dict) else {"$patch": "delete"}
             conditions.append({**restored, "type": kind})
-    record = {"run": work.run, "operation": work.operation, "conditions": entries} if entries else None
-    if record == node_rules.record(node, LIFECYCLE) and wanted == set(mine):
+    had = tainted(node)
+    taint = (had if change.taint is None else change.taint) and (had or not any(map(_like_ours, _taints(node))))
+    record = _record(work, entries, taint=taint)
+    if record == node_rules.record(node, LIFECYCLE_CONDITIONS) and wanted == set(mine) and taint == had:
         return Patch()
-    return Patch({LIFECYCLE: json.dumps(record, sort_keys=True) if record else None}, tuple(conditions))
+    others = [item for item in _taints(node) if item != TAINT]
+    alone = {LIFECYCLE_CONDITIONS: _text(_record(work, _entries(node), taint=taint))} if taint or had else {}
+    taints = None if taint == had else [*others, TAINT] if taint else others
+    return Patch({LIFECYCLE_CONDITIONS: _text(record)}, tuple(conditions), taints, taint, alone)
+
+
+def _record(work: Work, entries: Mapping[str, Any], *, taint: bool) -> dict[str, Any] | None:
+    found = {"run": work.run, "operation": work.operation, "conditions": dict(entries)}
+    # Without a taint, the record is as earlier versions write it.
+    return {**found, **({"taint": True} if taint else {})} if entries or taint else None
+
+
+def _text(record: dict[str, Any] | None) -> str | None:
+    return json.dumps(record, sort_keys=True) if record else None
+
+
+def _taints(node: Object) -> list[dict[str, Any]]:
+    return list((node.get("spec") or {}).get("taints") or [])
+
+
+def _like_ours(taint: Mapping[str, Any]) -> bool:
+    """Whether a taint has the key and the effect of ours. A Node has at most one such taint."""
+    return all(taint.get(name) == value for name, value in TAINT.items())
 
 
 def _entries(node: Object) -> Mapping[str, Any]:
-    found = (node_rules.record(node, LIFECYCLE) or {}).get("conditions")
+    found = (node_rules.record(node, LIFECYCLE_CONDITIONS) or {}).get("conditions")
     return {kind: found[kind] for kind in TYPES if kind in found} if isinstance(found, dict) else {}
 
 

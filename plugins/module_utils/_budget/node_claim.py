@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operations on claims: take a claim, wait while another run has it, and give it back."""
+"""Operations on claims: take a claim, wait while another run has it, and return it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .._progress.event_rules import waits
 from . import claim_rules, claims, runs, slots
 from .claim_rules import Claimed
 from .lifecycle import Report
-from .lifecycle_rules import STARTS, Work
+from .lifecycle_rules import ENDS, STARTS, Work
 
 
 def node_claim(context: Context, params: Params) -> Result:
-    """Take or give back the right to work on one node."""
+    """Take or return the right to work on one node."""
     if not params["run"].strip():
         raise InvalidInput("run must not be empty. Name the run that claims the node.")
     deadline = Deadline(params["wait_timeout"])
@@ -71,7 +71,8 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object]:
         operation=operation,
         purpose=purpose,
         restart=params["restart"],
-        report=Report(context, STARTS, work) if params.get("lifecycle_conditions") else None,
+        # Without the conditions, it removes only what a run has shown while the node waited.
+        report=Report(context, STARTS if params.get("lifecycle_conditions") else ENDS, work),
     )
     if params.get("group") and not cluster.dry_run:
         try:

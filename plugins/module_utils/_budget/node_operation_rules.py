@@ -15,7 +15,7 @@ from .._api.names import CORDON
 from .._api.objects import Object
 from .._api.times import from_text
 from .._shared.bounds import cut, seconds_since
-from .lifecycle_rules import ENDS, WAITS, Change
+from .lifecycle_rules import ENDS, Change, waits
 
 # The phases in which a node waits for its turn.
 WAITING = ("hold", "slot")
@@ -51,7 +51,9 @@ def change_of(params: Mapping[str, Any]) -> Change | None:
     """The change of the lifecycle conditions that goes with a record; ``None`` for none."""
     if params.get("result"):
         return ENDS
-    return WAITS if params.get("lifecycle_conditions") and params.get("phase") in WAITING else None
+    if params.get("phase") not in WAITING:
+        return None
+    return waits(conditions=bool(params.get("lifecycle_conditions")), taint=bool(params.get("prefer_no_schedule")))
 
 
 def _whole(record: dict[str, Any]) -> bool:

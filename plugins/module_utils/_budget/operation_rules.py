@@ -19,7 +19,7 @@ from .._shared.bounds import moment
 from .ledger_rules import ACTIVE, FAILED, Ledger, operation_entry, with_entry
 from .run_rules import DEAD_AFTER, Run
 
-# Seconds since the last sign of life for which an operation can be resumed: a day and some hours, so that a nightly run
+# Seconds after its last sign of life in which an operation can be resumed: a day and some hours, so that a nightly run
 # resumes what the run of the night before left unfinished.
 ADOPT_WITHIN = 93600
 

@@ -18,7 +18,7 @@ from .._shared.bounds import moment
 
 # Seconds without a sign of life after which a run counts as dead.
 DEAD_AFTER = 90.0
-# Seconds after a run's death for which other runs of its operation wait for its slots: one of them takes them over.
+# Seconds after a run's death in which other runs of its operation wait for its slots: one of them takes them over.
 PASSING_FOR = 60.0
 # Characters and sequences that a Lease's name can't have.
 _UNSAFE = re.compile(r"[^a-z0-9]{2,}|[^a-z0-9.-]")

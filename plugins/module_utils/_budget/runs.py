@@ -88,8 +88,8 @@ def _until_one_may_be_dead(runs: Iterable[Run], now: datetime) -> float:
 def touch(cluster: Cluster, run: str, *, patient: bool = True) -> Object:
     """Renew the Lease of a run that has begun and not ended.
 
-    If not ``patient``, fail at once when the API server is away. Each try sends the current time: an old time that
-    arrives late would overwrite the time of another process of the run.
+    If not ``patient``, fail at once when the API server is unavailable. Each try sends the current time: an old time
+    that arrives late would overwrite the time of another process of the run.
 
     Raises:
         NotFound: The run has not begun, or has ended.

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Operations on slots: take one, give it back, report a failure."""
+"""Operations on slots: take one, return it, report a failure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MANY = 50
 
 
 def reboot_slot(context: Context, params: Params) -> Result:
-    """Take, give back or fail the slot of one node."""
+    """Take or return the slot of one node, or mark it as failed."""
     store.check_group(params["group"])
     policy = _policy(params)
     cluster = context.cluster
@@ -97,7 +97,7 @@ class _SlotRequest:
         self._runs: runs.Look | None = None
         # How long the same nodes have filled the budget without a run that works on them.
         self._standstill = Standstill()
-        # Seconds from the start of the request until a slot of the group was last taken or given back.
+        # Seconds from the start of the request until a slot of the group was last taken or returned.
         self._went_on = 0.0
 
     def run(self) -> Result:
@@ -345,7 +345,7 @@ def _give_back(cluster: Cluster, params: Params) -> tuple[Ledger, Ledger]:
     if slot is not None and slot.operation != params["operation"] and not passed_on:
         raise Refused(
             f"The slot of node {params['name']} in group {params['group']} belongs to operation {slot.operation} (run "
-            f"{slot.run or '-'}, since {slot.since}), not to {params['operation']}. Only that operation gives it back.",
+            f"{slot.run or '-'}, since {slot.since}), not to {params['operation']}. Only that operation can return it.",
             slot={"group": params["group"], **vars(slot)},
         )
     failed = params["state"] == "failed"

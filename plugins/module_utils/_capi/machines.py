@@ -17,21 +17,21 @@ _VERSIONS = ("v1beta2", "v1beta1")
 
 @dataclass(frozen=True)
 class Machine:
-    """A Machine as it is now, and where it is."""
+    """A Machine, and its path in the API."""
 
     path: str
     object: Object
 
 
 def served_versions(management: Cluster) -> list[str]:
-    """Return the versions of the API that we know, newest first; none if it is not installed."""
+    """Return which of the supported versions of the API are served, newest first; none if it is not installed."""
     group = management.find(f"/apis/{GROUP}") or {}
     served = {item["version"] for item in group.get("versions") or []}
     return [version for version in _VERSIONS if version in served]
 
 
 def find(management: Cluster, versions: list[str], namespace: str, name: str) -> Machine | None:
-    """Return a Machine; ``None`` if none has that name."""
+    """Return the Machine of this name in the first version that has it; ``None`` if there is none."""
     for version in versions:
         path = paths.one(paths.namespaced(f"apis/{GROUP}/{version}", namespace, "machines"), name)
         found = management.find(path)

@@ -40,7 +40,7 @@ STAGES = (
 _WAITS_AT = {PRE_DRAIN: "WaitingForPreDrainHook", PRE_TERMINATE: "WaitingForPreTerminateHook"}
 _STARTED = {PRE_DRAIN: "waitForPreDrainHookStartTime", PRE_TERMINATE: "waitForPreTerminateHookStartTime"}
 _OLD_CONDITION = {PRE_DRAIN: "PreDrainDeleteHookSucceeded", PRE_TERMINATE: "PreTerminateDeleteHookSucceeded"}
-# A stage that began stays on record while the controller does not report a stage of its own.
+# A recorded stage stays while the controller reports no stage.
 _TIMES = (
     ("waitForPreTerminateHookStartTime", "WaitingForPreTerminateHook"),
     ("waitForNodeVolumeDetachStartTime", "WaitingForVolumeDetach"),

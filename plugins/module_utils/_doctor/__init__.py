@@ -1,4 +1,4 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The doctor: find our objects, say who owns them, and clear those of dead runs."""
+"""The doctor: find our objects, say who owns them, and clear what dead runs left."""

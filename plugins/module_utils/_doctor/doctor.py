@@ -13,7 +13,7 @@ from dataclasses import replace
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused
-from .._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE, NAMESPACE, OPERATION, OPT_OUTS
+from .._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE_CONDITIONS, NAMESPACE, OPERATION, OPT_OUTS
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
@@ -25,12 +25,12 @@ from .._budget.lifecycle import Report
 from .._budget.operation_rules import end
 from .._drain import cordon
 from .._failover.taint_rules import taint_of
-from .._nodes import opt_outs
+from .._nodes import health_checks, opt_outs
 from . import related_objects, report_rules
 from .rules import ROLE_OWNER, abandoned, examine
 from .snapshot_rules import Finding, Scope, Snapshot
 
-_MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER, LIFECYCLE)
+_MARKS = (CORDON, OPT_OUTS, CLAIM, OPERATION, FAILOVER, LIFECYCLE_CONDITIONS)
 
 
 def doctor(context: Context, params: Params) -> Result:
@@ -107,7 +107,7 @@ class _Clearing:
 
     Attributes:
         cleared: What is cleared now.
-        troubles: What could not be cleared, and why, in words.
+        troubles: What could not be cleared, and why.
     """
 
     def __init__(self, context: Context, release: Collection[str]) -> None:
@@ -129,6 +129,8 @@ class _Clearing:
                         self._note(finding, self._remove_conditions(finding))
                     elif finding.kind == "operation":
                         self._note(finding, self._end_operation(finding))
+                    elif finding.kind == "pause":
+                        self._note(finding, self._resume_checks(finding))
                     elif finding.kind == "run":
                         self._note(finding, self._end_run(finding))
         finally:
@@ -222,6 +224,13 @@ class _Clearing:
             return True
 
         return bool(retry_conflicts(attempt))
+
+    def _resume_checks(self, finding: Finding) -> bool:
+        try:
+            return health_checks.resume_one(self._cluster, finding.operation, finding.run)
+        except HoldfastError as error:
+            self.troubles.append(f"The pause of NodeHealthCheck {finding.operation}: {error.message}")
+            return False
 
     def _release_slot(self, finding: Finding) -> bool:
         def release(ledger: Ledger) -> Ledger:

@@ -1,7 +1,9 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the doctor looks at besides Nodes and ledgers: hosts, volumes and Machines, perhaps in another cluster.
+"""What the doctor looks at besides Nodes and ledgers: hosts, volumes, health checks, and Machines.
+
+Hosts and Machines may be in another cluster.
 
 The rest does not need permissions for these: without them, the doctor warns and continues.
 """
@@ -18,13 +20,24 @@ from .._budget import runs as run_leases
 from .._capi import find as capi
 from .._failover import audit, audit_rules
 from .._fencing import find_host
+from .._nodes import health_checks
 from . import machine_rules
 from .snapshot_rules import Snapshot
 
 
 def seen(context: Context, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with all of these objects."""
-    return _with_machines(context, _with_failovers(context, snapshot))
+    return _with_health_checks(context, _with_machines(context, _with_failovers(context, snapshot)))
+
+
+def _with_health_checks(context: Context, snapshot: Snapshot) -> Snapshot:
+    """Add the NodeHealthChecks that runs may have paused. Most clusters have none, and the right to list none."""
+    try:
+        return replace(snapshot, health_checks=health_checks.listed(context.cluster))
+    except HoldfastError as error:
+        if not (isinstance(error, ApiFailure) and error.status == 403):
+            context.warn(f"Could not look for NodeHealthChecks that runs have paused: {error.message}")
+        return snapshot
 
 
 def _with_failovers(context: Context, snapshot: Snapshot) -> Snapshot:

@@ -18,7 +18,7 @@ from .._api.objects import Object
 from .._budget import lifecycle_rules
 from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import FAILED, Slot
-from .._nodes import optout_rules
+from .._nodes import health_check_rules, optout_rules
 from . import advice_rules
 from . import failover_rules as failovers
 from . import machine_rules as machines
@@ -33,6 +33,7 @@ ORDER = (
     "conditions",
     "slot",
     "operation",
+    "pause",
     *failovers.KINDS,
     machines.KIND,
     "run",
@@ -71,6 +72,7 @@ def examine(snapshot: Snapshot, *, release: Collection[str] = ()) -> list[Findin
     found = [
         *(finding for name in snapshot.nodes for finding in _on_node(snapshot, name, release)),
         *(finding for group in snapshot.ledgers for finding in _in_ledger(snapshot, group, release)),
+        *_pauses(snapshot),
         *failovers.examine(snapshot),
         *machines.examine(snapshot),
     ]
@@ -128,11 +130,17 @@ def _on_node(snapshot: Snapshot, name: str, release: Collection[str]) -> Iterabl
 
 
 def _conditions(snapshot: Snapshot, node: Object, *, busy: bool) -> Iterable[Finding]:
-    """Find our lifecycle conditions. They say that someone works on the node now, so they go also if it is down."""
+    """Find our lifecycle conditions and our taint.
+
+    They say that someone works on the node now, or will, so they go also if it is down.
+    """
     run, name = lifecycle_rules.run_of(node), node_rules.name(node)
     if run is None:
         return
     mine = [item for item in lifecycle_rules.shown(node) if item["ours"]]
+    shown = [item["type"] for item in mine]
+    if lifecycle_rules.tainted(node):
+        shown.append(f"taint {lifecycle_rules.TAINT['key']}")
     alive = busy or snapshot.alive(run)
     verdict = _STALE if run else _unknown(advice_rules.remove_conditions(name))
     yield Finding(
@@ -140,7 +148,7 @@ def _conditions(snapshot: Snapshot, node: Object, *, busy: bool) -> Iterable[Fin
         node=name,
         since=min((item["since"] for item in mine), default=""),
         **{**snapshot.signs(run), "alive": alive},
-        **(_LIVE if alive else verdict).on(", ".join(item["type"] for item in mine) or "changed by another writer"),
+        **(_LIVE if alive else verdict).on(", ".join(shown) or "changed by another writer"),
     )
 
 
@@ -249,6 +257,15 @@ def _slot(snapshot: Snapshot, slot: Slot, group: str, release: Collection[str]) 
     if not slot.run:
         return _unknown(advice_rules.release_slot(group, slot))
     return _left_alone(snapshot, name, release) or _STALE
+
+
+def _pauses(snapshot: Snapshot) -> Iterable[Finding]:
+    """Find the pauses of NodeHealthChecks. While one stays, no node of the check is remediated."""
+    for check in snapshot.health_checks:
+        name = node_rules.name(check)
+        for run in health_check_rules.runs_of(check):
+            verdict = _LIVE if snapshot.alive(run) else _STALE
+            yield Finding("pause", operation=name, **snapshot.signs(run), **verdict.on(f"NodeHealthCheck {name}"))
 
 
 def _named(snapshot: Snapshot, findings: Iterable[Finding]) -> set[str]:

@@ -25,11 +25,12 @@ class Finding:
     """One of our objects.
 
     Attributes:
-        kind: cordon, opt_outs, claim, record (of an operation on a Node), conditions, slot, operation, failover, taint,
-            key, attachment, machine or run.
+        kind: cordon, opt_outs, claim, record (of an operation on a Node), conditions, slot, operation, pause,
+            failover, taint, key, attachment, machine or run.
         node: The Node that it is about; empty for operations and runs.
         group: The group whose ledger it is in; empty for objects on a Node.
-        operation: Id of the operation that it belongs to; of a Machine, its namespace and name.
+        operation: Id of the operation that it belongs to; of a Machine, its namespace and name; of a pause, the name of
+            the NodeHealthCheck.
         run: Id of the run that it belongs to.
         holder: The holder, for people; empty if it left no sign of life. For another owner's cordon, that owner.
         since: Since when it exists.
@@ -82,7 +83,7 @@ class Scope:
     def has(self, finding: Finding) -> bool:
         if finding.kind == "operation" and not self.operations:
             return False
-        if finding.kind == "machine" and not finding.node:
+        if finding.kind in ("machine", "pause") and not finding.node:
             return self.nodes is None
         here = not finding.node or self.nodes is None or finding.node in self.nodes
         return here and (not finding.group or self.group in ("", finding.group))
@@ -99,6 +100,7 @@ class Snapshot:
         failovers: The entry of the last failover of each node that is not known to be back from it.
         machines: Those of the management cluster that are being deleted and that one of our runs has worked on.
         works: The runs of the management cluster, and whether each is live.
+        health_checks: The NodeHealthChecks of medik8s.
     """
 
     nodes: Mapping[str, Object]
@@ -112,6 +114,7 @@ class Snapshot:
     failovers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     machines: Collection[Object] = ()
     works: Mapping[str, bool] = field(default_factory=dict)
+    health_checks: Collection[Object] = ()
 
     def alive(self, run: str) -> bool:
         return run in self.runs and self.runs[run].alive(self.now)

@@ -74,8 +74,8 @@ def take(
         if record and record.get("owner") != owner and not force:
             raise Refused(
                 f"Node {name} was cordoned by {record.get('owner')} since {record.get('since')} "
-                f"({record.get('reason') or 'no reason given'}), not by {owner}. Wait until it is given back, use the "
-                "same owner, or set force to take it over.",
+                f"({record.get('reason') or 'no reason given'}), not by {owner}. Wait until that owner uncordons it, "
+                "use the same owner, or set force to take over the cordon.",
                 node=name,
                 owner=record.get("owner"),
                 since=record.get("since"),

@@ -119,15 +119,17 @@ def pods_on(cluster: Cluster, node: str, label_selector: str | None = None) -> l
 
 
 def namespaces_of(first: Plan) -> set[str]:
-    """The namespaces whose budgets matter to a node: those of the pods that have to leave it."""
+    """The namespaces of the pods that have to leave a node. Only their budgets matter."""
     return {pod.namespace for pod in first.evict + first.wait}
 
 
 def budgets_of(cluster: Cluster, namespaces: Collection[str] | None = None) -> list[Budget]:
     """The PodDisruptionBudgets of some namespaces, or of the whole cluster."""
     if namespaces is None or len(namespaces) > _NAMESPACES:
-        return [read_budget(item) for item in cluster.items(paths.BUDGETS)]
-    return [read_budget(item) for name in sorted(namespaces) for item in cluster.items(paths.budgets(name))]
+        return [read_budget(item) for item in cluster.items(paths.POD_DISRUPTION_BUDGETS)]
+    return [
+        read_budget(item) for name in sorted(namespaces) for item in cluster.items(paths.pod_disruption_budgets(name))
+    ]
 
 
 def _check(params: Params) -> None:
@@ -309,10 +311,12 @@ class _DrainRun:
         self._namespaces |= new
         self._all_namespaces = len(self._namespaces) > _NAMESPACES
         if self._all_namespaces:
-            self._follow(paths.BUDGETS, partial(self._on_budgets, ""), self._on_budget, read_budget, {})
+            self._follow(paths.POD_DISRUPTION_BUDGETS, partial(self._on_budgets, ""), self._on_budget, read_budget, {})
             return
         for name in sorted(new):
-            self._follow(paths.budgets(name), partial(self._on_budgets, name), self._on_budget, read_budget, {})
+            self._follow(
+                paths.pod_disruption_budgets(name), partial(self._on_budgets, name), self._on_budget, read_budget, {}
+            )
 
     def _on_budgets(self, namespace: str, budgets: list[Budget]) -> Event:
         return lambda state: state.all_budgets(budgets, namespace)

@@ -266,7 +266,7 @@ class Drain:
         return not self.entries and not self._unanswered
 
     def gives_up(self, now: float) -> bool:
-        """Whether no remaining pod can be evicted, and the time to settle after other pods left is over."""
+        """Whether no remaining pod can be evicted, and the time to settle after other pods left has passed."""
         if not self._only_never():
             return False
         return self.last_gone is None or now >= self.last_gone + SETTLE

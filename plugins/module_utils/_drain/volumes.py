@@ -20,7 +20,7 @@ def persistent_volumes(cluster: Cluster, moving: Iterable[Pod], staying: Iterabl
     """Names of the PersistentVolumes that only the moving pods use."""
     kept = {(pod.namespace, claim) for pod in staying for claim in pod.claims}
     wanted = {(pod.namespace, claim) for pod in moving for claim in pod.claims} - kept
-    bound = (cluster.find(paths.claim(namespace, name)) for namespace, name in sorted(wanted))
+    bound = (cluster.find(paths.persistent_volume_claim(namespace, name)) for namespace, name in sorted(wanted))
     return {claim["spec"]["volumeName"] for claim in bound if claim and claim["spec"].get("volumeName")}
 
 

@@ -90,7 +90,7 @@ class Ending:
     Attributes:
         result: How the failover ended, if all that is to be undone can be undone.
         advice: What the user has to do, as more sentences of the reason.
-        record: The result is recorded, and the claim given back with it.
+        record: The result is recorded, and the claim returned with it.
         undo: The key is removed from the host, and the role's cordon undone.
         remove_key: There is a key to remove.
     """

@@ -443,8 +443,8 @@ def _never_off(facts: Facts) -> Step | None:
     return Step(
         REFUSE,
         f"Node {facts.progress.node} is Ready, but its boot ID is still {now}, so it was never off: the evidence was "
-        "wrong, and its old pods may still run beside the new ones. The taint stays. Check these pods; then reboot the "
-        "node and run this again, or set failover_force to remove the taint despite that.",
+        "wrong, and its old pods may still run next to the new ones. The taint stays. Check these pods; then reboot "
+        "the node and run this again, or set failover_force to remove the taint despite that.",
     )
 
 

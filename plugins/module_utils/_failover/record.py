@@ -160,7 +160,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object, dict[str
             # A moment ago it did not shut down: it may be on by now.
             raise ApiFailure(f"Node {params['name']} has started to shut down.", status=409)
     if params["gate"] and not context.check_mode:
-        seen = gate.look(cluster, params["name"], override_holds=params["override_holds"], run=run)
+        seen = gate.check(cluster, params["name"], override_holds=params["override_holds"], run=run)
         if params["look"] and seen.node is not None:
             # If the phase is recorded already, no write below shows that the Node has changed meanwhile.
             still_down_rules.check_still_down(seen.node, record)

@@ -22,7 +22,7 @@ from .._budget.claim_rules import Claimed
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import STARTS, Work, others_words
 from .._progress.event_rules import waits
-from .._reboot.quorum_rules import CONTROL_PLANE, MASTER, is_control_plane, judge, read_pod
+from .._reboot.quorum_rules import CONTROL_PLANE, MASTER, is_control_plane, quorum_without, read_etcd_pod
 from . import audit, audit_rules, rules
 from . import record as writer
 from . import taint_rules as out_of_service
@@ -44,7 +44,7 @@ def failover_step(context: Context, params: Params, before: Callable[[Object], N
     Returns:
         ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
         ``exists``, whether there is a Node; ``resumed``, whether an earlier run started it; ``taken_from``, the dead
-        run that had the claim; ``maintained_by``, another writer that maintains the node, in words; ``boot_id``;
+        run that had the claim; ``maintained_by``, a text about another writer that maintains the node; ``boot_id``;
         ``boot_id_before``, the boot ID that must have changed when the node is back; ``now``, and ``waited`` in
         seconds.
     """
@@ -170,8 +170,8 @@ class _FailoverStep:
         rules.check_storm(self._name, nodes, self._params["max_unhealthy"])
         if is_control_plane(node):
             self._check_quorum()
-        # Before the claim is ours, there is none, or it is that of a dead run.
-        gate.look(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
+        # Before the claim is ours, there is none, or a dead run has it.
+        gate.check(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
 
     def _live_slot(self) -> Any:
         slots = [
@@ -189,7 +189,7 @@ class _FailoverStep:
             for label in (CONTROL_PLANE, MASTER)
             for item in self._cluster.items(paths.NODES, label_selector=label)
         }
-        quorum = judge(self._name, frozenset(map(read_pod, found)), control_plane)
+        quorum = quorum_without(self._name, frozenset(map(read_etcd_pod, found)), control_plane)
         rules.check_quorum(self._name, quorum, asked_elsewhere=self._params["quorum_asked"])
 
     # -- back

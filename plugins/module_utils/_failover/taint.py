@@ -186,7 +186,7 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
             why="no_evidence",
             back=bool(back),
         )
-    gate.look(cluster, name, override_holds=params["override_holds"], run=run)
+    gate.check(cluster, name, override_holds=params["override_holds"], run=run)
     rules.check_down(node, _live_slot(cluster, name, run))
     evidence_rules.check(evidence, node=name, boot_id=node_rules.boot_id(node), now=cluster.now())
     if evidence["kind"] == evidence_rules.ATTESTATION:
@@ -216,7 +216,7 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
 def _evidence_now(context: Context, node: Object, evidence: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
     """Return what is seen now, and since when that counts."""
     began = last_look.steady()
-    found = check_evidence.look(context.management, node, evidence)
+    found = check_evidence.confirm(context.management, node, evidence)
     # A slow BMC or command may take longer than a look is valid, and reports the state at its end. If it took longer
     # than its timeout, this process was paused meanwhile.
     return found, min(last_look.steady(), began + check_evidence.max_seconds(evidence))

@@ -161,7 +161,7 @@ def back(node: Object, boot_id: str = "") -> str:
     """Return what shows that a node came back under our taint, as in "the node ..."; empty if nothing does.
 
     Args:
-        boot_id: The boot ID that it had when it got the taint; by default, that of the evidence.
+        boot_id: The boot ID that it had when it got the taint; by default, the one in the evidence.
     """
     record = evidence_of(node)
     if taint_of(node) is None or record is None:
@@ -194,7 +194,7 @@ def last_sign(lease: Object) -> datetime | None:
 
 
 def evidence_of(node: Object) -> dict[str, Any] | None:
-    """Return the evidence for which the taint was set; ``None`` if it is not ours, or was proven wrong."""
+    """Return the evidence that led to the taint; ``None`` if it is not ours, or was proven wrong."""
     record = node_rules.record(node, EVIDENCE)
     return None if record and record.get("removed") else record
 

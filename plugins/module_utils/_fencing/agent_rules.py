@@ -37,7 +37,7 @@ _FORBIDDEN: Mapping[str, str] = {
     "missing_as_off": "a plug that does not exist would count as off",
     "plug_separator": "the plugs are separated by commas",
     "separator": "the plugs are separated by commas",
-    **dict.fromkeys(_PLUGS, "set plug beside name instead"),
+    **dict.fromkeys(_PLUGS, "set plug next to name instead"),
 }
 _AS_ADDRESS = "port_as_ip"
 _SECRET = re.compile(r"passw|passphrase|secret|token|key|community|credential", re.IGNORECASE)
@@ -97,7 +97,7 @@ def read(text: str) -> FenceAgent:
     name, plug, options = _text(given.get("name")), _text(given.get(_PLUG)), given.get("options") or {}
     if not _PROGRAM.fullmatch(name) or ".." in name:
         raise InvalidInput(
-            f'The name of the fence agent "{name}" must be that of a program: fence_ipmilan, or an absolute path whose '
+            f'The fence agent "{name}" must be the name of a program: fence_ipmilan, or an absolute path whose '
             "last part begins with fence_."
         )
     if not isinstance(options, dict) or not all(isinstance(option, str) for option in options):

@@ -64,7 +64,7 @@ def reboot_annotation(context: Context, params: Params) -> Result:
             except Held as error:
                 if not params.get("operation"):
                     raise
-                # A part of a rolling reboot: the node is put back, and its turn comes again.
+                # A part of a rolling reboot: the node is uncordoned, and its turn comes again.
                 return {**_empty_result(), "step": "held", "why": error.message}
         target = resolve_for_removal(context, params, host)
         if target is None:
@@ -221,7 +221,7 @@ class _Annotation:
         while True:
             host = self._record_power_on(host)
             off = rules.off(host, self._key)
-            if off.believed or self._is_futile(host):
+            if off.proven or self._is_futile(host):
                 break
             patience = Deadline(self._deadline.left if off.datable else min(self._deadline.left, _ROUND))
             host = self._follow(patience, off)
@@ -253,7 +253,7 @@ class _Annotation:
             if item is None or self._is_futile(item):
                 return True
             off = rules.off(item, self._key)
-            return off.believed or off.datable != now.datable
+            return off.proven or off.datable != now.datable
 
         host = wait_for(self._management, self._target.collection, self._target.name, until, patience)
         if host is None:
@@ -265,7 +265,7 @@ class _Annotation:
 
     def _judge(self, host: Object) -> Object:
         off = rules.off(host, self._key)
-        if off.believed:
+        if off.proven:
             return host
         if self._is_futile(host):
             raise NotOff(f"BareMetalHost {self._target.full_name} does not switch off: {off.why}.", why="inert")
@@ -441,7 +441,7 @@ class _Annotation:
     def _evidence(self, host: Object) -> dict[str, Any] | None:
         """Return the evidence that out_of_service takes; ``None`` if our key does not prove that the host is off."""
         written, off = rules.written_of(host, self._key), rules.off(host, self._key)
-        if not self._key or written is None or not off.believed or self._params["state"] != "present":
+        if not self._key or written is None or not off.proven or self._params["state"] != "present":
             return None
         return {
             "kind": evidence_rules.BARE_METAL_HOST,

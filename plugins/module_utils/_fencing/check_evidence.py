@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Check again, directly before the act, that the node is off as the evidence says."""
+"""Confirm evidence directly before the node is declared out of service: is the node still off?"""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from . import host_rules as hosts
 _COMMAND_TIMEOUT = 60
 
 
-def look(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is seen now, for the record of the evidence.
+def confirm(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Check at the source of the evidence that the node is off. Return what this shows, to record it.
 
     Raises:
-        Refused: It does not prove, or no longer proves, that the node is off.
+        Refused: The source does not show, or no longer shows, that the node is off.
         NotFound: The BareMetalHost is gone.
-        BmcFailure: The BMC does not give the power state.
+        BmcFailure: The BMC does not return the power state.
     """
     kind, name = evidence["kind"], str(node["metadata"]["name"])
     if kind == evidence_rules.BARE_METAL_HOST:
-        return _host(management, node, evidence)
+        return _confirm_host(management, node, evidence)
     if kind == evidence_rules.REDFISH:
-        return _system(node, evidence)
+        return _confirm_redfish(node, evidence)
     if kind == evidence_rules.FENCE_AGENT:
-        return _by_agent(name, evidence)
+        return _confirm_fence_agent(name, evidence)
     if kind == evidence_rules.COMMAND:
-        return _by_command(name, evidence)
-    # A person vouches for it. Only the Node itself can be checked.
+        return _confirm_command(name, evidence)
+    # A person states that the machine is off: there is nothing else to ask.
     return {}
 
 
 def max_seconds(evidence: Mapping[str, Any]) -> float:
-    """Return the seconds that one answer may take: the timeout of the BMC or of the command. The API gets none."""
+    """Return the seconds that :func:`confirm` may take: the timeout of the BMC or of the command; 0 for the API."""
     if evidence["kind"] in (evidence_rules.COMMAND, evidence_rules.FENCE_AGENT):
         return _command_timeout(evidence)
     return sum(redfish.TIMEOUT) if evidence["kind"] == evidence_rules.REDFISH else 0.0
@@ -52,7 +52,7 @@ def _command_timeout(evidence: Mapping[str, Any]) -> float:
     return evidence.get("timeout") or _COMMAND_TIMEOUT
 
 
-def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+def _confirm_host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
     name = str(node["metadata"]["name"])
     host = find_host.find(management, evidence["host"], evidence["namespace"])
     uid, full_name = host["metadata"]["uid"], hosts.full_name(host)
@@ -72,7 +72,7 @@ def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dic
             name, f"the key on BareMetalHost {full_name} was written for another boot ({written.boot_id})", "new_boot"
         )
     off = hosts.off(host, evidence["key"])
-    if not off.believed:
+    if not off.proven:
         code = "not_off" if off.datable else "not_datable"
         raise evidence_rules.not_confirmed(name, f"BareMetalHost {full_name}: {off.why}", code)
     since = written.since if written else ""
@@ -81,7 +81,7 @@ def _host(management: Cluster, node: Object, evidence: Mapping[str, Any]) -> dic
 
 
 def _check_node_of_host(management: Cluster, node: Object, host: Object, evidence: Mapping[str, Any]) -> None:
-    """Check that the host is this Node by the objects; if they do not say, by the statement of who fenced it."""
+    """Check that the host is the machine of this Node, by the objects, or else by the node that the evidence names."""
     name = str(node["metadata"]["name"])
     try:
         found = find_host.host_of(management, node)
@@ -94,19 +94,19 @@ def _check_node_of_host(management: Cluster, node: Object, host: Object, evidenc
         if machine and machine_rules.relation(node, machine) == machine_rules.FOREIGN:
             raise evidence_rules.not_confirmed(
                 name,
-                f"it is of BareMetalHost {hosts.full_name(host)}, which belongs to another Node of the same name",
+                f"it is about BareMetalHost {hosts.full_name(host)}, which belongs to another Node of the same name",
                 "other_host",
             ) from error
         return
     if found["metadata"]["uid"] != host["metadata"]["uid"]:
         raise evidence_rules.not_confirmed(
             name,
-            f"it is of BareMetalHost {hosts.full_name(host)}, but the node is {hosts.full_name(found)}",
+            f"it is about BareMetalHost {hosts.full_name(host)}, but the node is {hosts.full_name(found)}",
             "other_host",
         )
 
 
-def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
+def _confirm_redfish(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
     name, uri = str(node["metadata"]["name"]), str(evidence["uri"])
     system = redfish.Bmc(evidence).read()
     # The power state of another machine says nothing about this node.
@@ -118,25 +118,25 @@ def _system(node: Object, evidence: Mapping[str, Any]) -> dict[str, Any]:
     return {"power_state": system.power_state, "uuid": system.uuid}
 
 
-def _by_agent(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
+def _confirm_fence_agent(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
     found = agent_rules.read(str(evidence["agent"]))
     agent.check_off(found, name, _command_timeout(evidence))
     return {"agent": found.program, "plug": found.plug, "power_state": agent_rules.OFF}
 
 
-def _by_command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
+def _confirm_command(name: str, evidence: Mapping[str, Any]) -> dict[str, Any]:
     argv = list(evidence.get("argv") or ()) or commands.split(str(evidence["command"]), "evidence.command")
     seconds = _command_timeout(evidence)
     ended = commands.run(argv, {"HOLDFAST_NODE": name}, seconds)
     if ended.status is None:
         raise evidence_rules.not_confirmed(name, f"the verify command {argv[0]} did not end within {seconds} s")
     if not evidence_rules.off_by_command(ended.status, ended.output):
-        said = "\n".join(text for text in (ended.output.strip(), ended.error_output.strip()) if text)
+        printed = "\n".join(text for text in (ended.output.strip(), ended.error_output.strip()) if text)
         raise evidence_rules.not_confirmed(
             name,
             f"the verify command {argv[0]} ended with {ended.status} and did not report that; it must end with 0, and "
             'its last line must be "off", or "SUBJECT is off", "SUBJECT: off" or "SUBJECT=off" with a plain '
             "subject",
-            output=evidence_rules.kept_output(said),
+            output=evidence_rules.kept_output(printed),
         )
     return {"program": argv[0], "output": evidence_rules.kept_output(ended.output)}

@@ -228,7 +228,7 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
 
     Args:
         system: UUID of the system, from the BMC.
-        expected: UUID that the user gave; empty for none. It takes precedence over that of the Node.
+        expected: UUID that the user gave; empty for none. It takes precedence over the UUID of the Node.
         of_node: ``status.nodeInfo.systemUUID`` of the Node.
 
     Raises:

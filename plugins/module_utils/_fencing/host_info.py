@@ -16,7 +16,7 @@ from . import host_rules as rules
 
 
 def bare_metal_host_info(context: Context, params: Params) -> Result:
-    """Describe one host, the host of a node, those of a namespace, or all; omit those that do not exist."""
+    """Describe one host, the host of a node, the hosts of a namespace, or all; omit hosts that do not exist."""
     context, named = find_host.from_options(context, params)
     found = _hosts(context, params, named)
     nodes = find_host.nodes_of(context.cluster, context.management, found)
@@ -76,6 +76,6 @@ def _key(host: Object, request: key_rules.Request) -> dict[str, Any]:
         "ours": written is not None,
         "since": written.since if written else None,
         "run": written.run if written else None,
-        "proves_off": bool(request.key) and off.believed,
+        "proves_off": bool(request.key) and off.proven,
         "why": off.why if request.key else "",
     }

@@ -48,7 +48,7 @@ def provider_id(node: Object) -> tuple[str, list[str] | None]:
 
 @dataclass(frozen=True)
 class Written:
-    """What was known when we wrote a key. An annotation beside the key keeps it, for a run that resumes.
+    """What was known when we wrote a key. A second annotation keeps it, for a run that resumes.
 
     Attributes:
         since: When, by the clock of the API server that holds the host.
@@ -83,15 +83,16 @@ _TYPES: Mapping[str, type] = {
 
 @dataclass(frozen=True)
 class Off:
-    """Whether a host counts as off.
+    """Whether it is proven that a host is off.
 
     Attributes:
-        believed: Whether it does.
-        why: The reason for or against.
-        datable: Whether more waiting may help: the host is not off yet.
+        proven: Whether it is.
+        why: The reason why it is, or is not.
+        datable: Whether the time when the host went off is known, or can become known by waiting. It can't if the host
+            was off before our key was written.
     """
 
-    believed: bool
+    proven: bool
     why: str
     datable: bool = True
 

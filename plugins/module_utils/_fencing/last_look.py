@@ -97,7 +97,7 @@ def look(cluster: Cluster, name: str, *, run: str, override_holds: bool, boot_id
         Refused: It has booted.
     """
     began = steady()
-    seen = gate.look(cluster, name, override_holds=override_holds, run=run)
+    seen = gate.check(cluster, name, override_holds=override_holds, run=run)
     if seen.node is not None and down:
         still_down_rules.check_still_down(seen.node, {"boot_id": boot_id or seen.boot_id})
     elif boot_id and seen.boot_id != boot_id:

@@ -146,7 +146,7 @@ def may_remove_key(node: str, serves: str, written_for: str) -> bool:
     """Return whether a key may be removed for a node: it was written for that node, or no other Node is known.
 
     Args:
-        node: The Node for which to remove it; empty if that does not matter.
+        node: The Node whose key to remove; empty for any Node.
         serves: The Node that the host is now; empty if unknown.
         written_for: The Node that the host was when the key was written; empty if unknown.
     """
@@ -154,7 +154,7 @@ def may_remove_key(node: str, serves: str, written_for: str) -> bool:
 
 
 def _check_machine(cluster: Cluster, machine: Object | None, host: Object, node: str) -> None:
-    """Check that the Machine of the given host is not that of another Cluster's Node of the same name."""
+    """Check that the Machine of the given host does not belong to another Cluster's Node of the same name."""
     present = cluster.find(paths.node(node)) if machine else None
     if present and machine and machine_rules.relation(present, machine) == machine_rules.FOREIGN:
         raise Refused(

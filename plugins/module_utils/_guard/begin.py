@@ -143,7 +143,7 @@ class _Begin:
             )
 
     def _answered(self, act: Callable[[], Result]) -> Result:
-        """Act, and try again while the API server is away: no worker serves yet those that have their hooks."""
+        """Act, and try again while the API server is unavailable: no worker serves yet those that have their hooks."""
         for _try in range(_TRIES):
             try:
                 return act()

@@ -81,7 +81,7 @@ def chosen(machines: Collection[Mapping[str, Any]], given: Mapping[str, Any]) ->
     """Return the Machines whose hooks are set or removed.
 
     Machines that are being deleted keep theirs: they must still be served. Templates set and remove the hooks of their
-    Machines; a selector or a Cluster beside templates only narrows which of these are served.
+    Machines; a selector or a Cluster, in addition to templates, only narrows which of these are served.
     """
     return [
         item

@@ -285,7 +285,7 @@ class _Journey:
         return machine_guard_record(self._context, {**record_of(self._begun, self._machine or {}), **more})
 
     def _persist(self, write: Callable[[], Result]) -> Result:
-        """Write, and try again while the API server is away or refuses it."""
+        """Write, and try again while the API server is unavailable or refuses it."""
         for _try in range(_TRIES):
             try:
                 return write()

@@ -44,7 +44,7 @@ ACTS = (
 FENCE, TASKS, DRAIN, CONTINUE, DONE = "fence", "tasks", "drain", "continue", "done"
 ANSWERS = (FENCE, TASKS, DRAIN, CONTINUE, DONE)
 
-# Phases on record: the last one before the next act.
+# Recorded phases: each names the act that follows.
 REPLACEMENT, HOLD, HOLD_AGAIN, VOLUMES, RELEASING = "replacement", "hold", "hold again", "volumes", "release"
 FENCED = "fenced"
 
@@ -60,7 +60,7 @@ TROUBLE_SECONDS = 10
 
 @dataclass(frozen=True)
 class File:
-    """A file of the user's tasks: its path, and its name on record."""
+    """A file of the user's tasks: its path, and its name in the record."""
 
     path: str
     name: str
@@ -96,7 +96,7 @@ class Work:
         skipped: Whether Cluster API passed the pre-drain hook without waiting for it.
         done: The files that do not run again, by point.
         past: The acts that are done.
-        begun: The act for which the phase is on record and the Node was looked at.
+        begun: The act whose phase is recorded, after a check of the Node.
         claimed: Whether this work has the claim on the Node.
         asked: What the role was asked for last.
         file: The file that the role was asked to run.
@@ -118,7 +118,7 @@ class Work:
     result: str = ""
 
     def has_begun(self, act: str, state: str) -> Work:
-        """The phase of an act is on record, and the Node was looked at."""
+        """The phase of an act is recorded, and the Node was checked."""
         return replace(self, begun=act, state=state, asked="")
 
     def is_past(self, act: str) -> Work:
@@ -165,7 +165,7 @@ class Facts:
         settings: What the user asked for.
         turn: How often the worker has looked for a Machine.
         swept: Whether it has removed the keys that earlier runs left on BareMetalHosts.
-        over: Whether the time of the run is over.
+        over: Whether the time of the run has passed.
         again: Whether the role asks again first: the worker has just taken a Machine, whose Lease a process outside of
             the task renews from then on, or it has just paused after a failure.
         work: What it works on.
@@ -192,7 +192,7 @@ class Step:
     Attributes:
         name: One of :data:`ACTS` or :data:`ANSWERS`.
         act: The act whose phase ``look`` records.
-        why: Why it ends or stops, in words.
+        why: Why it ends or stops, for messages.
         file: The file that ``tasks`` runs.
         at: The point of that file.
         seconds: How long ``pause`` takes.
@@ -223,7 +223,7 @@ def _failed(facts: Facts) -> Step | None:
 
 
 def _trouble(facts: Facts, failure: Failure) -> Step:
-    """While the API server is away, the run repeats the request as long as there is time."""
+    """While the API server is unavailable, the run repeats the request as long as there is time."""
     often = facts.troubles >= MOST_TROUBLES
     in_time = facts.settings.stop == NEVER or not facts.over
     if (often or failure.kind in ("invalid_input", "not_found")) and not (failure.passes and in_time):
@@ -371,12 +371,12 @@ def _once(facts: Facts, act: str, step: Step) -> Step | None:
 
 
 def _begun(facts: Facts, act: str, step: Step) -> Step:
-    """The phase of an act is on record, and the Node is looked at, before the act."""
+    """Record the phase of an act and check the Node before the act."""
     return step if _work(facts).begun == act else Step(LOOK, act=act)
 
 
 def phase_of(act: str) -> str:
-    """Return the phase on record of an act."""
+    """Return the recorded phase of an act."""
     return HOLD if act == HOLD_AGAIN else act
 
 

@@ -32,7 +32,7 @@ class WrongCluster(Refused):
 
 
 def is_node_of(node: Object, machine: Object) -> bool:
-    """Return whether a Node of the right name is that of a Machine.
+    """Return whether a Node of the right name belongs to a Machine.
 
     The annotations of Cluster API on the Node decide. Without them, the provider ID does. It is no proof by itself,
     because some providers derive it from the name.

@@ -85,7 +85,7 @@ class _GuardRecord:
                 facts = self._pass_the_gate(machine, found.node, state)
             elif state == rules.NODE_GONE:
                 name, override = str(hooks.node_of(machine)), params["override_holds"]
-                held = gate.look_at_leases(self._context.cluster, name, override_holds=override)
+                held = gate.check_leases(self._context.cluster, name, override_holds=override)
                 facts = _overridden(held)
         change = Change(
             phase=params.get("phase") or "",
@@ -120,7 +120,7 @@ class _GuardRecord:
             claim_rules.check(node, self._run)
             return {"off": state}
         override = self._params["override_holds"]
-        seen = gate.look(self._context.cluster, node_rules.name(node), override_holds=override, run=self._run)
+        seen = gate.check(self._context.cluster, node_rules.name(node), override_holds=override, run=self._run)
         return _overridden(seen.overridden)
 
     @property

@@ -78,7 +78,7 @@ def ended(begun: Mapping[str, Any], workers: Collection[Mapping[str, Any]], drop
 
 
 def is_reported(machine: Entry, failures: Collection[Entry]) -> bool:
-    """Return whether a failure of a Machine is on record already."""
+    """Return whether a failure of a Machine is already recorded."""
     return any((item["namespace"], item["name"]) == (machine["namespace"], machine["name"]) for item in failures)
 
 
@@ -120,7 +120,7 @@ def stats(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lines(end: Ended) -> list[str]:
-    """Return what each Machine came to, in words."""
+    """Return a line about the result of each Machine."""
     return [
         *(f"{item['name']}, {item['point']}: cannot hold ({item['detail']})" for item in end.begun["hooks"]),
         *(

@@ -212,7 +212,7 @@ def _is_time(found: Any) -> bool:
 
 
 def written(machine: Object, hook: str, record: Mapping[str, Any]) -> str:
-    """Return the annotation with this record; it keeps those of other hooks."""
+    """Return the annotation with this record, and with the records of other hooks."""
     known = node_rules.record(machine, MACHINE_GUARD) or {}
     return json.dumps({**known, hook: dict(record)}, sort_keys=True)
 

@@ -25,7 +25,7 @@ from . import rules
 from .rules import DEADLINE, Guard, RunOptions, Selection
 
 _DONE = "done"
-# Seconds for which the state of other runs counts as current.
+# Seconds that the state of other runs counts as current.
 _GLANCE = 5.0
 _SHORTEST = 1.0
 # Seconds until a retry, after a webhook or a role of the API forbade a change of the Machine.

@@ -122,7 +122,7 @@ def variables(found: Mapping[str, Any], *, prefix: str, host: str, types: Iterab
     Args:
         prefix: What the names of the facts begin with.
         host: The name of the host.
-        types: The types of addresses of which the host gets the first one.
+        types: The types of addresses; the first address of these is used.
     """
     named = {f"{prefix}{name}": value for name, value in found.items()}
     if host != found["name"]:

@@ -122,7 +122,7 @@ class NodeBus:
         return int(self._get(_SYSTEMD, "UserspaceTimestampMonotonic")) / 1_000_000
 
     def inhibit_delay_max(self) -> float:
-        """Seconds for which delay locks may delay a shutdown or sleep."""
+        """Maximum number of seconds that delay locks may delay a shutdown or sleep."""
         return int(self._get(_LOGIN, "InhibitDelayMaxUSec")) / 1_000_000
 
     def logind(self) -> Logind:

@@ -93,7 +93,7 @@ def parse(text: str) -> Logind:
 
 
 def sentence(blocks: list[Inhibitor]) -> str:
-    """Locks in words: who, why, since when."""
+    """Describe locks: who, why, since when."""
     return "; ".join(f'{item.who} ("{item.why}", since {item.since or "an unknown time"})' for item in blocks)
 
 

@@ -65,7 +65,7 @@ class Slot:
         unit: Name of the unit.
         ours: Whether it is a lock unit of this collection; None if there is no such unit.
         lock: The lock that logind lists for it.
-        state: Its state in words, for messages.
+        state: Its state, for messages.
     """
 
     unit: str

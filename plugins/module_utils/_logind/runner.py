@@ -18,7 +18,7 @@ from .bus import IMPORT_ERROR, NodeBus
 
 Params = Mapping[str, Any]
 Result = dict[str, Any]
-# The Python for which distributions build their packages.
+# The distribution's own Python, which has its packages.
 _PYTHONS = ("/usr/bin/python3", "/usr/libexec/platform-python")
 
 

@@ -16,19 +16,19 @@ from .leftover_rules import describe, is_leftover
 
 
 def leftover_pods(context: Context, params: Params) -> Result:
-    """Report the pods that a shutdown left on a node. With ``state: absent``, remove those that nothing needs."""
+    """Report the pods that a shutdown left on a node. With ``state: absent``, remove the ones that nothing needs."""
     cluster, name = context.cluster, params["name"]
     read_node(cluster, name)
     found = leftovers(cluster, name)
     remove, force = params["state"] == "absent", params.get("force")
-    going = [item for item in found if remove and (force or not item["kept"])]
-    for item in going:
+    to_remove = [item for item in found if remove and (force or not item["kept"])]
+    for item in to_remove:
         _remove(cluster, item)
-    pods = [{**item, "removed": item in going} for item in found]
+    pods = [{**item, "removed": item in to_remove} for item in found]
     return {
-        "changed": bool(going),
+        "changed": bool(to_remove),
         "pods": pods,
-        "diff": {"before": {"pods": found}, "after": {"pods": [item for item in found if item not in going]}},
+        "diff": {"before": {"pods": found}, "after": {"pods": [item for item in found if item not in to_remove]}},
     }
 
 
@@ -45,6 +45,6 @@ def _remove(cluster: Cluster, item: dict[str, Any]) -> None:
     except NotFound:
         return
     except ApiFailure as error:
-        # Another pod has this name now: the leftover pod is gone.
+        # 409: another pod has this name now, so the leftover pod is gone.
         if error.status != 409:
             raise

@@ -50,7 +50,7 @@ class _State:
         }
 
     def _marks(self) -> dict[str, Any]:
-        """The user's labels and annotations that are on record."""
+        """The user's labels and annotations that are recorded."""
         record = optout_rules.record_of(self.node) or OptOuts("", "")
         return {
             **{key: node_rules.labels_of(self.node).get(key) for key in record.labels},

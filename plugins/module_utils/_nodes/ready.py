@@ -21,7 +21,7 @@ from .._drain.rules import Pod, read_pod
 from .._progress.event_rules import waits
 from .ready_rules import daemon_pods_not_ready, is_back
 
-_LOOK_EVERY = 1.0
+_SECONDS_BETWEEN_READS = 1.0
 # In this namespace each kubelet renews a Lease of its node's name, every 10 s by default.
 _NODE_LEASES = "kube-node-lease"
 
@@ -30,7 +30,7 @@ def node_ready(context: Context, params: Params) -> Result:
     """Wait for one node; see the module of the same name."""
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["timeout"])
-    node = _patiently_read(cluster, name, Deadline(0) if context.check_mode else deadline)
+    node = _read_when_api_answers(cluster, name, Deadline(0) if context.check_mode else deadline)
     old = params.get("boot_id_before") or ""
     record_phase(cluster, name, phase_of(params, "ready"))
     if not context.check_mode:
@@ -49,15 +49,15 @@ def node_ready(context: Context, params: Params) -> Result:
     }
 
 
-def _patiently_read(cluster: Cluster, name: str, deadline: Deadline) -> Object:
-    """Read the Node; wait for the API server if it went down together with the node."""
+def _read_when_api_answers(cluster: Cluster, name: str, deadline: Deadline) -> Object:
+    """Read the Node. On the only control-plane node, the API server went down with it, so wait for the API server."""
     while True:
         try:
             return read_node(cluster, name)
         except (Unreachable, ApiFailure) as error:
             if (isinstance(error, ApiFailure) and not passing(error.status)) or deadline.passed:
                 raise
-            time.sleep(min(_LOOK_EVERY, deadline.left))
+            time.sleep(min(_SECONDS_BETWEEN_READS, deadline.left))
 
 
 def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Deadline) -> Object:
@@ -68,18 +68,18 @@ def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Dea
     """
     node = wait_for(cluster, paths.NODES, name, lambda item: is_back(item, old_boot_id), deadline)
     if node is None:
-        # The Node is gone, or was never read because the deadline had passed before.
+        # The Node is gone, or the deadline passed before it was read.
         node = cluster.find(paths.node(name))
     if node is not None and is_back(node, old_boot_id):
         return node
     if node is None:
-        what = "the Node no longer exists"
+        why = "the Node no longer exists"
     elif not node_rules.ready(node):
-        what = node_rules.not_ready_why(node)
+        why = node_rules.not_ready_why(node)
     else:
-        what = f"its boot ID is still {old_boot_id}, so it was not rebooted"
+        why = f"its boot ID is still {old_boot_id}, so it was not rebooted"
     raise TimedOut(
-        f"Node {name} is not back after {deadline.seconds} s: {what}. Check its console and the kubelet's "
+        f"Node {name} is not back after {deadline.seconds} s: {why}. Check its console and the kubelet's "
         "journal; the node stays cordoned until it is Ready with a new boot ID.",
         node=name,
         boot_id=node_rules.boot_id(node) if node else None,
@@ -88,9 +88,10 @@ def wait_until_back(cluster: Cluster, name: str, old_boot_id: str, deadline: Dea
 
 
 def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> None:
-    """Watch until the node's kubelet renews its Lease, if it has one.
+    """Watch until the node's kubelet renews its Lease. Return immediately if it has no Lease.
 
-    A dead node stays Ready for another 40 s or more, until the node controller sets Ready to Unknown.
+    The condition Ready does not show this: a dead node stays Ready for 40 s or more, until the node controller sets
+    Ready to Unknown.
 
     Raises:
         TimedOut: The kubelet did not renew it.
@@ -99,10 +100,10 @@ def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> No
     if lease is None:
         return
 
-    def renewed(item: Object | None) -> bool:
+    def is_renewed(item: Object | None) -> bool:
         return item is not None and _renew_time(item) != _renew_time(lease)
 
-    if not renewed(wait_for(cluster, paths.leases(_NODE_LEASES), name, renewed, deadline)):
+    if not is_renewed(wait_for(cluster, paths.leases(_NODE_LEASES), name, is_renewed, deadline)):
         raise TimedOut(
             f"The kubelet of node {name} gave no sign of life within {deadline.seconds} s; the last one is from "
             f"{_renew_time(lease) or 'never'}. Check the node's console.",

@@ -188,7 +188,7 @@ def _phase_of(event: Event) -> str:
             return "in_service"
         return "taint" if event.get("wait") is False else "move"
     if event.get("failed"):
-        # It puts back what it can. The phase in which the node failed says more.
+        # It undoes what it can. The phase in which the node failed says more.
         return ""
     return _PHASES.get(task, "")
 

@@ -87,6 +87,7 @@ class _Admission:
             silences=self._silences,
             opt_outs=sets_marks(settings),
             conditions=settings["lifecycle_conditions"],
+            taint=settings.get("prefer_no_schedule", False),
         )
         # Use the last answer only if it asked for this request. An answer from an earlier pass does not count.
         given = params.get("last") or {}
@@ -438,7 +439,7 @@ class _Admission:
 
     def _put_back(self, step: Step) -> Facts:
         self._work.put_back(self._budget.group)
-        self._context.say(f"Node {self._settings.node} is put back, uncordoned: {step.why}")
+        self._context.say(f"Node {self._settings.node} is uncordoned, and tried again later: {step.why}")
         return self._facts.after_attempt(step.why)
 
     def _unclaim(self, step: Step) -> Facts:

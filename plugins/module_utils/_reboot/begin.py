@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from .._api.runner import Context, Params, Result
 from .._budget.operations import reboot_operation
 from .._budget.policy_rules import check_amount
+from .._nodes import health_checks
 from .._nodes.controller import controller_node_info
 from .silences import Alertmanager
 
@@ -27,6 +28,8 @@ def reboot_begin(context: Context, params: Params) -> Result:
         # Refuse options that can't work before anything changes.
         Alertmanager(params["alertmanager"], "")
     begun = enter(context, params, hosts, alone=params["inventory_host"] if alone else "")
+    if settings.get("pause_health_checks"):
+        health_checks.pause(context, begun["run"])
     own = "" if alone else _own_host(context, settings, hosts)
     canaries = [host for host in canaries_of(settings["canary"], list(hosts)) if host != own]
     return {

@@ -90,7 +90,7 @@ class _Look:
         return sorted(pods.values()) + sorted(alerts)
 
     def again(self, before: list[Blocker]) -> list[Blocker]:
-        """Like :meth:`now`, but return ``before`` while the API server is away."""
+        """Like :meth:`now`, but return ``before`` while the API server is unavailable."""
         try:
             return self.now()
         except Unreachable:

@@ -73,7 +73,7 @@ class _Watch:
             check(canary, self.operation)
 
     def look(self) -> None:
-        """Read and check all canaries, even if the API server is away for a while."""
+        """Read and check all canaries, even if the API server is unavailable for a while."""
         self._read([self._node(name) for name in self.canaries])
         self.check()
 

@@ -85,7 +85,7 @@ def read_canary(node: Object, operation: str) -> Canary:
 
 
 def check(canary: Canary, operation: str) -> None:
-    """Refuse a canary for which a wait makes no sense.
+    """Refuse a canary that no wait can help.
 
     Raises:
         Refused: The canary is excluded, so it will never be done.

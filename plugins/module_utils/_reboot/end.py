@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from .._api.errors import HoldfastError
+from .._api.errors import ApiFailure, HoldfastError
 from .._api.runner import Context, Params, Result
 from .._budget.operations import reboot_operation
+from .._nodes import health_checks
 from .end_rules import unended
 
 
 class LeftOver(HoldfastError):
-    """The rolling reboot is over, and something is left to do."""
+    """The rolling reboot has ended, and something is left to do."""
 
     kind = "left_over"
 
@@ -20,6 +21,8 @@ class LeftOver(HoldfastError):
 def reboot_end(context: Context, params: Params) -> Result:
     """Leave the operation; see the module of the same name."""
     left = [params["left"]] if params["left"] else []
+    if params["paused"] and params["run"] and not context.check_mode:
+        left += _resume(context, params["run"])
     if params["operation"] and not context.check_mode:
         try:
             reboot_operation(context, {**params, "state": "ended"})
@@ -28,3 +31,15 @@ def reboot_end(context: Context, params: Params) -> Result:
     if left:
         raise LeftOver(" ".join(left))
     return {"changed": False}
+
+
+def _resume(context: Context, run: str) -> list[str]:
+    """End the pause of NodeHealthChecks; return what is left to do."""
+    try:
+        health_checks.resume(context.cluster, run)
+    except HoldfastError as error:
+        if isinstance(error, ApiFailure) and error.status == 403:
+            # A run without the right to list NodeHealthChecks has paused none.
+            return []
+        return [f"NodeHealthChecks may still be paused: {error.message} Run holdfast.kubernetes.doctor."]
+    return []

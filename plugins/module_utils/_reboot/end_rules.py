@@ -65,7 +65,7 @@ def detail_of_failure(
         left = " The node stays cordoned: fix its problem, then run this again to continue."
     note = ""
     if unwritten:
-        what = "Not everything could be put back: "
+        what = "Not everything could be undone: "
         if lost:
             what = "THIS FAILURE COULD NOT BE COUNTED, so the operation may continue past max_failed: "
         errors = " ".join(dict.fromkeys(unwritten))
@@ -96,14 +96,14 @@ def entry_of(host: Mapping[str, Any], *, check_mode: bool) -> Mapping[str, Any] 
     """A host's entry in the report; ``None`` if it dropped out before it had a result.
 
     Args:
-        host: Its name, its last answer (``turn``), and why its variables are invalid (``misfit``).
+        host: Its name, its last answer (``turn``), and why its variables are invalid (``settings_error``).
         check_mode: The entry is of a plan.
     """
     if host["turn"].get("result"):
         return dict(host["turn"]["result"])
-    if host.get("misfit"):
+    if host.get("settings_error"):
         result = "failed" if check_mode else "stopped"
-        return result_of(host["host"], result, host["misfit"], record=None, before=None, after=None)
+        return result_of(host["host"], result, host["settings_error"], record=None, before=None, after=None)
     return None
 
 

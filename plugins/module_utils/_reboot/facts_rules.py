@@ -121,10 +121,10 @@ class Facts:
     Attributes:
         has_slot: The group gave this run a slot for the node.
         claimed: This run has the claim. Before that, the run does not change the node.
-        holders_waited: The wait for the holders is over in this attempt.
+        holders_waited: The wait for the holders has ended in this attempt.
         slot_tasks_run: The user's tasks before the slot have run in this attempt.
-        back_waited: The wait for a node whose reboot an earlier run started is over.
-        quorum_kept: The wait for the other members of etcd is over.
+        back_waited: The wait for a node whose reboot an earlier run started has ended.
+        quorum_kept: The wait for the other members of etcd has ended.
         attempts: Number of turns of the node that ended before work on it started.
         left: Why the last attempt ended.
     """
@@ -239,7 +239,7 @@ class Facts:
         return replace(self.stale(), claimed=True)
 
     def after_attempt(self, why: str) -> Facts:
-        """Slot and claim are given back; the next attempt begins from the start."""
+        """Slot and claim are returned; the next attempt begins from the start."""
         return replace(
             self.stale(),
             has_slot=False,

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""End the reboot of a node: give it back, put it back after a hold refused the reboot, or clean up after a failure."""
+"""End the reboot of a node: after success, after a hold refused the reboot, or after a failure."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ def reboot_finish(context: Context, params: Params) -> Result:
         run,
         opt_outs=sets_marks(settings),
         conditions=settings["lifecycle_conditions"],
+        taint=settings.get("prefer_no_schedule", False),
     )
     # Ignore the result of an earlier attempt.
     rebooted = (params["rebooted"] or {}) if "reboot" in (turn.get("steps") or []) else {}
@@ -116,7 +117,7 @@ def _held(work: Work, params: Params) -> Result:
     if step.name == STOP:
         raise Held(step.why, node=work.node)
     work.put_back(params["group"])
-    why = f"Node {work.node} is put back, uncordoned: {step.why}"
+    why = f"Node {work.node} is uncordoned, and tried again later: {step.why}"
     work.context.say(why)
     turn = params["turn"]
     return {
@@ -244,7 +245,7 @@ class _Failed:
             work.opt_in()
         except HoldfastError as error:
             work.context.warn(
-                f"The opt-outs of node {work.node} could not be put back: {error.message} The next run on the node "
+                f"The opt-outs of node {work.node} could not be restored: {error.message} The next run on the node "
                 "puts them back, or the playbook holdfast.kubernetes.doctor."
             )
         return any(undone)

@@ -17,7 +17,7 @@ def reboot_gate(context: Context, params: Params) -> Result:
     """Check a last time whether a node may go down, and record its reboot; see the module of the same name."""
     name, boot_id = params["name"], params["boot_id"]
     try:
-        passed = gate.look(context.cluster, name, override_holds=params["override_holds"], run=params["run"])
+        passed = gate.check(context.cluster, name, override_holds=params["override_holds"], run=params["run"])
     except Held as error:
         inhibited_by = error.fields["shutdown_inhibited"]
         why = "; ".join(why_held(error.fields["holds"], inhibited_by, inhibited=bool(inhibited_by)))

@@ -41,7 +41,7 @@ def entry_of(name: str, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def newer(artifact: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Which of two entries of a node counts: that of an earlier job's artifact, or that of the record on its Node.
+    """Which of two entries of a node counts: from an earlier job's artifact, or from the record on its Node.
 
     A node that was stopped has a record without a result, so that the next run tries it again. A plan's verdict is no
     result.

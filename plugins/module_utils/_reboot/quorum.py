@@ -18,7 +18,7 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed
 from .._budget import runs
-from .quorum_rules import CONTROL_PLANE, MASTER, EtcdPod, Quorum, is_control_plane, judge, read_pod
+from .quorum_rules import CONTROL_PLANE, MASTER, EtcdPod, Quorum, is_control_plane, quorum_without, read_etcd_pod
 
 # Seconds. Only one kind of object is watched at a time; changes of the other kind are seen after this time.
 _LOOK_AGAIN = 20.0
@@ -79,10 +79,10 @@ def _look(cluster: Cluster, params: Params) -> _Seen:
         for label in (CONTROL_PLANE, MASTER)
     }
     pods = frozenset(
-        read_pod(pod) for pod in cluster.items(_pods_path(params), label_selector=params.get("selector") or "")
+        read_etcd_pod(pod) for pod in cluster.items(_pods_path(params), label_selector=params.get("selector") or "")
     )
     control_plane = {name: ready for nodes in labelled.values() for name, ready in nodes.items()}
-    return _Seen(labelled, pods, judge(params["name"], pods, control_plane))
+    return _Seen(labelled, pods, quorum_without(params["name"], pods, control_plane))
 
 
 def _wait(cluster: Cluster, params: Params, seen: _Seen, deadline: Deadline) -> _Seen:
@@ -107,7 +107,7 @@ def _await_change(cluster: Cluster, params: Params, seen: _Seen, pause: Deadline
         _until_other(follower, lambda node: (node_rules.name(node), node_rules.ready(node)), known)
     else:
         selector = params.get("selector") or ""
-        _until_other(Follower(cluster, _pods_path(params), pause, label_selector=selector), read_pod, seen.pods)
+        _until_other(Follower(cluster, _pods_path(params), pause, label_selector=selector), read_etcd_pod, seen.pods)
 
 
 def _until_other(follower: Follower, fact: Callable[[Object], Any], known: Collection[Any]) -> None:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether etcd keeps its quorum without one node. Rules only.
 
-The pods show etcd's members: each node with an etcd pod has one member.
+The collection does not query etcd. It takes each node with an etcd pod for one member.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .._api import node_rules
 from .._api.objects import Object
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
-# The label before Kubernetes 1.24. Upgraded clusters may still have it.
+# The label of control-plane nodes before Kubernetes 1.24. Upgraded clusters may still have it.
 MASTER = "node-role.kubernetes.io/master"
 _NODE_NOT_READY = "its Node is not Ready"
 
@@ -45,17 +45,17 @@ class Quorum:
         members: Nodes with a member.
         ready_others: Other control-plane nodes whose member and Node are Ready.
         missing: The other members that don't count, and why.
-        behind: Those of ``missing`` whose pod is Ready, but whose Node is not.
+        only_node_missing: The entries of ``missing`` whose pod is Ready, but whose Node is not.
     """
 
     members: tuple[str, ...]
     ready_others: tuple[str, ...]
     missing: Mapping[str, str]
-    behind: tuple[str, ...]
+    only_node_missing: tuple[str, ...]
 
     @property
     def needed(self) -> int:
-        """How many members make a quorum; 0 if no member is known."""
+        """The number of members that form a quorum; 0 if no member is known."""
         return len(self.members) // 2 + 1 if self.members else 0
 
     @property
@@ -65,16 +65,16 @@ class Quorum:
 
     @property
     def pods_suffice(self) -> bool:
-        """Whether the quorum would be kept as soon as Nodes are Ready, without a change of any pod."""
-        return len(self.ready_others) + len(self.behind) >= self.needed
+        """Whether there would be a quorum if all Nodes were Ready, with the pods as they are."""
+        return len(self.ready_others) + len(self.only_node_missing) >= self.needed
 
     @property
     def can_spare_one(self) -> bool:
-        """Whether the quorum would be kept if every other member were Ready."""
+        """Whether there would be a quorum if every other member were Ready."""
         return len(self.ready_others) + len(self.missing) >= self.needed
 
 
-def read_pod(pod: Object) -> EtcdPod:
+def read_etcd_pod(pod: Object) -> EtcdPod:
     metadata, status = pod["metadata"], pod.get("status") or {}
     conditions = status.get("conditions") or []
     ready = any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
@@ -90,23 +90,23 @@ def is_control_plane(node: Object) -> bool:
     return any(label in node_rules.labels_of(node) for label in (CONTROL_PLANE, MASTER))
 
 
-def judge(name: str, pods: Collection[EtcdPod], control_plane: Mapping[str, bool]) -> Quorum:
-    """The members that remain if a node goes down.
+def quorum_without(name: str, pods: Collection[EtcdPod], control_plane: Mapping[str, bool]) -> Quorum:
+    """The quorum of etcd while one node is down.
 
     Args:
-        name: The node that is to go down.
+        name: The node that goes down.
         pods: etcd's pods.
         control_plane: The control-plane nodes, and whether each is Ready.
     """
-    placed: dict[str, list[EtcdPod]] = {}
+    by_node: dict[str, list[EtcdPod]] = {}
     for pod in pods:
-        placed.setdefault(pod.node, []).append(pod)
-    others = {node: _why_missing(placed[node], control_plane.get(node)) for node in sorted(placed) if node != name}
+        by_node.setdefault(pod.node, []).append(pod)
+    others = {node: _why_missing(by_node[node], control_plane.get(node)) for node in sorted(by_node) if node != name}
     return Quorum(
-        members=tuple(sorted(placed)),
+        members=tuple(sorted(by_node)),
         ready_others=tuple(node for node, why in others.items() if not why),
         missing={node: why for node, why in others.items() if why},
-        behind=tuple(node for node, why in others.items() if why == _NODE_NOT_READY),
+        only_node_missing=tuple(node for node, why in others.items() if why == _NODE_NOT_READY),
     )
 
 

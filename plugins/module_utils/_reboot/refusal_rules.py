@@ -27,7 +27,7 @@ class Etcd:
 
     @property
     def needs_quorum(self) -> bool:
-        """Whether other members of etcd have to keep the quorum while the node is away."""
+        """Whether other members of etcd have to keep the quorum while the node is down."""
         return self.control_plane and not self.only_control_plane
 
 

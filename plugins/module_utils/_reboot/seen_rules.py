@@ -103,7 +103,7 @@ class Seen:
         return self.midway(operation) and self.record.phase == "reboot" and not self.new_boot()
 
     def past_holds(self, operation: str) -> bool:
-        """Whether it is too late to put back a node that is midway: it goes down, or is down."""
+        """Whether it is too late to uncordon a node whose reboot an earlier run began: it goes down, or is down."""
         return self.midway(operation) and (self.record.phase == "reboot" or not self.ready)
 
     def boot_id_before(self, operation: str) -> str:

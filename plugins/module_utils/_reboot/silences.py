@@ -87,7 +87,7 @@ class Alertmanager:
             except NotFound:
                 continue
             except HoldfastError:
-                # The API server is away, and the run continues when it is back.
+                # The API server is unavailable, and the run continues when it is back.
                 node = None
             if node is None or rules.worked_on(node, self._run):
                 self._post(rules.extended(silence, self._server.clock.now(), self._seconds))
@@ -95,7 +95,7 @@ class Alertmanager:
     def _own(self, node: str = "") -> list[rules.Silence]:
         found = self._server.get(_SILENCES)
         if not isinstance(found, list) or not self._server.clock.known:
-            raise RequestFailed(f"{_SILENCES}: its answer is not that of an Alertmanager")
+            raise RequestFailed(f"{_SILENCES}: its answer does not come from an Alertmanager")
         return rules.own(found, self._run, node)
 
     def _post(self, silence: Mapping[str, Any]) -> None:

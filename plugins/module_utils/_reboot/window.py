@@ -21,30 +21,30 @@ from .._budget import runs as run_leases
 from .._progress import event_rules
 from .window_rules import Outlook, look, read_windows
 
-# Seconds between two requests for the server's time. Clocks can be set, and machines can sleep.
-_STEP = 60.0
-_SHORTEST = 0.1
-# Some systems list this name for the time zone of the local machine.
-_OWN = "localtime"
+# The longest sleep in seconds. Then the server's time is read again, because clocks can be set, and machines can sleep.
+_LONGEST_SLEEP = 60.0
+_SHORTEST_SLEEP = 0.1
+# Some systems list this name, which stands for the time zone of each machine, so controllers may not agree on it.
+_LOCAL_TIME = "localtime"
 
 
 def maintenance_window(context: Context, params: Params, *, waits: Callable[[], None] = lambda: None) -> Result:
-    """Look at the windows; see the module of the same name.
+    """Check the windows; see the module of the same name.
 
     Args:
-        waits: Called before each pause of the wait for a window.
+        waits: Called before each sleep while it waits for a window.
     """
     windows, zone = read_windows(params["windows"]), read_zone(params["time_zone"])
     margin, deadline = timedelta(seconds=_seconds(params, "margin")), Deadline(_seconds(params, "wait_timeout"))
     if not windows:
         return _result(Outlook(open=True), datetime.now(timezone.utc), deadline)
 
-    def judge(now: datetime) -> Outlook:
+    def outlook_at(now: datetime) -> Outlook:
         return look(windows, zone, now, margin)
 
     cluster = context.cluster
     now = cluster.now()
-    outlook = judge(now)
+    outlook = outlook_at(now)
     if not outlook.open and outlook.opens is None:
         context.warn(
             f"Every maintenance window is shorter than the margin of {params['margin']} s, so no window ever counts."
@@ -53,7 +53,7 @@ def maintenance_window(context: Context, params: Params, *, waits: Callable[[], 
         opens = f"the window that opens at {to_text(outlook.opens)[:16]}Z"
         context.tell(event_rules.waits(params.get("name") or "", "window", opens))
         with run_leases.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
-            outlook, now = _wait(cluster, judge, deadline, waits)
+            outlook, now = _wait(cluster, outlook_at, deadline, waits)
     return _result(outlook, now, deadline)
 
 
@@ -64,14 +64,14 @@ def read_zone(name: str) -> tzinfo:
         InvalidInput: There is no time zone of that name, or no time zone database on this machine.
     """
     if name.upper() == "UTC":
-        # Needs no database.
+        # It also works without a time zone database.
         return timezone.utc
     try:
-        if name == _OWN:
+        if name == _LOCAL_TIME:
             raise KeyError(name)
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
-        known = available_timezones() - {_OWN}
+        known = available_timezones() - {_LOCAL_TIME}
         if not known:
             raise InvalidInput(
                 f'time_zone "{name}" can\'t be looked up: the machine that runs this task has no time zone database. '
@@ -94,22 +94,22 @@ def _seconds(params: Params, option: str) -> int:
 
 
 def _wait(
-    cluster: Cluster, judge: Callable[[datetime], Outlook], deadline: Deadline, waits: Callable[[], None]
+    cluster: Cluster, outlook_at: Callable[[datetime], Outlook], deadline: Deadline, waits: Callable[[], None]
 ) -> tuple[Outlook, datetime]:
-    """Sleep until a window opens. Return at once if the next window opens after the deadline."""
+    """Sleep until a window opens. Return immediately if the next window opens after the deadline."""
     while True:
         with suppress(HoldfastError):
-            # While the API server is away, cluster.now() continues from the last time that the server sent.
+            # Every answer has the server's time. While there is none, cluster.now() counts on from the last one.
             cluster.get("/version")
         now = cluster.now()
-        outlook = judge(now)
+        outlook = outlook_at(now)
         if outlook.open or outlook.opens is None:
             return outlook, now
-        ahead = seconds_between(now, outlook.opens)
-        if ahead > deadline.left:
+        seconds_to_wait = seconds_between(now, outlook.opens)
+        if seconds_to_wait > deadline.left:
             return outlook, now
         waits()
-        time.sleep(max(_SHORTEST, min(ahead, _STEP)))
+        time.sleep(max(_SHORTEST_SLEEP, min(seconds_to_wait, _LONGEST_SLEEP)))
 
 
 def _result(outlook: Outlook, now: datetime, deadline: Deadline) -> Result:

@@ -20,7 +20,7 @@ from .._drain import cordon
 from .._nodes import opt_outs
 from .silences import Silences
 
-# Options of reboot_slot that have no effect when a slot is given back or fails.
+# Options of reboot_slot that have no effect when a slot is returned or fails.
 _NO_POLICY = {"max_unavailable": "1", "max_failed": 0, "unhealthy_grace": 0, "pause": 0}
 
 
@@ -37,6 +37,7 @@ class Work:
         silences: The silences of the node's alerts; ``None`` for none.
         opt_outs: The run opts the node out of the autoscaler and of health checks, or sets labels or annotations.
         conditions: The run shows its work in the lifecycle conditions of the node.
+        taint: The node has a taint while it waits for its turn.
         changed: Whether something was changed.
     """
 
@@ -47,19 +48,20 @@ class Work:
     silences: Silences | None = None
     opt_outs: bool = True
     conditions: bool = False
+    taint: bool = False
     changed: bool = field(default=False)
 
     def record(self, phase: str = "", result: str = "", detail: str = "", *, claimed: bool = False) -> dict[str, Any]:
         """Record the phase or the result; return the record."""
-        params = {"phase": phase, "result": result, "detail": detail, "claimed": claimed}
-        params["lifecycle_conditions"] = self.conditions
+        params: dict[str, Any] = {"phase": phase, "result": result, "detail": detail, "claimed": claimed}
+        params.update(lifecycle_conditions=self.conditions, prefer_no_schedule=self.taint)
         found = node_operation(self.context, {"name": self.node, **self._ids, **params})
         self.changed |= found["changed"]
         record: dict[str, Any] = found["operation"] or {}
         return record
 
     def slot(self, group: str, state: str, **options: Any) -> Result:
-        """Take the slot, give it back, or record a failure in it."""
+        """Take the slot, return it, or record a failure in it."""
         params = {**_NO_POLICY, "name": self.node, "group": group, "state": state, **self._ids, **options}
         found = reboot_slot(self.context, params)
         self.changed |= found["changed"]
@@ -105,9 +107,10 @@ class Work:
 
     def show_waiting(self) -> None:
         """Show that the node waits for its turn."""
-        if self.conditions:
+        change = lifecycle_rules.waits(conditions=self.conditions, taint=self.taint)
+        if change:
             with suppress(HoldfastError):
-                lifecycle.show_waiting(self.context, self.node, self._shown)
+                lifecycle.show_waiting(self.context, self.node, self._shown, change)
 
     def end_waiting(self) -> None:
         """Stop to show that the node waits, for this run or for a dead run of the operation."""
@@ -116,7 +119,7 @@ class Work:
         except HoldfastError as error:
             self.context.warn(
                 f"Node {self.node} still shows that it waits for its reboot: {error.message} Run "
-                "holdfast.kubernetes.doctor, which removes the condition."
+                "holdfast.kubernetes.doctor, which removes its condition and its taint."
             )
 
     def leave(self, group: str, record: str, why: str) -> None:

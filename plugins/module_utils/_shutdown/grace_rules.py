@@ -159,7 +159,7 @@ def _by_priority(given: Sequence[Mapping[str, Any]]) -> Groups:
     found: dict[int, Group] = {}
     for item in given:
         priority, seconds = item.get("priority"), item.get("seconds")
-        # Ansible's integers have a class of their own, for which ``in`` would search a range number by number.
+        # Ansible has its own class of integers. With it, ``in`` would search a range number by number.
         if isinstance(priority, bool) or not isinstance(priority, int) or int(priority) not in _INT32:
             raise InvalidInput(
                 f'A priority in by_priority must be a whole number of 32 bits, it is "{priority}".',

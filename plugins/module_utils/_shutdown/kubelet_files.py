@@ -156,10 +156,10 @@ def _words(path: Path) -> list[str]:
 
 
 def _command_of(pid: int, service: Service) -> list[str]:
-    """Return the command line of the process; that of the unit if none runs, or if systemd has not executed it yet.
+    """Return the command line of the process; the unit's command line if it has not started yet.
 
-    Until then the process has the name ``(kubelet)``, or since systemd 254 the command line of systemd-executor. A
-    kubelet that refuses its configuration is started again and again, and is often seen like that.
+    Before its start, the process has the name ``(kubelet)``, or since systemd 254 the command line of systemd-executor.
+    A kubelet that refuses its configuration is started again and again, and is often seen like that.
     """
     running, declared = _command_line(pid), expand(service.command, service.environment)
     executed = is_kubelet(running) and not running[0].startswith("(")

@@ -65,7 +65,7 @@ class Settings:
 
 
 def is_kubelet(command: Sequence[str]) -> bool:
-    """Return whether a command line is that of a kubelet, under any path or wrapper."""
+    """Return whether a command line starts a kubelet, under any path or wrapper."""
     return any("kubelet" in posixpath.basename(word) for word in command[:2])
 
 

@@ -22,7 +22,7 @@ from typing import Any
 from lab.paths import CHECKOUT
 
 PATIENCE = 60
-# The seconds for which a look stays valid there. Every pause that is longer has the same effect.
+# The seconds that a check stays valid there. Every longer pause has the same effect.
 GOOD_FOR = 1.0
 
 

@@ -18,7 +18,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -126,7 +126,7 @@ class _Stream:
         try:
             self._answer = self._request(query, timeout=seconds + 30, preload=False)
         except urllib3.exceptions.HTTPError:
-            # The server is away for a while; the changes before and after are still in its history.
+            # The server is unavailable for a while; the changes before and after are still in its history.
             time.sleep(0.2)
             return
         try:
@@ -244,14 +244,28 @@ class History:
 
     def conditions(self, *types: str) -> dict[str, list[tuple[str, ...]]]:
         """Which of these conditions were True on each Node, each combination in order."""
-        found: dict[str, list[tuple[str, ...]]] = {}
+
+        def true(node: dict[str, Any]) -> tuple[str, ...]:
+            present = (node.get("status") or {}).get("conditions") or []
+            found = {item["type"] for item in present if item["status"] == "True"}
+            return tuple(kind for kind in types if kind in found)
+
+        return self.course(true)
+
+    def course(self, read: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
+        """What was read from each Node, in order, and each value once until the next one."""
+        found: dict[str, list[Any]] = {}
         for event in sorted(self._nodes.events, key=lambda event: event.version):
-            present = (event.object.get("status") or {}).get("conditions") or []
-            true = {item["type"] for item in present if item["status"] == "True"}
-            now, known = tuple(kind for kind in types if kind in true), found.setdefault(event.name, [])
+            now, known = read(event.object), found.setdefault(event.name, [])
             if known[-1:] != [now]:
                 known.append(now)
         return found
+
+    @property
+    def ledgers(self) -> list[dict[str, Any]]:
+        """The contents of the ledger, in order."""
+        events = sorted(self._ledger.events, key=lambda event: event.version)
+        return [{key: json.loads(text) for key, text in (event.object.get("data") or {}).items()} for event in events]
 
 
 def moments(nodes: list[Event], ledgers: list[Event]) -> Iterator[Moment]:

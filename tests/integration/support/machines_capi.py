@@ -186,7 +186,7 @@ class Infrastructure:
         for news in self._follower:
             for item in [news.object] if isinstance(news, Changed) else news.items:
                 if not (item.get("status") or (isinstance(news, Changed) and news.deleted)):
-                    # A test that is over removes its objects meanwhile.
+                    # A test that ends removes its objects in the meantime.
                     with contextlib.suppress(NotFound, ApiFailure):
                         self._provision(item)
 

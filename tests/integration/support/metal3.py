@@ -204,7 +204,7 @@ def bound(world: Any, lab: Lab, folder: Path, management: tuple[Cluster, Path] |
 
 
 class Hosts:
-    """The hosts of one namespace, with their own metal3 that can be away.
+    """The hosts of one namespace, with their own metal3, which a test can stop.
 
     Args:
         world: Its namespace holds the hosts, its cluster the nodes.

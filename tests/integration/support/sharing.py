@@ -55,7 +55,7 @@ def nodes_of(nodeid: str) -> tuple[str, ...]:
 
 
 class Sharing(LoadScopeScheduling):
-    """One process runs a real node's tests, in order, one those of Machines, one those that run together."""
+    """Three kinds of groups run in one process each: a real node's tests, Machines' tests, tests that run together."""
 
     def _split_scope(self, nodeid: str) -> str:
         if _name(nodeid).startswith(_MACHINES):

@@ -171,7 +171,7 @@ class Attacher:
     def _volumes(self, pod: Object) -> Iterable[str]:
         for volume in pod["spec"].get("volumes") or []:
             name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
-            claim = self._cluster.find(paths.claim(self._namespace, name)) if name else None
+            claim = self._cluster.find(paths.persistent_volume_claim(self._namespace, name)) if name else None
             # Here a volume has the same name everywhere.
             if claim and claim["spec"].get("volumeName"):
                 yield volume_name(self._driver, claim["spec"]["volumeName"])

@@ -167,7 +167,7 @@ class Controller:
             if not outcome.trouble:
                 self._write(host, outcome)
         except (ApiFailure, Unreachable, NotFound) as error:
-            # Another client wrote in between, or the API is away.
+            # Another client wrote in between, or the API is unavailable.
             outcome = rules.Outcome(trouble=str(error), after=0)
         if outcome.trouble:
             say(f"metal3: {name}: {outcome.trouble}")

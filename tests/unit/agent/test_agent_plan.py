@@ -269,11 +269,11 @@ def test_a_new_holder_is_locked_before_the_old_lock_goes():
 
 def test_an_old_lock_stays_while_the_new_one_can_not_be_taken():
     changed = facts(holds=(SECOND,), locks=frozenset({FIRST.key}), masked=UNITS, stored=(FIRST, SECOND))
-    changed.failed_locks[SECOND.key] = "logind is away"
+    changed.failed_locks[SECOND.key] = "logind is down"
     acts = Course(changed).run()
     assert acts == [Publish]
     assert changed.published.status == "False"
-    assert "logind is away" in changed.published.message
+    assert "logind is down" in changed.published.message
 
 
 def test_nothing_is_published_or_released_before_the_api_answers():

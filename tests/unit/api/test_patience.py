@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Requests while the API server is away or overloaded: tried again, and what became of a write is found out."""
+"""Requests while the API server is unavailable or overloaded: tried again, and what became of a write is found out."""
 
 from __future__ import annotations
 

@@ -16,9 +16,12 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecy
     DRAINS,
     ENDS,
     STARTS,
+    TAINT,
     WAITS,
     Work,
+    waits,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
 
 ME = Work("rolling reboot", "kernel", "me")
 NODE = "/api/v1/nodes/node-1"
@@ -159,3 +162,94 @@ class TestEndOfTheWait:
         assert cluster.marks()["conditions"]["run"] == "me"
         lifecycle.report(context, "node-1", ENDS, ME)
         assert cluster.conditions() == {}
+
+
+class TestTaint:
+    """The taint of a node that waits is set after its record, and removed before it."""
+
+    @pytest.fixture
+    def taints(self, cluster):
+        return lambda: cluster.objects[NODE]["spec"].get("taints") or []
+
+    def show(self, context, *, conditions=True, run="me"):
+        work = Work("rolling reboot", "kernel", run)
+        lifecycle.show_waiting(context, "node-1", work, waits(conditions=conditions, taint=True))
+
+    @pytest.mark.parametrize("conditions", [True, False])
+    def test_goes_when_the_work_starts(self, context, cluster, taints, conditions):
+        self.show(context, conditions=conditions)
+        assert taints() == [TAINT]
+        assert set(cluster.conditions()) == ({"MaintenancePlanned"} if conditions else set())
+        self.show(context, conditions=conditions)
+        assert cluster.writes == [("PATCH", NODE)] * 2, "it is set once"
+        take(context)
+        assert taints() == []
+        assert "taint" not in cluster.marks()["conditions"]
+
+    @pytest.mark.parametrize("end", [lambda c: lifecycle.end_waiting(c, "node-1", ME), give_back])
+    def test_goes_when_the_wait_ends(self, context, cluster, taints, end):
+        self.show(context)
+        end(context)
+        assert (taints(), cluster.conditions(), cluster.marks()) == ([], {}, {})
+
+    def test_goes_with_the_result(self, context, cluster, taints):
+        self.show(context, conditions=False)
+        node_operation(
+            context, {"name": "node-1", "operation": "kernel", "run": "me", "result": "failed", "claimed": False}
+        )
+        assert taints() == []
+        assert "conditions" not in cluster.marks()
+
+    def test_stays_with_a_wait_that_continues(self, context, taints):
+        self.show(context)
+        give_back(context, waits=True)
+        assert taints() == [TAINT]
+
+    def test_the_next_run_without_the_option_removes_it(self, context, taints):
+        self.show(context, run="dead")
+        lifecycle.show_waiting(context, "node-1", ME)
+        assert taints() == []
+
+    def test_without_the_right_to_conditions(self, context, cluster, taints):
+        refuse(cluster)
+        self.show(context)
+        assert taints() == [TAINT]
+        assert cluster.marks()["conditions"] == {"run": "me", "operation": "kernel", "conditions": {}, "taint": True}
+        give_back(context)
+        assert (taints(), cluster.marks()) == ([], {})
+
+    @pytest.mark.parametrize("cut_at", [0, 1])
+    @pytest.mark.parametrize("conditions", [True, False])
+    def test_killed_between_its_writes(self, context, cluster, taints, cut_at, conditions):
+        """Wherever a run dies, what it left is on record, and the end of the work removes it."""
+        steps = [lambda: self.show(context, conditions=conditions), lambda: give_back(context)]
+        for step in steps[:cut_at]:
+            step()
+
+        def die(*_write):
+            raise SystemExit
+
+        cluster.hooks.append(die)
+        with pytest.raises(SystemExit):
+            steps[cut_at]()
+        cluster.hooks.clear()
+        assert not taints() or cluster.marks()["conditions"]["taint"]
+        lifecycle.report(context, "node-1", ENDS, Work("doctor", run="me"))
+        assert (taints(), cluster.conditions(), cluster.marks()) == ([], {}, {})
+
+    @pytest.mark.parametrize("more", [{}, {"value": "kernel"}])
+    def test_another_writer_s_stays(self, context, cluster, taints, more):
+        others = [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}, {**TAINT, **more}]
+        cluster.objects[NODE]["spec"]["taints"] = list(others)
+        self.show(context)
+        assert taints() == others
+        give_back(context)
+        assert taints() == others
+
+    def test_other_taints_stay(self, context, cluster, taints):
+        others = [{"key": TAINT["key"], "effect": "NoSchedule"}, {"key": "gpu", "effect": "PreferNoSchedule"}]
+        cluster.objects[NODE]["spec"]["taints"] = list(others)
+        self.show(context)
+        assert taints() == [*others, TAINT]
+        give_back(context)
+        assert taints() == others

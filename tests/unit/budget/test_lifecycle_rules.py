@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from model.api import with_conditions
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, LIFECYCLE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM, LIFECYCLE_CONDITIONS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import lifecycle_rules as rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import (
     DRAIN_FAILED,
@@ -114,7 +114,7 @@ def test_a_condition_that_another_writer_changed_is_theirs():
     assert rules.ours(node) == {}
     after = written(node, ENDS)
     assert after["status"] == node["status"]
-    assert LIFECYCLE not in after["metadata"]["annotations"]
+    assert LIFECYCLE_CONDITIONS not in after["metadata"]["annotations"]
 
 
 def test_a_condition_that_is_gone_is_set_again():

@@ -47,7 +47,7 @@ def test_a_sign_of_life_of_the_future_is_not_believed(ahead, alive):
 
 
 class Away:
-    """An API server that was away when the first sign of life was sent."""
+    """An API server that was unavailable when the first sign of life was sent."""
 
     def __init__(self):
         self.seconds, self.sent = 0, []
@@ -100,7 +100,7 @@ def test_a_sign_of_life_after_the_end_makes_no_lease_again(monkeypatch):
     monkeypatch.setattr(runs, "RENEW_EVERY", 0.001)
     cluster = Gone()
     with runs.heartbeat(cluster, "4711"):
-        # The first is that of the beginning, which makes the Lease.
+        # The first one creates the Lease.
         for _time in range(3):
             assert cluster.touched.acquire(timeout=PATIENCE)
 

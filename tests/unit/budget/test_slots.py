@@ -101,7 +101,7 @@ def ask(monkeypatch):
 
     def act(api, **options):
         class Waits:
-            """A watch that tells what is so, and ends when its time is over."""
+            """A watch that tells what is so, and ends when its time has passed."""
 
             def __init__(self, _cluster, _path, deadline, **_selectors):
                 self.deadline = deadline
@@ -214,7 +214,7 @@ class TestStandstill:
         standstill = Standstill()
         standstill.seconds("a", 5)
 
-        assert standstill.seconds("a", 5 + standstill_rules._BLIND + 1) == 0
+        assert standstill.seconds("a", 5 + standstill_rules._LONGEST_GAP + 1) == 0
 
     def test_looks_are_many_at_first_and_end_with_the_grace(self):
         assert pause(0, 300) < 5

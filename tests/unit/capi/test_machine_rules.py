@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a Machine is that of a Node, where several Clusters have Nodes of one name."""
+"""Whether a Machine belongs to a Node, where several Clusters have Nodes of one name."""
 
 from __future__ import annotations
 

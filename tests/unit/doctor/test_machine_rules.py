@@ -68,7 +68,7 @@ def test_work_that_failed():
 
 @pytest.mark.parametrize("result", ["released", "failed", ""])
 def test_work_that_has_not_started_at_the_next_point(result):
-    """The run was killed between the two points: what is on record is of the first."""
+    """The run was killed between the two points: the record is about the first."""
     waiting = machine(reason="WaitingForPreTerminateHook", hooks=(LAST,), phase="release", result=result, detail="x")
     (found,) = examine(snapshot(waiting))
     assert found.why == "Machine metal/m waits at pre-terminate for hook h; its work has not started"

@@ -100,7 +100,7 @@ def test_everything_of_a_dead_run_may_go():
     seen = snapshot(node("n", *marks(DEAD), conditions(DEAD)), groups={"g": ledger(slot(DEAD))})
 
     assert stale(seen) == {*EVERYTHING, "conditions n"}
-    ours = [kind for kind in ORDER if kind not in ("operation", "machine", *KINDS)]
+    ours = [kind for kind in ORDER if kind not in ("operation", "pause", "machine", *KINDS)]
     assert [item.kind for item in examine(seen)] == [*ours, "run"]
 
 
@@ -134,6 +134,34 @@ class TestConditions:
         changed["status"]["conditions"] = [{"type": "Drained", "status": "True", "reason": "Theirs", "message": "m"}]
         assert only(snapshot(changed), "conditions").why == "changed by another writer"
         assert not examine(snapshot(node("n"), runs=()))
+
+    def test_a_taint_of_a_dead_run(self):
+        waits = node("n", {"conditions": {"run": DEAD, "operation": "kernel", "conditions": {}, "taint": True}})
+        assert only(snapshot(waits), "conditions").why == "changed by another writer"
+        waits["spec"] = {"taints": [{"key": "holdfast.dev/reboot-planned", "effect": "PreferNoSchedule"}]}
+        found = only(snapshot(waits), "conditions")
+        assert (found.stale, found.why) == (True, "taint holdfast.dev/reboot-planned")
+
+
+class TestPauses:
+    """Entries of runs in NodeHealthChecks of medik8s."""
+
+    @pytest.fixture
+    def seen(self):
+        entries = [f"holdfast.kubernetes run {who}" for who in (DEAD, LIVE)]
+        check = {"metadata": {"name": "workers"}, "spec": {"pauseRequests": [*entries, "cluster-upgrade"]}}
+        return replace(snapshot(), health_checks=[check, {"metadata": {"name": "masters"}}])
+
+    def test_of_runs(self, seen):
+        found = {(item.operation, item.run, item.stale) for item in examine(seen) if item.kind == "pause"}
+        assert found == {("workers", DEAD, True), ("workers", LIVE, False)}
+
+    def test_keeps_the_sign_of_life_of_its_run_until_it_is_cleared(self, seen):
+        assert [item.kind for item in examine(seen)] == ["pause", "pause", "run", "run"]
+
+    @pytest.mark.parametrize("scope", [Scope(frozenset()), Scope(frozenset(["n"]), operations=False)])
+    def test_is_of_no_node(self, seen, scope):
+        assert not [item for item in examine(replace(seen, scope=scope)) if item.kind == "pause"]
 
 
 def test_nothing_of_a_live_run_may_go():

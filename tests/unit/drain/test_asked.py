@@ -92,14 +92,17 @@ def test_budgets_are_those_of_the_namespaces():
     cluster = Recording()
     for namespace in ("shop", "db", "other"):
         body = {"metadata": {"name": "web", "namespace": namespace}, "spec": {}, "status": {}}
-        cluster._store("TEST", paths.one(paths.budgets(namespace), "web"), body)
+        cluster._store("TEST", paths.one(paths.pod_disruption_budgets(namespace), "web"), body)
 
     assert [budget.namespace for budget in budgets_of(cluster, {"shop", "db"})] == ["db", "shop"]
-    assert [path for path, _selector in cluster.listed] == [paths.budgets("db"), paths.budgets("shop")]
+    assert [path for path, _selector in cluster.listed] == [
+        paths.pod_disruption_budgets("db"),
+        paths.pod_disruption_budgets("shop"),
+    ]
     assert budgets_of(cluster, set()) == []
     cluster.listed.clear()
     assert len(budgets_of(cluster, {"db", "shop", *map(str, range(7))})) == 3
-    assert [path for path, _selector in cluster.listed] == [paths.BUDGETS]
+    assert [path for path, _selector in cluster.listed] == [paths.POD_DISRUPTION_BUDGETS]
 
 
 def test_a_list_of_one_namespace_leaves_the_budgets_of_the_others():

@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""From a watch to events, where the API is away, refuses, or has changed since."""
+"""From a watch to events, where the API is unavailable, refuses, or has changed since."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_sends_once_whatever_the_watch_repeats(server, send):
 
 
 def test_sends_nothing_that_is_not_so_any_more(server, send):
-    """The watch may be behind, above all where the API was away."""
+    """The watch may be behind, above all where the API was unavailable."""
     server.objects = {"/things/a": [], "/things/z": [Condition("marker")]}
     sending = send()
     server.changes("/things/a", "k", known=False)

@@ -184,16 +184,16 @@ def test_the_result_of_a_node_with_which_nothing_was_done(name, result):
         (
             SENT,
             Failure("Fence", "No."),
-            Undone(why_not="It is away."),
+            Undone(why_not="It is unavailable."),
             "failed",
-            "Fence: No. Go on. The changes could not be undone: It is away. Run it again to retry that.",
+            "Fence: No. Go on. The changes could not be undone: It is unavailable. Run it again to retry that.",
         ),
         (
             SENT,
             Failure("Fence", "No."),
-            Undone(unrecorded="It is away."),
+            Undone(unrecorded="It is down."),
             "failed",
-            "Fence: No. Go on. THIS COULD NOT BE RECORDED: It is away. Run it again, or holdfast.kubernetes.doctor.",
+            "Fence: No. Go on. THIS COULD NOT BE RECORDED: It is down. Run it again, or holdfast.kubernetes.doctor.",
         ),
     ],
 )

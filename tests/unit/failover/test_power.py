@@ -108,7 +108,7 @@ def test_it_is_hard_at_once(monkeypatch, cluster):
     ("answers", "sent"),
     [
         ([Held("It is held.")], False),
-        ([Unreachable("The API is away.")], True),
+        ([Unreachable("The API is unavailable.")], True),
         ([TimedOut("It is on."), TimedOut("It is still on.")], True),
         ([TimedOut("It is on."), Held("It is held.")], True),
     ],

@@ -48,7 +48,7 @@ def declare(monkeypatch):
         return happens
 
     def act(kind, took=SLOW, later=0.0, *, paused=0.0, held_from=float("inf"), attempt=operation._try_to_add):
-        def look(*_arguments, **_options):
+        def check(*_arguments, **_options):
             if clock[0] >= held_from:
                 raise Held("Node n is held: shop/till.")
             clock[0] += paused
@@ -56,13 +56,13 @@ def declare(monkeypatch):
 
         monkeypatch.setattr(last_look, "steady", lambda: clock[0])
         monkeypatch.setattr(operation, "read_node", lambda *_arguments: NODE)
-        monkeypatch.setattr(operation.gate, "look", look)
+        monkeypatch.setattr(operation.gate, "check", check)
         monkeypatch.setattr(operation.rules, "check_down", lambda *_arguments: None)
         monkeypatch.setattr(operation, "_live_slot", lambda *_arguments: None)
         monkeypatch.setattr(operation, "_check_silence", lambda *_arguments: False)
         monkeypatch.setattr(operation.evidence_rules, "check", lambda *_arguments, **_options: None)
         monkeypatch.setattr(operation.evidence_rules, "record", passes(later))
-        monkeypatch.setattr(operation.check_evidence, "look", passes(took))
+        monkeypatch.setattr(operation.check_evidence, "confirm", passes(took))
         params = {
             "name": "n",
             "value": "nodeshutdown",

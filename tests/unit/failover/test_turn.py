@@ -163,7 +163,7 @@ def test_a_defect_leaves_the_node_for_the_next_run(cluster, monkeypatch):
 
 def test_a_command_that_an_earlier_run_has_started_is_not_started_again(cluster):
     play = Play(cluster)
-    play.failing = {"taint": HoldfastError("The API is away.")}
+    play.failing = {"taint": HoldfastError("The API is unavailable.")}
     assert play.go()["result"] == "failed"
     assert cluster.marks()["failover"]["phase"] == "taint"
 
@@ -175,7 +175,7 @@ def test_a_command_that_an_earlier_run_has_started_is_not_started_again(cluster)
 
 def test_it_is_started_again_while_the_machine_is_on(cluster):
     play = Play(cluster)
-    play.failing = {"taint": HoldfastError("The API is away.")}
+    play.failing = {"taint": HoldfastError("The API is unavailable.")}
     play.go()
     cluster.off = False
     again = Play(cluster, run="r2")
@@ -272,7 +272,7 @@ def test_a_later_way_may_have_acted(cluster):
 
 def test_another_run_continues_with_the_way_that_was_begun(cluster):
     play = by_agent(cluster, fence=["redfish", "fence_agent"], uri=URI)
-    play.failing = {"taint": HoldfastError("The API is away.")}
+    play.failing = {"taint": HoldfastError("The API is unavailable.")}
     play.power = lambda turn: {"method": "redfish", "facts": turn["facts"]}
     assert play.go()["result"] == "failed"
     assert cluster.marks()["failover"]["facts"]["fence"] == "redfish"

@@ -116,10 +116,10 @@ def test_the_evidence(device):
     }
     node = {"metadata": {"name": "node-1"}}
     with pytest.raises(Refused, match="reports that it is on") as caught:
-        check_evidence.look(None, node, given)
+        check_evidence.confirm(None, node, given)
     assert caught.value.fields["why"] == "not_off"
     (device.folder / "state").write_text("off")
-    seen = check_evidence.look(None, node, given)
+    seen = check_evidence.confirm(None, node, given)
     assert seen == {"agent": "fence_test", "plug": "1", "power_state": "off"}
     kept = evidence_rules.record(given, seen, node="node-1", boot_id="b", looked_at="now", run="r")
     assert "let-me-in" not in str(kept)
@@ -128,5 +128,5 @@ def test_the_evidence(device):
     # The device does not answer any more: that is no proof, but it may be one a moment later.
     device.program(before="[ $action = status ] && exit 1")
     with pytest.raises(Refused, match="ended its action status with 1") as caught:
-        check_evidence.look(None, node, given)
+        check_evidence.confirm(None, node, given)
     assert caught.value.fields["why"] == "not_off"

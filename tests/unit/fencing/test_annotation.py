@@ -271,28 +271,28 @@ class TestLastLook:
         server = Server()
         clock = [0.0]
         monkeypatch.setattr(last_look, "steady", lambda: clock[0])
-        look, looks = last_look.gate.look, []
+        check, looks = last_look.gate.check, []
 
         def paused(*arguments, **options):
-            seen = look(*arguments, **options)
+            seen = check(*arguments, **options)
             looks.append(seen)
             if len(looks) == 1:
                 clock[0] += 60
                 server.objects[NODE]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
             return seen
 
-        monkeypatch.setattr(last_look.gate, "look", paused)
+        monkeypatch.setattr(last_look.gate, "check", paused)
         with pytest.raises(CameBack):
             server.run(boot_id="b", not_ready=True)
         assert (len(looks), server.annotations) == (2, THEIRS)
 
     def test_a_key_that_did_not_get_through_is_checked_again(self):
-        """It is not sent again by itself: a hold came while the API server was away."""
+        """It is not sent again by itself: a hold came while the API server was unavailable."""
         server = Server()
 
         def away():
             server.hold()
-            raise Outdated("The API server was away.", patience=0)
+            raise Outdated("The API server was unavailable.", patience=0)
 
         server.before_write = away
         with pytest.raises(Held):

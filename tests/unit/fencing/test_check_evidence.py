@@ -52,8 +52,8 @@ def look(monkeypatch):
         monkeypatch.setattr(find_host, "find", lambda *_arguments: host())
         monkeypatch.setattr(find_host, "host_of", nothing_known)
         monkeypatch.setattr(find_host, "claimed_by", lambda *_arguments: ("n" if owner else "", owner))
-        monkeypatch.setattr(hosts, "off", lambda *_arguments: Off(believed=True, datable=True, why="off"))
-        return check_evidence.look(None, node, evidence)
+        monkeypatch.setattr(hosts, "off", lambda *_arguments: Off(proven=True, datable=True, why="off"))
+        return check_evidence.confirm(None, node, evidence)
 
     return act
 

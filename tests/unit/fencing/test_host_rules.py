@@ -93,11 +93,11 @@ class TestWhyNot:
 class TestOff:
     def test_went_from_true_to_false(self):
         found = off(keyed(host(), poweredOn=False, lastUpdated=AFTER))
-        assert (found.believed, found.why) == (True, rules.FELL)
+        assert (found.proven, found.why) == (True, rules.FELL)
 
     def test_still_on(self):
         found = off(keyed(host()))
-        assert not found.believed
+        assert not found.proven
         assert found.datable
         assert found.why == "its status shows poweredOn: true"
 
@@ -105,7 +105,7 @@ class TestOff:
     def test_off_before(self, written):
         """metal3 saves a status without having read the power, so a newer one dates nothing."""
         found = off(keyed(host(powered_on=False), lastUpdated=written))
-        assert not found.believed
+        assert not found.proven
         assert not found.datable
         assert "off before" in found.why
         assert "error" not in found.why
@@ -114,7 +114,7 @@ class TestOff:
         sick = {"operationalStatus": "error", "errorType": "registration error"}
         assert not off(keyed(host(powered_on=False, **sick), lastUpdated=AFTER)).datable
         well = {"operationalStatus": "OK", "errorType": "", "lastUpdated": AFTER}
-        assert not off(keyed(host(powered_on=False, **sick), **well)).believed
+        assert not off(keyed(host(powered_on=False, **sick), **well)).proven
 
     def test_off_before_and_metal3_could_not_switch_it_on(self):
         dead = {"errorType": "power management error", "errorMessage": "PowerOn operation failed"}
@@ -125,7 +125,7 @@ class TestOff:
 
     @pytest.mark.parametrize("power", [None, "false", 0])
     def test_power_is_unknown(self, power):
-        assert not off(keyed(host(), poweredOn=power)).believed
+        assert not off(keyed(host(), poweredOn=power)).proven
         assert "has no poweredOn" in off(keyed(host(), poweredOn=power)).why
 
     def test_without_our_key(self):
@@ -136,14 +136,14 @@ class TestOff:
     def test_a_key_of_others_is_not_ours(self):
         found = keyed(host(), poweredOn=False)
         found["metadata"]["annotations"]["reboot.metal3.io/other"] = found["metadata"]["annotations"].pop(KEY)
-        assert not off(found).believed
-        assert not rules.off(found, "other").believed
+        assert not off(found).proven
+        assert not rules.off(found, "other").proven
 
     @pytest.mark.parametrize("record", [None, "", "no json", "[]", "{}", '{"holdfast": 7}', '{"holdfast": {"a": 1}}'])
     def test_an_invalid_record_proves_nothing(self, record):
         found = keyed(host(), poweredOn=False)
         found["metadata"]["annotations"][RECORDS] = record
-        assert not off(found).believed
+        assert not off(found).proven
         assert not off(found).datable, "the wait would never end"
 
     @pytest.mark.parametrize(
@@ -169,11 +169,11 @@ class TestOff:
     def test_a_record_with_a_wrong_type_proves_nothing(self, name, value):
         found = keyed(host(), poweredOn=False, lastUpdated=AFTER)
         kept = json.loads(found["metadata"]["annotations"][RECORDS])
-        assert off(found).believed
+        assert off(found).proven
         kept["holdfast"][name] = value
         found["metadata"]["annotations"][RECORDS] = json.dumps(kept)
         assert rules.written_of(found, "holdfast") is None
-        assert not off(found).believed
+        assert not off(found).proven
 
     @given(
         st.recursive(
@@ -191,7 +191,7 @@ class TestOff:
             found["metadata"]["annotations"][RECORDS] = json.dumps(kept)
             written = rules.written_of(found, "holdfast")
             assert written is None or isinstance(written.powered_on, bool)
-            assert written is not None or not off(found).believed
+            assert written is not None or not off(found).proven
 
     @pytest.mark.parametrize(
         "how",
@@ -203,23 +203,23 @@ class TestOff:
         ],
     )
     def test_a_status_that_may_be_old(self, how):
-        assert not off(keyed(host(), poweredOn=False, lastUpdated=AFTER, **how)).believed
+        assert not off(keyed(host(), poweredOn=False, lastUpdated=AFTER, **how)).proven
 
     @pytest.mark.parametrize("name", [rules.PAUSED, rules.DETACHED])
     def test_a_host_that_metal3_does_not_read(self, name):
         found = keyed(host(), poweredOn=False)
         found["metadata"]["annotations"][name] = ""
-        assert not off(found).believed
+        assert not off(found).proven
 
     def test_a_host_that_is_never_switched_off(self):
         found = keyed(host(), poweredOn=False)
         found["spec"]["disablePowerOff"] = True
-        assert not off(found).believed
+        assert not off(found).proven
 
     def test_a_host_with_online_false_meanwhile_is_off_nevertheless(self):
         found = keyed(host(), poweredOn=False)
         found["spec"]["online"] = False
-        assert off(found).believed
+        assert off(found).proven
 
     @pytest.mark.parametrize("signs", list(itertools.product([True, False], repeat=4)), ids=str)
     @pytest.mark.parametrize("now", list(itertools.product([True, False], [BEFORE, None, OLDER, AFTER])), ids=str)
@@ -236,11 +236,11 @@ class TestOff:
         if not provisioned:
             found["status"]["provisioning"]["state"] = "available"
         sure = key and not paused and not error and provisioned and now[0] is False
-        assert off(found).believed == (sure and before[0])
+        assert off(found).proven == (sure and before[0])
 
 
 class TestFormer:
-    """A key that outlived the life of the host for which it was written."""
+    """A key from an earlier use of the host."""
 
     WRITTEN = rules.Written(SINCE, powered_on=True, node="n", consumer="one")
 

@@ -43,7 +43,7 @@ WITH_THE_CLUSTER = {**FIRST, "saw_node": True}
 WITH_THE_UID = {**WITH_THE_CLUSTER, "uid": "u", "done": {"pre-drain": ["one.yml"]}}
 BEFORE_THE_RULES = {**WITH_THE_UID, "resumed": False}
 RESUMED = {"with-the-uid": WITH_THE_UID, "before-the-rules": BEFORE_THE_RULES}
-# Without the UID of the Machine, a record may be that of an earlier Machine of the same name.
+# Without the UID of the Machine, a record may belong to an earlier Machine of the same name.
 STARTED_AGAIN = {"first": FIRST, "with-the-cluster": WITH_THE_CLUSTER}
 PHASES = ("claim", "replacement", "hold", "tasks", "drain", "volumes", "fence", "fenced", "release")
 

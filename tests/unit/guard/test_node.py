@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which Node is that of a Machine, and which cluster is its own."""
+"""Which Node belongs to a Machine, and which cluster is its own."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Api:
         self.sent_once.append(once)
         if self.lost:
             self.lost -= 1
-            raise Outdated("The API server was away.", patience=0)
+            raise Outdated("The API server was unavailable.", patience=0)
         marks = {**self.machine["metadata"]["annotations"], **patch["metadata"]["annotations"]}
         marks = {name: value for name, value in marks.items() if value is not None}
         self.machine = {**self.machine, "metadata": {**self.machine["metadata"], "annotations": marks}}
@@ -79,7 +79,7 @@ def release(monkeypatch):
         def gate(*_arguments, **_options):
             return answers.pop(0)()
 
-        monkeypatch.setattr(record.gate, "look", gate)
+        monkeypatch.setattr(record.gate, "check", gate)
         monkeypatch.setattr(record.runs, "heartbeat", lambda *_arguments: nullcontext())
         monkeypatch.setattr(record.capi, "place", lambda *_arguments: Place("/machines", "m"))
         monkeypatch.setattr(record._GuardRecord, "_end_work", lambda *_arguments: None)

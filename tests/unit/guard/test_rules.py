@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Guarding Machines: who works on which, what is on record of it, and when a hook may go."""
+"""Guarding Machines: who works on which, what is recorded, and when a hook may be removed."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class TestWhichMachines:
         assert GUARD.missing(machine(), ["pre-drain"]) == {GUARD.key("pre-drain"): "team"}
         assert GUARD.missing(waiting(points=["pre-drain"]), POINTS) == {}, "too late to do it unasked"
         foreign = machine(**{GUARD.key("pre-drain"): "somebody else"})
-        assert GUARD.missing(foreign, ["pre-drain"]) == {}, "that of another owner stays"
+        assert GUARD.missing(foreign, ["pre-drain"]) == {}, "another owner's hook stays"
 
     def test_a_point_that_was_skipped(self):
         assert GUARD.skipped(waiting("pre-terminate"))
@@ -164,7 +164,7 @@ class TestWhoWorks:
     def test_a_live_run_keeps_it(self):
         item = waiting(record=claimed("run-2/1.1"))
         assert not self.may(item, ["run-2/1.1"])
-        assert self.may(item, ["run-3/1.1"]), "that of a dead run passes"
+        assert self.may(item, ["run-3/1.1"]), "a dead run's record passes"
 
     def test_another_worker_of_the_same_run_keeps_it(self):
         assert not self.may(waiting(record=claimed("run-1/2.1")), ["run-1/2.1"])

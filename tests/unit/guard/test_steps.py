@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The wait for a Machine survives an API server that was away."""
+"""The wait for a Machine survives an API server that was unavailable."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def work(**options):
 
 @pytest.fixture
 def away(monkeypatch):
-    """The API server is away once, so that a change was lost."""
+    """The API server is unavailable once, so that a change was lost."""
     looks = []
 
     def follow(_self, _pause):
         looks.append(1)
         if len(looks) == 1:
-            raise Outdated("The API server was away.", patience=0)
+            raise Outdated("The API server was unavailable.", patience=0)
         return {"step": "pre-drain"}
 
     monkeypatch.setattr(step._GuardStep, "_follow", follow)

@@ -19,7 +19,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_ru
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 AT = "2026-11-21T09:00:00.000000Z"
-_ACROSS = {paths.LEASES: "/leases/", paths.PODS: "/pods/", paths.BUDGETS: "/poddisruptionbudgets/"}
+_ACROSS = {paths.LEASES: "/leases/", paths.PODS: "/pods/", paths.POD_DISRUPTION_BUDGETS: "/poddisruptionbudgets/"}
 
 
 class MemoryCluster:

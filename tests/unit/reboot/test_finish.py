@@ -108,7 +108,7 @@ def test_a_node_that_a_hold_refused_is_put_back(cluster):
     found = finish(cluster, rebooted={"step": "held", "why": "held by shop/app"}, attempts=1)
     assert (found["stage"], found["attempts"], found["left"]) == ("waiting", 2, "held by shop/app")
     assert (found["step"], found["steps"], found["result"]) == ("put_back", ["again"], None)
-    assert found["why"] == "Node node-1 is put back, uncordoned: held by shop/app"
+    assert found["why"] == "Node node-1 is uncordoned, and tried again later: held by shop/app"
     assert not cluster.cordoned()
     assert set(cluster.marks()) == {"operation", "conditions"}
     assert cluster.marks()["operation"]["phase"] == "hold"

@@ -43,7 +43,12 @@ def plan(cluster, hosts, said=None, **more):
 
 def host(name, answer=None, **more):
     known = settings(**{**SETTINGS, **more}, node_name=name)
-    return {"host": f"host-{name}", "turn": {"answer": answer or {}, "shutdown": None}, "settings": known, "misfit": ""}
+    return {
+        "host": f"host-{name}",
+        "turn": {"answer": answer or {}, "shutdown": None},
+        "settings": known,
+        "settings_error": "",
+    }
 
 
 def alone(cluster, one):
@@ -177,7 +182,7 @@ def test_a_node_without_a_plan_is_a_failure():
     cluster = MemoryCluster()
     cluster.node()
     silent = {**host("node-2"), "turn": {}}
-    misfit = {"host": "host-3", "turn": {}, "settings": {}, "misfit": "rolling_reboot_forks is odd."}
+    misfit = {"host": "host-3", "turn": {}, "settings": {}, "settings_error": "rolling_reboot_forks is odd."}
     deaf = host("node-1", {"trouble": "It can't be reached."})
 
     found = plan(cluster, [deaf, silent, misfit])

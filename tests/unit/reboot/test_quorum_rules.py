@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.quorum_rules import (
     EtcdPod,
     is_control_plane,
-    judge,
-    read_pod,
+    quorum_without,
+    read_etcd_pod,
 )
 
 NODES = ["a", "b", "c", "d", "e", "f", "g"]
@@ -36,14 +36,14 @@ def up(*nodes):
     [("a", 1, False), ("ab", 2, False), ("abc", 2, True), ("abcd", 3, True), ("abcde", 3, True)],
 )
 def test_one_of_many_may_go(nodes, needed, kept):
-    quorum = judge("a", members(*nodes), up(*nodes))
+    quorum = quorum_without("a", members(*nodes), up(*nodes))
 
     assert (quorum.needed, quorum.kept) == (needed, kept)
     assert quorum.can_spare_one is kept
 
 
 def test_one_of_three_may_not_go_when_another_is_missing():
-    quorum = judge("a", [*members("a", "b"), pod("c", ready=False)], up("a", "b", "c"))
+    quorum = quorum_without("a", [*members("a", "b"), pod("c", ready=False)], up("a", "b", "c"))
 
     assert quorum.kept is False
     assert quorum.members == ("a", "b", "c")
@@ -56,12 +56,12 @@ def test_one_of_three_may_not_go_when_another_is_missing():
 def test_of_five_two_may_be_missing():
     pods = [*members("a", "b", "c", "d"), pod("e", ready=False)]
 
-    assert judge("a", pods, up(*"abcde")).kept is True
-    assert judge("a", pods, {**up(*"abcde"), "d": False}).kept is False
+    assert quorum_without("a", pods, up(*"abcde")).kept is True
+    assert quorum_without("a", pods, {**up(*"abcde"), "d": False}).kept is False
 
 
 def test_a_ready_pod_on_a_node_that_is_not_ready_does_not_count():
-    quorum = judge("a", members("a", "b", "c"), {"a": True, "b": True, "c": False})
+    quorum = quorum_without("a", members("a", "b", "c"), {"a": True, "b": True, "c": False})
 
     assert quorum.kept is False
     assert quorum.missing == {"c": "its Node is not Ready"}
@@ -69,7 +69,7 @@ def test_a_ready_pod_on_a_node_that_is_not_ready_does_not_count():
 
 
 def test_a_member_elsewhere_is_no_help_but_counts_as_one():
-    quorum = judge("a", members("a", "b", "worker"), up("a", "b"))
+    quorum = quorum_without("a", members("a", "b", "worker"), up("a", "b"))
 
     assert quorum.kept is False
     assert quorum.needed == 2
@@ -78,7 +78,7 @@ def test_a_member_elsewhere_is_no_help_but_counts_as_one():
 
 
 def test_without_pods_nobody_can_tell():
-    quorum = judge("a", [], up("a", "b", "c"))
+    quorum = quorum_without("a", [], up("a", "b", "c"))
 
     assert quorum.kept is None
     assert quorum.needed == 0
@@ -87,8 +87,8 @@ def test_without_pods_nobody_can_tell():
 def test_two_pods_on_a_node_are_one_member():
     old = pod("b", 1, ready=False)
 
-    assert judge("a", [*members("a", "b"), pod("b", 1)], up("a", "b")).kept is False
-    assert judge("a", [*members("a", "b", "c"), old], up("a", "b", "c")).ready_others == ("b", "c")
+    assert quorum_without("a", [*members("a", "b"), pod("b", 1)], up("a", "b")).kept is False
+    assert quorum_without("a", [*members("a", "b", "c"), old], up("a", "b", "c")).ready_others == ("b", "c")
 
 
 @given(
@@ -98,7 +98,7 @@ def test_two_pods_on_a_node_are_one_member():
 )
 def test_what_is_left_is_more_than_half_of_all(placed, nodes, name):
     pods = [pod(node, number, ready=ready) for number, (node, ready) in enumerate(placed)]
-    quorum = judge(name, pods, nodes)
+    quorum = quorum_without(name, pods, nodes)
 
     everyone = {node for node, _ready in placed}
     left = {node for node, ready in placed if ready and nodes.get(node) and node != name}
@@ -109,7 +109,7 @@ def test_what_is_left_is_more_than_half_of_all(placed, nodes, name):
     if quorum.kept:
         assert quorum.pods_suffice
         assert quorum.can_spare_one
-    assert judge(name, list(reversed(pods)), dict(reversed(nodes.items()))) == quorum
+    assert quorum_without(name, list(reversed(pods)), dict(reversed(nodes.items()))) == quorum
 
 
 @given(
@@ -120,7 +120,9 @@ def test_what_is_left_is_more_than_half_of_all(placed, nodes, name):
 def test_nodes_alone_are_waited_for_when_they_alone_are_behind(placed, nodes, name):
     pods = [pod(node, number, ready=ready) for number, (node, ready) in enumerate(placed)]
 
-    assert judge(name, pods, nodes).pods_suffice == (judge(name, pods, dict.fromkeys(nodes, True)).kept is not False)
+    assert quorum_without(name, pods, nodes).pods_suffice == (
+        quorum_without(name, pods, dict.fromkeys(nodes, True)).kept is not False
+    )
 
 
 def api_pod(phase="Running", ready="True", node="a", **metadata):
@@ -132,15 +134,15 @@ def api_pod(phase="Running", ready="True", node="a", **metadata):
 
 
 def test_which_pods_are_ready():
-    assert read_pod(api_pod()) == EtcdPod("1", "kube-system/etcd-a", "a", ready=True)
-    assert not read_pod(api_pod(ready="False")).ready
-    assert not read_pod(api_pod(phase="Failed")).ready
-    assert not read_pod(api_pod(deletionTimestamp="2026-01-02T03:04:05Z")).ready
-    assert not read_pod({"metadata": api_pod()["metadata"]}).ready
+    assert read_etcd_pod(api_pod()) == EtcdPod("1", "kube-system/etcd-a", "a", ready=True)
+    assert not read_etcd_pod(api_pod(ready="False")).ready
+    assert not read_etcd_pod(api_pod(phase="Failed")).ready
+    assert not read_etcd_pod(api_pod(deletionTimestamp="2026-01-02T03:04:05Z")).ready
+    assert not read_etcd_pod({"metadata": api_pod()["metadata"]}).ready
 
 
 def test_a_pod_without_a_node_is_a_member_of_its_own():
-    assert read_pod(api_pod(node="", phase="Pending")).node == "etcd-a"
+    assert read_etcd_pod(api_pod(node="", phase="Pending")).node == "etcd-a"
 
 
 @pytest.mark.parametrize("label", ["control-plane", "master"])

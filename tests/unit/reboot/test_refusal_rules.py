@@ -113,7 +113,7 @@ def test_why_a_node_was_rebooted():
         ({}, "Drain: it timed out."),
         ({"uncordoned": True}, "Drain: it timed out. The node was uncordoned."),
         ({"cordoned": True}, "it timed out. The node stays cordoned: fix its problem"),
-        ({"unwritten": ["No API."]}, "it timed out. Not everything could be put back: No API. Run"),
+        ({"unwritten": ["No API."]}, "it timed out. Not everything could be undone: No API. Run"),
         ({"unwritten": ["No API.", "No API."], "lost": True}, "THIS FAILURE COULD NOT BE COUNTED, so the operation "),
     ],
 )

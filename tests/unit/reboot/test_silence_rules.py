@@ -83,6 +83,12 @@ def test_an_extension_keeps_what_keeps_the_id():
     assert after["endsAt"] == "2026-11-23T03:09:00.000000Z"
 
 
+def test_one_that_nobody_extends_expires():
+    now = datetime(2026, 11, 23, 3, tzinfo=timezone.utc)
+    silence = rules.new(rules.read_matchers([], "n"), "4711", "n", now, 90)
+    assert (silence["startsAt"], silence["endsAt"]) == ("2026-11-23T03:00:00.000000Z", "2026-11-23T03:01:30.000000Z")
+
+
 @pytest.mark.parametrize(
     ("claim", "record", "expected"),
     [

@@ -114,7 +114,7 @@ class Agent:
     def _on_api(self, error: str) -> None:
         before, self._facts.api_error = self._facts.api_error, error
         if error and not before:
-            LOG.warning("The API server is away, everything stays as it is: %s", error)
+            LOG.warning("The API server is unavailable, so the agent changes nothing: %s", error)
         elif error:
             LOG.log(logging.DEBUG if error == before else logging.WARNING, "The API server is still away: %s", error)
             return

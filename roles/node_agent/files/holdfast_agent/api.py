@@ -43,7 +43,7 @@ class Away(Exception):
     """The API server can't be reached, or answers with an error that may pass.
 
     Attributes:
-        retry_after: Seconds for which the server asks not to repeat the request; 0 if it does not say.
+        retry_after: Seconds that the server asks to wait before the next try; 0 if it does not say.
     """
 
     def __init__(self, message: str, retry_after: float = 0.0) -> None:

@@ -9,7 +9,7 @@ breaks what it guarantees at every moment:
 - A current hold is locked before an old lock is released.
 - The condition names a hold only while it is locked and on disk, and stops naming it before its lock is released.
 - A hold that the condition may name on the server is on disk, so that it is locked again after a power cut.
-- Nothing is released before the first answer of the API server, or while it is away.
+- Nothing is released before the first answer of the API server, or while it is unavailable.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Outcome:
     Attributes:
         kind: DONE, AWAY or REFUSED.
         error: Why it failed.
-        retry_after: Seconds for which the server asks not to repeat it.
+        retry_after: Seconds that the server asks to wait before the next try.
     """
 
     kind: str

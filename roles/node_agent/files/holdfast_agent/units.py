@@ -63,7 +63,7 @@ class Units:
             self._manager.Reload(timeout=_SECONDS)
 
     def unmask(self, units: frozenset[str]) -> None:
-        """Remove those of the masks that the agent made."""
+        """Remove the masks that the agent made."""
         own = units & self.own
         if own:
             self._manager.UnmaskUnitFiles(sorted(own), True, timeout=_SECONDS)

@@ -41,7 +41,7 @@ class Watcher:
 
     Args:
         on_holds: Receives the current holds after each list and each change.
-        on_error: Receives an error while the server is away, and an empty text when it is back.
+        on_error: Receives an error while the server is unavailable, and an empty text when it is back.
         sleep: Waits between two requests.
         clock: Monotonic seconds.
     """
@@ -162,7 +162,7 @@ class Watcher:
         except Away as error:
             if not started:
                 raise
-            # The server answered. If it is away now, the next request fails.
+            # The server answered. If it is unavailable now, the next request fails.
             LOG.debug("A watch broke off: %s", error)
         lasted = self._clock() - opened >= _LASTS
         if changed or lasted:

@@ -1,0 +1,74 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Pause medik8s' NodeHealthChecks while a run works, and resume them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._api import node_rules, paths
+from .._api.cluster import Cluster
+from .._api.errors import NotFound
+from .._api.objects import Object
+from .._api.runner import Context
+from .._api.watch import retry_conflicts
+from .._budget import runs
+from .health_check_rules import paused, requests_of, resumed, runs_of
+
+PATH = "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks"
+
+
+def listed(cluster: Cluster) -> list[Object]:
+    """The NodeHealthChecks of a cluster; none if their API is not installed."""
+    try:
+        return list(cluster.items(PATH))
+    except NotFound:
+        return []
+
+
+def pause(context: Context, run: str) -> None:
+    """Pause all NodeHealthChecks, and end the pauses of dead runs."""
+    cluster = context.cluster
+    checks = listed(cluster)
+    if not checks:
+        context.warn(
+            "There is no NodeHealthCheck to pause in this cluster. Set rolling_reboot_pause_health_checks to false."
+        )
+    live = runs.live_ids(cluster) if checks else frozenset()
+    for check in checks:
+        _change(cluster, check, lambda now: paused(now, run, live))
+
+
+def resume(cluster: Cluster, run: str) -> None:
+    """Remove the entry of a run from all NodeHealthChecks that have it."""
+    for check in listed(cluster):
+        if run in runs_of(check):
+            _change(cluster, check, lambda now: resumed(now, [run]))
+
+
+def resume_one(cluster: Cluster, name: str, run: str) -> bool:
+    """Remove the entry of a dead run from one NodeHealthCheck; return whether the entry is gone."""
+    check = cluster.find(paths.one(PATH, name))
+    if check is None:
+        return True
+    if run in runs.live_ids(cluster):
+        return False
+    _change(cluster, check, lambda now: resumed(now, [run]))
+    return True
+
+
+def _change(cluster: Cluster, seen: Object, change: Callable[[Object], list[str]]) -> None:
+    """Change the entries of a NodeHealthCheck by compare-and-swap, unless it is deleted meanwhile."""
+    path = paths.one(PATH, node_rules.name(seen))
+
+    def attempt() -> None:
+        check = cluster.find(path)
+        if check is None:
+            return
+        wanted = change(check)
+        if wanted != requests_of(check):
+            version = {"resourceVersion": check["metadata"]["resourceVersion"]}
+            cluster.merge(path, {"metadata": version, "spec": {"pauseRequests": wanted or None}})
+
+    retry_conflicts(attempt)
