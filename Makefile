@@ -23,7 +23,7 @@ export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
 STAGE := $(PY) tools/stages.py
 
-.PHONY: help venv lint format tables sanity unit integration long matrix molecule lab lab-setup lab-down demo test test-all measure mutants mutants-by-hand mutants-rules model bench bench-venv eda-venv build docs docs-venv changelog clean
+.PHONY: help venv lint format tables sanity unit integration long matrix molecule lab lab-setup lab-down demo pictures test test-all measure mutants mutants-by-hand mutants-rules model bench bench-venv eda-venv build docs docs-venv changelog clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,8 +77,11 @@ lab-setup: venv ## Build what such a lab is made of, without starting it
 lab-down: venv ## Remove the lab
 	@$(LAB) down
 
-demo: venv ## A rolling reboot of three real nodes; leaves build/demo/report.json
+demo: venv ## A rolling reboot of three real nodes; leaves build/demo/report.html and report.json
 	@$(PY) tests/demo/demo.py
+
+pictures: venv ## Make docs/images from real runs: the demo, a run with a failure, a failover
+	@$(PY) tests/demo/pictures.py
 
 mutants: mutants-by-hand mutants-rules ## Break one rule at a time, and see that a test notices
 

@@ -46,6 +46,7 @@ JOBS = {
         "etcd_quorum",
         "leftover_pods",
         "status_info",
+        "run_report",
         "reboot_operation_info",
         "doctor",
         "metrics",

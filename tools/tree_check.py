@@ -26,6 +26,9 @@ THIS = "tools/tree_check.py"
 PROGRAM = re.compile(r"\.(?:py|sh|go)$")
 NOTICE = "GNU General Public License v3.0+ (see COPYING"
 LARGEST = 512 * 1024
+# `make pictures` makes these.
+PICTURE = re.compile(r"docs/images/[\w-]+\.png$")
+LARGEST_PICTURE = 200_000
 
 
 def complaints(name: str) -> list[str]:
@@ -37,6 +40,8 @@ def complaints(name: str) -> list[str]:
     content = path.read_bytes()
     if len(content) > LARGEST:
         return [f"{name}: {len(content)} bytes, generated things belong under build/"]
+    if PICTURE.match(name):
+        return [f"{name}: {len(content)} bytes, a picture has less"] if len(content) > LARGEST_PICTURE else []
     if b"\0" in content:
         return [f"{name}: not text"]
     text = content.decode("utf-8", errors="replace")

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._metrics.publish import metrics
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import content_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._report.write import write
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_plan
-from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _run_hosts
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _report_files, _run_hosts
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._api_action import ActionModule as ApiAction
 
 
@@ -22,15 +23,18 @@ class ActionModule(ApiAction):
     module = reboot_plan
 
     def operate(self, params: dict[str, Any]) -> dict[str, Any]:
-        outcome = super().operate({**params, "hosts": _run_hosts.all_of(self._task_vars, params["names"])["hosts"]})
+        run = _run_hosts.all_of(self._task_vars, params["names"])
+        outcome = super().operate({**params, "hosts": run["hosts"]})
         if outcome.get("failed"):
             return outcome
-        if params["report"]:
-            error = _write(
-                Path(params["report"]).expanduser(), {key: outcome[key] for key in ("summary", "nodes", "api")}
-            )
-            if error:
-                return {**outcome, "failed": True, "msg": error}
+        content = {key: outcome[key] for key in ("summary", "nodes", "api")}
+        about = {"kind": content_rules.PLAN, "group": params["settings"].get("group")}
+        settings = [host["settings"] for host in run["hosts"] if host["settings"]]
+        report = _report_files.complete(content, self._task_vars, settings, **about)
+        try:
+            write(report, as_json=params["report"], as_html=params["html"])
+        except HoldfastError as error:
+            return {**outcome, **error.as_result()}
         self._publish(params, outcome)
         return {**outcome, "ansible_stats": {"data": outcome["stats"], "per_host": False, "aggregate": True}}
 
@@ -40,12 +44,3 @@ class ActionModule(ApiAction):
         ids = {"operation": outcome["summary"]["operation"], "run": ""}
         # Metrics are for the outside, so a plan publishes them although it changes nothing in the cluster.
         run_operation(metrics, {**params, **own, **ids}, check_mode=True, warn=self._display.warning)
-
-
-def _write(path: Path, report: dict[str, Any]) -> str:
-    """Write the report; return the error message, or nothing."""
-    try:
-        path.write_text(json.dumps(report, indent=4, sort_keys=True) + "\n", encoding="utf-8")
-    except OSError as error:
-        return f"Can't write the report to {path}: {error.strerror}. Set rolling_reboot_report to another file."
-    return ""

@@ -48,6 +48,11 @@ options:
       - File on the controller to write the plan to, as JSON. The action plugin writes it.
     type: str
     default: ""
+  html:
+    description:
+      - File on the controller to write the plan to, as an HTML page.
+    type: str
+    default: ""
   metrics_file:
     description:
       - File on the controller that gets the metrics, see M(holdfast.kubernetes.metrics). Only in the controller.
@@ -120,6 +125,7 @@ SPEC: dict[str, Any] = {
         "names": {"type": "list", "elements": "str", "default": []},
         "hosts": {"type": "list", "elements": "dict", "default": []},
         "report": {"type": "str", "default": ""},
+        "html": {"type": "str", "default": ""},
         "metrics_file": {"type": "path"},
         **PUSHGATEWAY,
         **BLOCKERS,

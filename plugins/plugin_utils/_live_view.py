@@ -56,7 +56,6 @@ class LiveView:
         self._broken = False
         self._over = threading.Event()
         self._lock = threading.Lock()
-        _progress_file.open_file()
         self._reader = _progress_file.Reader()
         self._thread = threading.Thread(target=self._follow, daemon=True, name="live view")
         self._thread.start()

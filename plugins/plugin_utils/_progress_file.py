@@ -1,11 +1,10 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tasks of a run tell its live view, through a file that they share.
+"""What the tasks of a run tell its live view and its report, through a file that they share.
 
 A worker process ends with its task, and a task that waits has no result yet. So each task adds lines to a file in the
-folder of the ansible-playbook process, and the callback reads them. Without the callback there is no file, and tasks
-write nothing.
+folder of the ansible-playbook process. The callback follows the file, and the report reads it at the end.
 """
 
 from __future__ import annotations
@@ -23,11 +22,6 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _traffi
 
 _FILE = "holdfast-progress"
 _COLLECTION = "holdfast.kubernetes."
-
-
-def open_file() -> None:
-    """Create the file, so that tasks write their events."""
-    path().touch(mode=0o600)
 
 
 def path() -> Path:
@@ -55,9 +49,9 @@ class Task:
             return
         self._last = event
         line = json.dumps({**event, "at": time.time(), "host": self._host}, default=str)
-        # The view is for people only, so an error here stops no task. Appending is atomic.
+        # View and report are for people only, so an error here stops no task. Appending is atomic.
         with suppress(OSError):
-            file = os.open(path(), os.O_WRONLY | os.O_APPEND)
+            file = os.open(path(), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 os.write(file, f"{line}\n".encode())
             finally:

@@ -103,6 +103,7 @@ def _play(lab: Lab) -> int:
         "rolling_reboot_group": "demo",
         "rolling_reboot_selector": "type=real",
         "rolling_reboot_report": str(OUT / "playbook.json"),
+        "rolling_reboot_html": str(OUT / "report.html"),
     }
     command = [
         str(Path(sys.executable).parent / "ansible-playbook"),
@@ -148,7 +149,7 @@ def _report(code: int, observer: Observer, *, held_untouched: bool) -> int:
         and observer.lowest >= REPLICAS - ALLOWED_MISSING
         and held_untouched
     )
-    say("report: build/demo/report.json; the lab stays up (make lab-down removes it)")
+    say("report: build/demo/report.html and report.json; the lab stays up (make lab-down removes it)")
     if not good:
         say(f"THE DEMO FAILED (ansible-playbook exited {code}); see build/demo/ansible.log")
     return 0 if good else 1

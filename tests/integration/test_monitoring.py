@@ -20,10 +20,9 @@ from integration.support.halts import Halt
 from integration.support.playbooks import Rolling
 
 from ansible_collections.holdfast.kubernetes.plugins.modules import metrics
-from lab import Lab
-from lab import prometheus as lab_prometheus
+from lab import Lab, packages
 from lab.patience import PATIENCE
-from lab.prometheus import Alertmanager, Pushgateway
+from lab.prometheus import PACKAGE, Alertmanager, Pushgateway
 
 RULES = Path(__file__).resolve().parents[2] / "docs/monitoring/alerts.yml"
 # Seconds after which a silence expires. Extended each 2 s.
@@ -45,7 +44,7 @@ def server(lab: Lab, tmp_path: Path) -> Iterator[Any]:
     def start(kind: Any) -> Any:
         folder = tmp_path / kind.PACKAGE
         folder.mkdir()
-        found = kind(lab_prometheus.program(lab.paths.cache, kind.PACKAGE), folder)
+        found = kind(packages.program(lab.paths.cache, kind.PACKAGE), folder)
         started.append(found)
         found.start()
         return found
@@ -57,7 +56,7 @@ def server(lab: Lab, tmp_path: Path) -> Iterator[Any]:
 
 @pytest.fixture
 def promtool(lab: Lab) -> str:
-    return str(lab_prometheus.program(lab.paths.cache).with_name("promtool"))
+    return str(packages.program(lab.paths.cache, PACKAGE).with_name("promtool"))
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lab import Lab, prometheus
+from lab import Lab, packages
+from lab.prometheus import PACKAGE
 
 RULES = Path(__file__).resolve().parents[2] / "docs/node_agent_alerts.yml"
 NODE = 'instance="node-1"'
@@ -43,7 +44,7 @@ def alerts() -> list[str]:
 
 @pytest.fixture(scope="module")
 def promtool(lab: Lab) -> Path:
-    found = prometheus.program(lab.paths.cache).with_name("promtool")
+    found = packages.program(lab.paths.cache, PACKAGE).with_name("promtool")
     if not found.exists():
         pytest.fail(f"{found} is not there: it comes with Prometheus")
     return found

@@ -16,10 +16,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import blockers as blockers_module
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_blockers
-from lab import prometheus as lab_prometheus
+from lab import packages
 from lab.paths import Paths
 from lab.patience import PATIENCE
-from lab.prometheus import Prometheus
+from lab.prometheus import PACKAGE, Prometheus
 
 BACKUP = [{"selector": "app=backup"}]
 
@@ -53,7 +53,7 @@ def watched(monkeypatch):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory) -> Iterator[Prometheus]:
-    found = Prometheus(lab_prometheus.program(Paths.default().cache), tmp_path_factory.mktemp("prometheus"))
+    found = Prometheus(packages.program(Paths.default().cache, PACKAGE), tmp_path_factory.mktemp("prometheus"))
     found.start()
     yield found
     found.stop()

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import shutil
 import subprocess
 import time
 import urllib.error
@@ -17,51 +15,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .commands import direct_environment, run
+from .commands import direct_environment
 from .errors import LabError
 from .patience import PATIENCE
 from .ports import free_port
-from .progress import step
 
 PACKAGE = "prometheus"
 # Short, because a test waits for it; the usual interval is a minute.
 EVALUATED_EVERY = "200ms"
-
-
-def program(cache: Path, package: str = PACKAGE) -> Path:
-    """Return the program. Unpack it from Debian's package if needed: an installed package would start a service."""
-    if found := shutil.which(package):
-        return Path(found)
-    unpacked = cache / package
-    path = unpacked / "usr/bin" / package
-    if path.exists():
-        return path
-    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-        raise LabError(f"the tests of alerts need what Debian calls {package}; install it")
-    with step(f"unpack {package}"):
-        # Another process may do the same: the first one to finish renames the whole directory into place.
-        temporary = cache / f"{package}.{os.getpid()}"
-        shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
-        try:
-            _download(temporary, package)
-            run(["dpkg-deb", "-x", next(temporary.glob("*.deb")), temporary])
-            next(temporary.glob("*.deb")).unlink()
-            if not path.exists():
-                shutil.rmtree(unpacked, ignore_errors=True)
-                temporary.rename(unpacked)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-    return path
-
-
-def _download(folder: Path, package: str) -> None:
-    try:
-        run(["apt-get", "download", package], cwd=folder)
-    except LabError:
-        # A fresh machine has no package lists.
-        run(["apt-get", "update", "-q"])
-        run(["apt-get", "download", package], cwd=folder)
 
 
 class Server:

@@ -24,6 +24,7 @@ PURE = {
     "fractions",
     "functools",
     "hashlib",
+    "html",
     "ipaddress",
     "itertools",
     "json",

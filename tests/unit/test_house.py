@@ -30,8 +30,8 @@ def names(kind: str) -> set[str]:
 
 
 MODULES = names("modules")
-# This works on the variables of a play, in the controller: no API, not in the group.
-CONTROLLER_SIDE = {"role_settings"}
+# These work in the controller, on the variables of a play: no API, not in the group.
+CONTROLLER_SIDE = {"role_settings", "run_report"}
 # These extend the action plugin of ansible.builtin.reboot, or the one of the API modules.
 OWN_ACTION = {"reboot", "reboot_turn", "reboot_report", "reboot_plan"}
 API_MODULES = MODULES - NODE_SIDE - CONTROLLER_SIDE

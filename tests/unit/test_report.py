@@ -47,7 +47,9 @@ def report(tmp_path):
             "ANSIBLE_HOME": str(tmp_path / "home"),
             "ANSIBLE_SHOW_CUSTOM_STATS": "true",
         }
-        extra = json.dumps({"rolling_reboot_hosts": ["nodes"], "rolling_reboot_report": str(written)})
+        files = {"report": str(written), "html": str(written.with_suffix(".html"))}
+        variables = {"hosts": ["nodes"], **files}
+        extra = json.dumps({f"rolling_reboot_{name}": value for name, value in variables.items()})
         done = subprocess.run(
             [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", "-e", extra, "play.yml"],
             cwd=tmp_path,
@@ -62,7 +64,7 @@ def report(tmp_path):
     return run
 
 
-def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
+def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report, tmp_path):
     lost = {"name": "node-3", "group": "default", "reason": "no boot", "healthy": False, "run": "run-1"}
     code, written, output = report(
         {
@@ -74,6 +76,10 @@ def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report):
 
     assert code != 0
     assert written["summary"]["rebooted"] == ["node-1"]
+    assert (written["about"]["run"], "ansible-core" in written["about"]["versions"]) == ("run-1", True)
+    page = (tmp_path / "report.html").read_text()
+    assert "<title>Rolling reboot kernel</title>" in page
+    assert "What needs attention" in page
     assert "rolling_reboot_rebooted" in output
     assert "OPERATION kernel COULD NOT BE ENDED: The API server https://127.0.0.1:9 did not answer" in output
     assert "run holdfast.kubernetes.doctor, or run this again" in output

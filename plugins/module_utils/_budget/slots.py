@@ -20,7 +20,7 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts
-from .._progress.event_rules import budget, waits
+from .._progress.event_rules import budget, given_back, waits
 from . import ledger_rules, runs
 from . import ledger_store as store
 from .claim_rules import PURPOSE, claim_of
@@ -43,7 +43,8 @@ def reboot_slot(context: Context, params: Params) -> Result:
         _refuse_in_two_groups(cluster, params["group"], params["name"])
         return _SlotRequest(context, params, policy).run()
     before, after = retry_conflicts(lambda: _give_back(cluster, params))
-    context.tell(budget(params["group"], None, after.slots))
+    if params["state"] == "absent":
+        context.tell(given_back(params["group"], params["name"]))
     return {
         "changed": before != after,
         **_facts(params, after, waited=0.0),

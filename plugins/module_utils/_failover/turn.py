@@ -461,7 +461,7 @@ class _Turn:
 
     def _closing(self) -> list[str]:
         """The steps of the role that end the run."""
-        report = ["report"] if self._given.get("report") else []
+        report = ["report"] if self._given.get("report") or self._given.get("html") else []
         return report + (["fail"] if self._report["why"] else [])
 
     def _method(self) -> str:

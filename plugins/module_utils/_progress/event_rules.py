@@ -57,12 +57,20 @@ def waits(name: str, phase: str, why: str = "") -> dict[str, Any]:
     return {"kind": WAITS, "name": name, "phase": phase, "why": why}
 
 
+def given_back(group: str, name: str) -> dict[str, Any]:
+    """Return the event of a slot that a node gave back.
+
+    It does not say who has slots: by now, another task may have told of a slot that was taken after this.
+    """
+    return {"kind": BUDGET, "group": group, "given_back": name}
+
+
 def budget(group: str, allowed: int | None, unavailable: Iterable[str]) -> dict[str, Any]:
     """Return the event of a budget that was looked at.
 
     Args:
         group: The group.
-        allowed: How many nodes may be unavailable; ``None`` if the look did not tell.
+        allowed: How many nodes may be unavailable; ``None`` if that is unknown.
         unavailable: The nodes that are.
     """
     return {"kind": BUDGET, "group": group, "allowed": allowed, "unavailable": sorted(unavailable)}
@@ -196,7 +204,10 @@ def _budget(view: View, event: Event) -> View:
     group = str(event["group"])
     known = view.budgets.get(group) or Budget(group)
     allowed = event["allowed"] if event.get("allowed") is not None else known.allowed
-    names = tuple(sorted(map(str, event.get("unavailable") or ())))
+    if event.get("given_back"):
+        names = tuple(name for name in known.unavailable if name != event["given_back"])
+    else:
+        names = tuple(sorted(map(str, event.get("unavailable") or ())))
     return replace(view, budgets={**view.budgets, group: Budget(group, allowed, names)})
 
 

@@ -36,7 +36,8 @@ def entry_of(name: str, record: Mapping[str, Any]) -> dict[str, Any]:
         result = UNFINISHED
         detail = f"phase {record.get('phase') or 'unknown'} since {record.get('since')}, run {record.get('run')}"
     before, after = record.get("boot_id_before"), record.get("boot_id_after")
-    return result_of(name, result, detail, record=record, before=before, after=after)
+    found = result_of(name, result, detail, record=record, before=before, after=after)
+    return {**found, "since": record.get("since")}
 
 
 def newer(artifact: Mapping[str, Any] | None, entry: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,7 @@ class Rolling:
         self._ansible = ansible
         self.lab = ansible.lab
         self._runs: list[Run] = []
+        self._numbers = count()
         dead = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": "node is shutting down"}
         ready = {**dead, "status": "True", "reason": "KubeletReady", "message": "a new boot"}
         boot = self.report_task(conditions=[ready], nodeInfo={"bootID": "NEW"})
@@ -181,7 +183,21 @@ class Rolling:
         environment: Mapping[str, str] | None = None,
         **variables: Any,
     ) -> Run:
-        """Start a run; ``max_failed=1`` stands for ``rolling_reboot_max_failed: 1``.
+        """Start a run; see :meth:`prepare`."""
+        prepared = self.prepare(hosts, *arguments, playbook=playbook, environment=environment, **variables)
+        run = Run(*prepared)
+        self._runs.append(run)
+        return run
+
+    def prepare(
+        self,
+        hosts: Iterable[str] | Mapping[str, dict[str, Any]],
+        *arguments: str,
+        playbook: str = PLAYBOOK,
+        environment: Mapping[str, str] | None = None,
+        **variables: Any,
+    ) -> tuple[list[str], dict[str, str], Path]:
+        """Return command, environment and folder of a run; ``max_failed=1`` is ``rolling_reboot_max_failed: 1``.
 
         Args:
             hosts: Nodes, or nodes with their own variables.
@@ -190,17 +206,14 @@ class Rolling:
             environment: Replaces ``K8S_AUTH_KUBECONFIG``.
             variables: Variables of the role, without the role's prefix.
         """
-        folder = self._ansible.folder / f"run-{len(self._runs)}"
+        folder = self._ansible.folder / f"run-{next(self._numbers)}"
         folder.mkdir()
         # By default the main process polls for results a thousand times a second and takes a core from the workers.
         (folder / "ansible.cfg").write_text("[defaults]\ninternal_poll_interval = 0.01\n")
         (folder / "inventory.yml").write_text(yaml.safe_dump(self._inventory(hosts, folder, variables)))
         command = [str(self._ansible.bin / "ansible-playbook"), "-i", "inventory.yml", *arguments, playbook]
         known = {"K8S_AUTH_KUBECONFIG": self.world.kubeconfig} if environment is None else environment
-        settings = self._ansible.environment(ANSIBLE_SHOW_CUSTOM_STATS="True", ANSIBLE_FORKS="10", **known)
-        run = Run(command, settings, folder)
-        self._runs.append(run)
-        return run
+        return command, self._ansible.environment(ANSIBLE_SHOW_CUSTOM_STATS="True", ANSIBLE_FORKS="10", **known), folder
 
     def run(self, hosts: Iterable[str] | Mapping[str, dict[str, Any]], *arguments: str, **more: Any) -> Done:
         """Run from start to end."""

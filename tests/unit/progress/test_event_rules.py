@@ -114,11 +114,18 @@ def test_task_of_the_user_is_shown_in_the_phase_of_its_node():
 
 def test_budget_keeps_its_limit_when_a_slot_is_given_back():
     taken = {**rules.budget("workers", 2, ["b", "a"]), "host": "host-a"}
-    back = {**rules.budget("workers", None, ["b"]), "host": "host-a"}
+    back = {**rules.given_back("workers", "a"), "host": "host-a"}
 
     view, _lines = play(taken, back)
 
     assert view.budgets["workers"].words() == "Group workers: 1 of 2 allowed unavailable: b"
+
+
+def test_slot_that_was_taken_before_another_one_was_told_to_be_back_stays():
+    taken = {**rules.budget("workers", 2, ["b", "c"]), "host": "host-c"}
+    view, _lines = play(taken, {**rules.given_back("workers", "a"), "host": "host-a"})
+
+    assert view.budgets["workers"].unavailable == ("b", "c")
 
 
 def test_failover_gets_a_row_when_its_turn_comes_and_keeps_its_result():
