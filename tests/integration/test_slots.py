@@ -10,6 +10,7 @@ import threading
 import uuid
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
+from datetime import datetime, timedelta, timezone
 
 import pytest
 import yaml
@@ -20,6 +21,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots as slot_requests
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER
 from lab.patience import PATIENCE
 
 NODES = 6
@@ -239,6 +241,28 @@ class TestWaiting:
                 lists.clear()
 
         assert costs == [1, 1, 1, 1]
+
+    def test_the_slot_of_a_dead_run_does_not_wait_for_the_front(self, lab, group, tmp_path):
+        """The node at the front waits for that slot, so neither would ever get one."""
+        first, second = group.nodes[:2]
+        since = group.taken(first, run=f"{group.name}-1")["slot"]["since"]
+        claim = json.dumps({"run": f"{group.name}-1", "operation": "kernel", "since": since})
+        lab.kubectl("annotate", "node", first, f"holdfast.dev/claim={claim}")
+        # It is dead in a few seconds.
+        last = datetime.now(timezone.utc) - timedelta(seconds=DEAD_AFTER - 6)
+        soon = {"spec": {"renewTime": f"{last:%Y-%m-%dT%H:%M:%S.%fZ}"}}
+        lab.kubectl("patch", "lease", f"run.{group.name}-1", "-n", "holdfast", "--type=merge", "-p", json.dumps(soon))
+        run = {"run": f"{group.name}-2", "wait_timeout": PATIENCE, "unhealthy_grace": PATIENCE, "folder": str(tmp_path)}
+        with ThreadPoolExecutor(2) as pool:
+            front = pool.submit(group.slot, second, **run)
+            until(lambda: list(tmp_path.iterdir()), "a node at the front")
+            passed = pool.submit(group.slot, first, **run).result(PATIENCE)
+            lab.kubectl("annotate", "node", first, "holdfast.dev/claim-")
+            group.taken(first, run=f"{group.name}-2", state="absent")
+            granted = front.result(PATIENCE)
+
+        assert (passed["slot"]["node"], passed["slot"]["run"]) == (first, f"{group.name}-2")
+        assert granted["slot"]["node"] == second
 
     def test_time_out_says_who_has_what(self, group):
         first, second = group.nodes[:2]

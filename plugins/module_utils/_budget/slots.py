@@ -153,10 +153,12 @@ class _SlotRequest:
     def _watch(self, last: Decision) -> Decision:
         """Follow the ledger until a slot is granted, a run that has one may be dead, or the Nodes need a new look.
 
-        A node that is not at the front follows the ledger until it gets there.
+        A node that is not at the front follows the ledger until it gets there. If a dead run may have left its slot, it
+        does not wait for the front: the node there may wait for that slot.
         """
         at_front = self._front.here
-        until = self._until_one_may_be_dead() if at_front and self._params.get("run") else float("inf")
+        decides = at_front or self._params["name"] in self._before.slots
+        until = self._until_one_may_be_dead() if decides and self._params.get("run") else float("inf")
         if at_front and last.again_in:
             # The ledger need not change before the pause ends.
             until = min(until, last.again_in)
