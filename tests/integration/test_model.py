@@ -42,7 +42,7 @@ class Model:
 
 
 def test_the_same_answers(world, monkeypatch):
-    monkeypatch.setattr(api, "growing", True)
+    monkeypatch.setattr(api, "versions_grow", True)
     collection, server, model = paths.config_maps(world.namespace), Server(world.cluster), Model()
     path = f"{collection}/of-the-model"
     versions = {server: [], model: []}
