@@ -363,7 +363,9 @@ def pytest(name: str, folders: list[str], arguments: list[str], *, background: b
 
 
 def unit(options: argparse.Namespace) -> Result:
-    return pytest("unit", UNIT_TESTS, shlex.split(options.pytest_args), background=options.stage in TOGETHER)
+    # Most of it runs after the tests on the lab, when nothing else needs the processors.
+    arguments = ["-n", str(os.cpu_count() or 1), *shlex.split(options.pytest_args)]
+    return pytest("unit", UNIT_TESTS, arguments, background=options.stage in TOGETHER)
 
 
 def site(options: argparse.Namespace) -> Result:
