@@ -132,6 +132,13 @@ MUTANTS = [
         "tests/integration/test_slots.py::test_two_groups_race_for_one_node",
     ),
     Mutant(
+        "slot-of-a-dead-run-waits-for-the-front",
+        4,
+        "A dead run's slot passes on only at the front of the queue, where another node waits for it.",
+        Code("_SlotRequest._watch", "at_front or self._params['name'] in self._before.slots", "at_front"),
+        "tests/integration/test_slots.py::TestWaiting::test_the_slot_of_a_dead_run_does_not_wait_for_the_front",
+    ),
+    Mutant(
         "quorum-counts-a-member-that-is-not-ready",
         1,
         "A member of etcd counts as left although its pod is not Ready.",
