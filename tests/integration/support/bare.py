@@ -33,7 +33,8 @@ def install(venv: Path, folder: Path) -> Path:
     """Install the collection from its artefact; return the folder of collections."""
     program = str(venv / "bin/ansible-galaxy")
     collections = folder / "collections"
-    for arguments in (["build", "--output-path", str(folder), str(CHECKOUT)], ["install", "--offline"]):
+    # By force: the link to the checkout in the environment counts as installed.
+    for arguments in (["build", "--output-path", str(folder), str(CHECKOUT)], ["install", "--offline", "--force"]):
         artefact = [str(next(folder.glob("*.tar.gz"))), "-p", str(collections)] if arguments[0] == "install" else []
         subprocess.run(
             [program, "collection", *arguments, *artefact], cwd=folder, check=True, stdout=subprocess.DEVNULL
