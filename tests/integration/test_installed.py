@@ -105,7 +105,7 @@ def test_failover_and_recover(failovers):
         "fence": "attestation",
         "attestation_by": "alice",
         "attestation_at": failovers.world.cluster.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "attestation_statement": "I pulled the cord.",
+        "attestation_statement": f"{victim.name} is off, I pulled its power cord.",
     }
     victim.hang()
     done = failovers.run(victim.name, **vouched).good()
