@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from integration.support.agent import NODES, Agent, agents_on, free
 from integration.support.ansible import Ansible
+from integration.support.failovers import Failovers
 from integration.support.faults import Proxy
 from integration.support.freezing import frozen
+from integration.support.playbooks import Rolling
 from integration.support.sharing import Sharing, nodes_of
 from integration.support.turns import node_turns, turn
 from integration.support.world import Made, World, make_namespace
@@ -102,6 +104,22 @@ def namespace(cluster: Cluster, made: Made) -> str:
 @pytest.fixture
 def world(cluster: Cluster, namespace: str, made: Made, kubeconfig: str) -> Iterator[World]:
     found = World(cluster, namespace, made, kubeconfig)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def rolling(world: World, ansible: Ansible) -> Iterator[Rolling]:
+    """Runs of the role rolling_reboot over the nodes of the world."""
+    found = Rolling(world, ansible)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def failovers(world: World, ansible: Ansible) -> Iterator[Failovers]:
+    """Runs of the role failover over the nodes of the world."""
+    found = Failovers(world, ansible)
     yield found
     found.close()
 

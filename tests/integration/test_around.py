@@ -9,7 +9,6 @@ import json
 from datetime import datetime, timezone
 
 import pytest
-from integration.support.playbooks import Rolling
 
 AUTOSCALER = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -18,13 +17,6 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _FAR = _DAYS[(datetime.now(timezone.utc).weekday() + 3) % 7]
 NEVER_NOW = {"windows": [{"days": [_FAR], "start": "00:00", "end": "00:01"}], "window_time_zone": "UTC"}
 ALWAYS = {"windows": [{"start": "00:00", "end": "24:00"}]}
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 def annotation(rolling, node, key):

@@ -8,16 +8,8 @@ from __future__ import annotations
 import pytest
 from integration.support.awx_jobs import Awx, slices
 from integration.support.history import History
-from integration.support.playbooks import Rolling
 
 from lab.patience import PATIENCE
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 import yaml
-from integration.support.failovers import Failovers, Victim
+from integration.support.failovers import Victim
 from integration.support.metal3 import management
 from integration.support.rulebooks import CHECKOUT, Listening, Rulebooks, events, runs, until, until_runs
 
@@ -36,13 +36,6 @@ def listen(world):
     yield start
     for source in started:
         source.stop()
-
-
-@pytest.fixture
-def failovers(world, ansible):
-    found = Failovers(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

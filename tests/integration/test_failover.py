@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from integration.support.failovers import OURS, STEP, TAINT, Failovers
+from integration.support.failovers import OURS, STEP, TAINT
 from integration.support.group import until
 from integration.support.halts import Halt
 from integration.support.leases import Leases
@@ -28,13 +28,6 @@ from lab.patience import PATIENCE
 
 KEY = "reboot.metal3.io/holdfast-failover"
 TOLERANT = [{"operator": "Exists"}]
-
-
-@pytest.fixture
-def failovers(world, ansible):
-    found = Failovers(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pytest
-from integration.support.failovers import Failovers
 from integration.support.metal3 import bound, management
 from integration.support.rights import Account, of_machines
 
@@ -14,13 +13,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 
 KEY = "reboot.metal3.io/holdfast-failover"
 NOWHERE = {"K8S_AUTH_KUBECONFIG": "/nowhere"}
-
-
-@pytest.fixture
-def failovers(world, ansible):
-    found = Failovers(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

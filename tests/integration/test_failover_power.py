@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from integration.support.bmcs import redfish
-from integration.support.failovers import Failovers, Victim
+from integration.support.failovers import Victim
 from integration.support.group import until
 from integration.support.metal3 import bound
 from integration.support.realnodes import boot_id, member, power_commands
@@ -26,13 +26,6 @@ DEAD, OTHER = "node-3", "node-1"
 KEY = "reboot.metal3.io/holdfast-failover"
 
 pytestmark = [pytest.mark.long, pytest.mark.nodes]
-
-
-@pytest.fixture
-def failovers(world, ansible):
-    found = Failovers(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -10,16 +10,8 @@ import time
 
 import pytest
 from integration.support.history import History
-from integration.support.playbooks import Rolling
 
 from lab.patience import PATIENCE
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 def slices(names, count):

@@ -6,14 +6,6 @@
 from __future__ import annotations
 
 import pytest
-from integration.support.playbooks import Rolling
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.mark.long

@@ -14,8 +14,6 @@ import subprocess
 import pytest
 import yaml
 from integration.support import bare
-from integration.support.failovers import Failovers
-from integration.support.playbooks import Rolling
 
 from lab.paths import CHECKOUT
 
@@ -60,20 +58,6 @@ def play(ansible, world):
 def assert_quiet(output):
     assert "DEPRECAT" not in output.upper(), output
     assert "Traceback" not in output, output
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def failovers(world, ansible):
-    found = Failovers(world, ansible)
-    yield found
-    found.close()
 
 
 def test_the_library_is_the_oldest(installed):

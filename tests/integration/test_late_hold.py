@@ -7,17 +7,9 @@ from __future__ import annotations
 
 import pytest
 from integration.support.agent import agents_on, free
-from integration.support.playbooks import Rolling
 from integration.support.realnodes import WAITS, boot_id, member, noted_reboot
 
 pytestmark = [pytest.mark.nodes, pytest.mark.long]
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.mark.parametrize("name", ["node-1", "node-2"])

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from integration.support.failovers import Failovers
 from integration.support.halts import Halt
 from integration.support.history import History
-from integration.support.playbooks import OPERATION, Rolling
+from integration.support.playbooks import OPERATION
 from integration.support.rights import Account
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
@@ -30,13 +29,6 @@ THEIRS = {"message": "slot 3, ticket 8812", "lastTransitionTime": "2026-01-02T03
 def long(parameter):
     """A parameter of long tests."""
     return pytest.param(parameter, marks=pytest.mark.long)
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture
@@ -393,12 +385,6 @@ class TestDrainAlone:
 
 
 class TestFailover:
-    @pytest.fixture
-    def failovers(self, world, ansible):
-        found = Failovers(world, ansible)
-        yield found
-        found.close()
-
     @pytest.fixture
     def victim(self, failovers):
         found = failovers.victim()

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from integration.support.failovers import TAINT, Failovers
+from integration.support.failovers import TAINT
 from integration.support.guards import HOOK, Guarding, points
 from integration.support.halts import Halt
 from integration.support.machines_capi import PRE_DRAIN, Fleet, controlled, deleting
@@ -34,11 +34,6 @@ def guarding(fleet, ansible):
     found = Guarding(fleet, ansible)
     yield found
     found.close()
-
-
-@pytest.fixture
-def failovers(world, ansible):
-    return Failovers(world, ansible)
 
 
 def fencing(failovers, world, name):

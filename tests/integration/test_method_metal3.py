@@ -7,18 +7,10 @@ from __future__ import annotations
 
 import pytest
 from integration.support.metal3 import bound
-from integration.support.playbooks import Rolling
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 
 BASE = "reboot.metal3.io"
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

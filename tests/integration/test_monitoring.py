@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 import yaml
 from integration.support.halts import Halt
-from integration.support.playbooks import Rolling
 
 from ansible_collections.holdfast.kubernetes.plugins.modules import metrics
 from lab import Lab, packages
@@ -57,13 +56,6 @@ def server(lab: Lab, tmp_path: Path) -> Iterator[Any]:
 @pytest.fixture
 def promtool(lab: Lab) -> str:
     return str(packages.program(lab.paths.cache, PACKAGE).with_name("promtool"))
-
-
-@pytest.fixture
-def rolling(world, ansible) -> Iterator[Rolling]:
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 def until(condition: Any, what: str) -> None:

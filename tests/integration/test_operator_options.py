@@ -11,7 +11,6 @@ from datetime import timedelta
 import pytest
 import yaml
 from integration.support.history import History
-from integration.support.playbooks import Rolling
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure
@@ -27,13 +26,6 @@ LABEL, MARK = "maintenance.example.com/state", "maintenance.example.com/by"
 EXCLUDED = "remediation.medik8s.io/exclude-from-remediation"
 OTHERS = "cluster-upgrade"
 PAUSE = 2
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -5,18 +5,8 @@
 
 from __future__ import annotations
 
-import pytest
-from integration.support.playbooks import Rolling
-
 # Longer than any screen is wide.
 WHY = " ".join(f"word-{number}" for number in range(60))
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 def test_run_is_shown_in_lines_and_its_failure_in_full(rolling, nodes):

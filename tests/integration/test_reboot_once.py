@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from integration.support.history import History
-from integration.support.playbooks import Rolling
 from integration.support.realnodes import boot_id, member, noted_reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -23,13 +22,6 @@ CUT = """/usr/bin/systemctl "$@"
 pid=$$
 while [ "$(cat /proc/$pid/comm)" != sshd ]; do pid=$(awk '/^PPid:/ {print $2}' /proc/$pid/status); done
 kill -9 $pid"""
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 def watched(rolling):

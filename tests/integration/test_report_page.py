@@ -17,8 +17,6 @@ from pathlib import Path
 
 import pytest
 from integration.support.bmcs import redfish
-from integration.support.failovers import Failovers
-from integration.support.playbooks import Rolling
 from unit.report import runs
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import page_rules
@@ -44,20 +42,6 @@ def namespace(request, cluster, made):
     cluster.create("/api/v1/namespaces", {"metadata": {"name": name}})
     made.namespaces.append(name)
     return name
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def failovers(world, ansible):
-    found = Failovers(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import re
 import pytest
 import yaml
 from integration.support.history import History
-from integration.support.playbooks import CORDON, SIMULATED_REBOOT, Rolling
+from integration.support.playbooks import CORDON, SIMULATED_REBOOT
 
 # No server answers there.
 DEAF = {
@@ -21,13 +21,6 @@ DEAF = {
     "ansible_ssh_retries": 0,
     "rolling_reboot_method": "systemd",
 }
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import re
 
 import pytest
 from integration.support.agent import until
-from integration.support.playbooks import Rolling
 from integration.support.realnodes import boot_id, member
 from integration.support.world import IMAGE
 
@@ -27,13 +26,6 @@ DBUS = "/usr/lib/python3/dist-packages/dbus"
 # The result of the task that waits for the node's turn says what the node was asked.
 ASKED = re.compile(r'"asked": \[[^]]*"shutdown"')
 WARNED = "WARNING: Graceful shutdown of node"
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 def insist(lab, name, command):

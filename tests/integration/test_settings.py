@@ -8,25 +8,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from integration.support.failovers import Failovers
-from integration.support.playbooks import Rolling
 from integration.support.variables import as_texts, blank, extra
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def failovers(world, ansible):
-    found = Failovers(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.fixture

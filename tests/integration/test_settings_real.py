@@ -6,18 +6,10 @@
 from __future__ import annotations
 
 import pytest
-from integration.support.playbooks import Rolling
 from integration.support.realnodes import boot_id, member
 from integration.support.variables import as_texts, extra
 
 pytestmark = [pytest.mark.nodes, pytest.mark.long]
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 @pytest.mark.parametrize("name", ["node-2"])

@@ -9,7 +9,7 @@ import contextlib
 
 import pytest
 from integration.support.history import History
-from integration.support.playbooks import CORDON, Rolling
+from integration.support.playbooks import CORDON
 from integration.support.realnodes import NEVER, member, noted_reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -17,13 +17,6 @@ from lab.patience import PATIENCE
 
 # For runs that learn in time that no node gets another slot.
 SLOT_TIMEOUT = PATIENCE // 2
-
-
-@pytest.fixture
-def rolling(world, ansible):
-    found = Rolling(world, ansible)
-    yield found
-    found.close()
 
 
 class Connection:
