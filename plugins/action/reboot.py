@@ -13,8 +13,7 @@ from dataclasses import asdict
 from datetime import datetime, timezone
 from typing import Any
 
-from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
-from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action.reboot import ActionModule as BuiltinReboot
 
@@ -39,6 +38,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.even
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
 from ansible_collections.holdfast.kubernetes.plugins.modules.reboot import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _kubeconfig, _progress_file, _traffic
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._arguments import validated
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
 
 _MINUTE = 60
@@ -67,9 +67,7 @@ class ActionModule(BuiltinReboot):
         if "kubeconfig" in arguments:
             arguments["kubeconfig"] = _kubeconfig.decrypted(self._loader, arguments["kubeconfig"])
         end_with_parent()
-        validation = ModuleArgumentSpecValidator(SPEC["argument_spec"]).validate(arguments)
-        if validation.error_messages:
-            raise AnsibleActionFail("; ".join(validation.error_messages))
+        validation = validated(SPEC, arguments)
         self._params = validation.validated_parameters
         self._run_id: str = self._params.get("run") or ""
         self._phases: dict[str, float] = {}

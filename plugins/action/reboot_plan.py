@@ -27,16 +27,19 @@ class ActionModule(ApiAction):
         outcome = super().operate({**params, "hosts": run["hosts"]})
         if outcome.get("failed"):
             return outcome
-        content = {key: outcome[key] for key in ("summary", "nodes", "api")}
-        about = {"kind": content_rules.PLAN, "group": params["settings"].get("group")}
-        settings = [host["settings"] for host in run["hosts"] if host["settings"]]
-        report = _report_files.complete(content, self._task_vars, settings, **about)
         try:
-            write(report, as_json=params["report"], as_html=params["html"])
+            if params["report"] or params["html"]:
+                self._write(params, outcome, run["hosts"])
         except HoldfastError as error:
             return {**outcome, **error.as_result()}
         self._publish(params, outcome)
         return {**outcome, "ansible_stats": {"data": outcome["stats"], "per_host": False, "aggregate": True}}
+
+    def _write(self, params: dict[str, Any], outcome: dict[str, Any], hosts: list[dict[str, Any]]) -> None:
+        content = {key: outcome[key] for key in ("summary", "nodes", "api")}
+        about = {"kind": content_rules.PLAN, "group": params["settings"].get("group")}
+        report = _report_files.complete(content, self._task_vars, _run_hosts.settings_of(hosts), **about)
+        write(report, as_json=params["report"], as_html=params["html"])
 
     def _publish(self, params: dict[str, Any], outcome: dict[str, Any]) -> None:
         """Publish the metrics in this task, so that a plan stays short on the screen."""

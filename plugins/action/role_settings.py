@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleError
-from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.holdfast.kubernetes.plugins.modules.role_settings import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _settings
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._arguments import validated
 
 _PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks/vars/argument_specs.yml"
 
@@ -31,10 +31,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
-        validation = ModuleArgumentSpecValidator(SPEC["argument_spec"]).validate(dict(self._task.args))
-        if validation.error_messages:
-            raise AnsibleActionFail("; ".join(validation.error_messages))
-        params = validation.validated_parameters
+        params = validated(SPEC, dict(self._task.args)).validated_parameters
         specs, prefix = self._specs(params)
         entry = params["entry_point"]
         if entry not in specs:

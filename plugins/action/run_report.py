@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.errors import AnsibleActionFail
-from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._report.write import write
 from ansible_collections.holdfast.kubernetes.plugins.modules.run_report import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _report_files, _run_hosts
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._arguments import validated
 
 
 class ActionModule(ActionBase):
@@ -28,14 +27,11 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
-        validation = ModuleArgumentSpecValidator(SPEC["argument_spec"]).validate(dict(self._task.args))
-        if validation.error_messages:
-            raise AnsibleActionFail("; ".join(validation.error_messages))
-        params = validation.validated_parameters
+        params = validated(SPEC, dict(self._task.args)).validated_parameters
         report = params["content"]
         if params["kind"]:
             run = _run_hosts.all_of(variables, params["names"])
-            settings = params["settings"] or [host["settings"] for host in run["hosts"] if host["settings"]]
+            settings = params["settings"] or _run_hosts.settings_of(run["hosts"])
             about = {"kind": params["kind"], "run": run["run"], "group": run["group"]}
             report = _report_files.complete(report, variables, settings, **about)
         try:

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ansible.errors import AnsibleActionFail
-from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
@@ -27,9 +25,8 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import (
     _progress_file,
     _traffic,
 )
+from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._arguments import validated
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death import end_with_parent
-
-_CONSTRAINTS = ("mutually_exclusive", "required_together", "required_one_of", "required_if", "required_by")
 
 
 class ActionModule(ActionBase):
@@ -72,12 +69,7 @@ class ActionModule(ActionBase):
 
     def _run_here(self) -> dict[str, Any]:
         arguments = self._with_kubeconfig(_kubeconfig.decrypted)
-        spec = self.module.SPEC
-        validation = ModuleArgumentSpecValidator(
-            spec["argument_spec"], **{key: spec[key] for key in _CONSTRAINTS if key in spec}
-        ).validate(arguments)
-        if validation.error_messages:
-            raise AnsibleActionFail("; ".join(validation.error_messages))
+        validation = validated(self.module.SPEC, arguments)
         params = validation.validated_parameters
         outcome = self.operate(params)
         if not outcome.get("failed") and not self._task.check_mode:

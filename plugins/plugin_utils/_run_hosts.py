@@ -41,6 +41,11 @@ def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
     return {"hosts": hosts, **{name: begun.get(name) or "" for name in ("operation", "run", "group")}}
 
 
+def settings_of(hosts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The settings of each host that has read them."""
+    return [host["settings"] for host in hosts if host["settings"]]
+
+
 def _turn(variables: Variables, host: str) -> Mapping[str, Any]:
     return _registered(variables, host, TURN)
 
