@@ -85,15 +85,7 @@ def way(request, world, lab, tmp_path, failovers):
         return
     pytest.importorskip("sushy_tools")
     with redfish(world, lab, tmp_path, DEAD) as bmcs:
-        yield {
-            "fence": "redfish",
-            "redfish_uri": f"{bmcs.url}/redfish/v1/Systems/{bmcs.system(DEAD)}",
-            # No firmware gave the node its UUID.
-            "redfish_uuid": bmcs.system(DEAD),
-            "redfish_username": bmcs.USER,
-            "redfish_password": bmcs.PASSWORD,
-            "redfish_ca_cert": str(bmcs.ca),
-        }
+        yield bmcs.variables(DEAD)
 
 
 def test_the_machine_is_switched_off_and_on(loss, failovers, way):

@@ -83,15 +83,7 @@ def test_failover_and_recovery_by_redfish(world, ansible, lab, tmp_path):
     world.nodes(2)
     world.owned("goes", victim.name)
     with redfish(world, lab, tmp_path, victim.name) as bmcs:
-        variables = {
-            "fence": "redfish",
-            "redfish_uri": f"{bmcs.url}/redfish/v1/Systems/{bmcs.system(victim.name)}",
-            # No firmware gave the node its UUID.
-            "redfish_uuid": bmcs.system(victim.name),
-            "redfish_username": bmcs.USER,
-            "redfish_password": bmcs.PASSWORD,
-            "redfish_ca_cert": str(bmcs.ca),
-        }
+        variables = bmcs.variables(victim.name)
         victim.hang()
 
         done = failovers.run(victim.name, **variables).good()

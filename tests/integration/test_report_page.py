@@ -132,15 +132,7 @@ def test_failover_and_recovery(failovers, lab, browser, pictures, tmp_path):
     world.nodes(2)
     world.owned("shop-db-0", victim.name)
     with redfish(world, lab, tmp_path, victim.name) as bmcs:
-        variables = {
-            "fence": "redfish",
-            "redfish_uri": f"{bmcs.url}/redfish/v1/Systems/{bmcs.system(victim.name)}",
-            "redfish_uuid": bmcs.system(victim.name),
-            "redfish_username": bmcs.USER,
-            "redfish_password": bmcs.PASSWORD,
-            "redfish_ca_cert": str(bmcs.ca),
-            "reason": "its power supply failed",
-        }
+        variables = {**bmcs.variables(victim.name), "reason": "its power supply failed"}
         victim.hang()
         page = tmp_path / "failover.html"
         failovers.run(victim.name, **variables, confirm_seconds=3, html=str(page)).good()

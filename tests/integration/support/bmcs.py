@@ -142,6 +142,10 @@ class Bmcs:
             "ca_cert": str(self.ca),
         }
 
+    def variables(self, node: str) -> dict[str, Any]:
+        """The variables with which the role failover reaches a node's system."""
+        return {"fence": "redfish", **{f"redfish_{name}": value for name, value in self.options(node).items()}}
+
     def machine(self, node: str) -> Switch:
         """The machine's real power."""
         return self._machines[node]
