@@ -224,7 +224,7 @@ def _taints(node: Object) -> list[dict[str, Any]]:
 
 
 def _like_ours(taint: Mapping[str, Any]) -> bool:
-    """Whether a taint has the key and the effect of ours. A Node has at most one such taint."""
+    """Whether a taint has our key and our effect. A Node has at most one such taint."""
     return all(taint.get(name) == value for name, value in TAINT.items())
 
 

@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from .._api.times import to_text
+from .._failover.rules import RESULTS
 from .._progress.board_rules import DONE, FAILED, QUEUED, WAITING, WORKING, Row, state_of
 from .._progress.event_rules import IDLE_PHASES, Event, View
 from .._progress.table_rules import fit
@@ -195,7 +196,7 @@ def _of_history(entry: Mapping[str, Any]) -> tuple[Span, ...]:
     spans: list[Span] = []
     for number, (at, step) in enumerate(timed):
         phase = str(step.get("step"))
-        ended = _is_result(phase)
+        ended = phase in RESULTS
         end = at if ended or number + 1 == len(timed) else max(at, timed[number + 1][0])
         state = state_of(phase) if ended else WORKING
         if spans and spans[-1].phase == phase and not ended:
@@ -203,10 +204,6 @@ def _of_history(entry: Mapping[str, Any]) -> tuple[Span, ...]:
         else:
             spans.append(Span(phase, state, at, end, fit(str(step.get("detail") or ""), _LONGEST)))
     return tuple(spans)
-
-
-def _is_result(phase: str) -> bool:
-    return phase in ("moved", "recovered", "stopped", "failed")
 
 
 def _of_record(node: Mapping[str, Any]) -> tuple[Span, ...]:
@@ -245,14 +242,15 @@ def with_failover(timeline: Timeline, name: str, confirmed: float, proven: objec
         proven: When the node was proven to be off.
         proof: The kind of the proof.
     """
-    spans, at = timeline.nodes.get(name, ()), _seconds(proven)
+    known, at = timeline.nodes.get(name, ()), _seconds(proven)
+    spans = known
     if spans and spans[0].phase == "claim" and confirmed:
         start = max(timeline.start, spans[0].start - confirmed)
         spans = (Span("confirm", WORKING, start, spans[0].start, "it is not Ready"), *spans)
     if spans and at is not None and timeline.start <= at <= timeline.end:
         later = next((place for place, span in enumerate(spans) if span.start > at), len(spans))
         spans = (*spans[:later], Span(PROOF, DONE, at, at, proof), *spans[later:])
-    return replace(timeline, nodes={**timeline.nodes, name: spans}) if spans else timeline
+    return timeline if spans is known else replace(timeline, nodes={**timeline.nodes, name: spans})
 
 
 def waits(timeline: Timeline) -> list[tuple[str, Span]]:

@@ -17,7 +17,7 @@ from unit.report import runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import chart_rules, content_rules, write
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._report.page_rules import page
 
-# What a name, a reason or a message may be, to whoever writes it.
+# Texts that a tenant may write as a name, a reason or a message.
 HOSTILE = (
     "<script>alert(1)</script>\"'><img src=https://evil.example/x onerror=alert(1)>&lt;</style></title>"
     "\x00\x1b[2J\ud800\u202e"
