@@ -364,7 +364,8 @@ def pytest(name: str, folders: list[str], arguments: list[str], *, background: b
 
 def unit(options: argparse.Namespace) -> Result:
     # Most of it runs after the tests on the lab, when nothing else needs the processors.
-    arguments = ["-n", str(os.cpu_count() or 1), *shlex.split(options.pytest_args)]
+    marks = ["-m", "not long"] if options.stage == "test" else []
+    arguments = ["-n", str(os.cpu_count() or 1), *marks, *shlex.split(options.pytest_args)]
     return pytest("unit", UNIT_TESTS, arguments, background=options.stage in TOGETHER)
 
 

@@ -466,6 +466,7 @@ class TestPlaybook:
         assert set(ward.ledger()["slots"]) == {busy, down}
         assert "changed=0" in play()
 
+    @pytest.mark.long
     def test_released_by_a_person(self, ward, play):
         left, busy, down, _theirs = ward.nodes
         done = self.rows(play("-e", f"doctor_nodes={down}", "-e", f"doctor_release={down}"))
@@ -479,6 +480,7 @@ class TestPlaybook:
         assert ward.world.cordoned(down)
 
 
+@pytest.mark.long
 def test_the_playbook_says_what_went_wrong(ansible, kubeconfig):
     command = ("ansible-playbook", "holdfast.kubernetes.doctor", "-e", "doctor_group=Not_A_Name")
     done = ansible.command(*command, K8S_AUTH_KUBECONFIG=kubeconfig)

@@ -77,6 +77,7 @@ def test_each_point_is_reported_once_and_again_after_a_restart(fleet, listen):
     assert len(listener.events(machine=name)) == 2
 
 
+@pytest.mark.long
 def test_hooks_of_others_and_machines_that_stay_are_not_reported(fleet, listen):
     (theirs,) = guarded(fleet, annotations=THEIRS)
     ours, stays = guarded(fleet, 2)

@@ -269,6 +269,7 @@ class TestKubeconfig:
 
 
 class TestOptions:
+    @pytest.mark.long
     def test_unknown_ones_are_refused(self, ansible, world, kubeconfig):
         tasks = [
             task("cordon", name="any", nmae="typo"),
@@ -303,6 +304,7 @@ class TestOptions:
         for secret in (key, "pass-word-1", "token-of-mine"):
             assert secret not in printed
 
+    @pytest.mark.long
     def test_check_mode_reaches_the_operation(self, ansible, world, kubeconfig):
         (node,) = world.nodes()
         options = {"node": node, "namespace": world.namespace, "holder": "app", "wait": False}

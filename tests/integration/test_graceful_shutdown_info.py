@@ -115,6 +115,7 @@ def node(request, lab, ansible):
         found.give_back()
 
 
+@pytest.mark.long
 @pytest.mark.long_on("node-1")
 def test_what_is_wrong_is_found_and_named(node):
     longer = node.written(shutdownGracePeriod="40s", shutdownGracePeriodCriticalPods="10s")

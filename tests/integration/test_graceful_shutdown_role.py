@@ -160,8 +160,9 @@ def bare(stage: Any, name: str) -> Node:
     found = Node(name, ansible.lab, ansible)
     # Each test has its own turn, and leaves the node as it found it.
     with node_turns(found.lab, [name]):
-        found.play(state="absent").good()
-        found.ssh("rm -f /run/holdfast-graceful-shutdown.json")
+        if "holdfast" in found.snapshot()["files"]:
+            found.play(state="absent").good()
+            found.ssh("rm -f /run/holdfast-graceful-shutdown.json")
         found.bare = found.snapshot()
     return found
 
@@ -171,7 +172,8 @@ def node(request, stage) -> Iterator[Node]:
     found = bare(stage, request.param)
     yield found
     with node_turns(found.lab, [found.name]):
-        found.play(state="absent").good()
+        if found.snapshot() != found.bare:
+            found.play(state="absent").good()
         found.lab.wait_ready([found.name])
 
 

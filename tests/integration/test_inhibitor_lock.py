@@ -205,6 +205,7 @@ def test_what_is_refused_leaves_the_node_as_it_is(node):
         assert "must be one" in result["msg"]
 
 
+@pytest.mark.long
 @pytest.mark.long_on("node-2")
 def test_callers_at_once_leave_one_lock(node, lab, ansible):
     real = yaml.safe_load(lab.inventory.read_text())["all"]["children"]["real"]

@@ -120,6 +120,7 @@ def test_graph(inventory, scene):
     assert "  |  |--@nodes_not_ready:" in lines
 
 
+@pytest.mark.long
 def test_constructed(inventory, scene):
     master, idle, held = scene
     found = inventory(
@@ -145,6 +146,7 @@ def test_constructed(inventory, scene):
     assert "nodes" not in found
 
 
+@pytest.mark.long
 def test_strict(inventory, scene):
     said = inventory(strict=True, compose={"wrong": "absent.thing"}, succeeds=False)
 
@@ -178,6 +180,7 @@ class TestCluster:
     def name(self, world):
         return world.nodes()[0]
 
+    @pytest.mark.long
     def test_by_a_variable_of_the_environment(self, world, inventory, name):
         environment = {"K8S_AUTH_KUBECONFIG": world.kubeconfig, "K8S_AUTH_API_TIMEOUT": "0"}
 
@@ -220,6 +223,7 @@ class TestCluster:
         assert "to-ken" not in said
         assert "No cluster can be reached with /not/there" in inventory(kubeconfig="/not/there", succeeds=False)
 
+    @pytest.mark.long
     def test_without_the_right_to_list_leases(self, inventory, account, name):
         said = inventory(kubeconfig=account.kubeconfig, succeeds=False)
 
@@ -273,6 +277,7 @@ def test_cache(world, ansible, inventory):
     assert set(before) == {name, other}
 
 
+@pytest.mark.long
 def test_another_file_is_not_read(ansible, inventory):
     wrong = inventory.path().rename(ansible.folder / "other.yml")
     done = ansible.command("ansible-inventory", "-i", str(wrong), "--list")

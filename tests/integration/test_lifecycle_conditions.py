@@ -140,7 +140,8 @@ def test_a_node_that_is_never_started(rolling, nodes, history):
     assert_none(rolling.world, [name])
 
 
-@pytest.mark.parametrize("hook", [long("before_drain"), long("before_reboot"), "check"])
+@pytest.mark.long
+@pytest.mark.parametrize("hook", ["before_drain", "before_reboot", "check"])
 def test_a_node_that_fails(rolling, nodes, history, hook):
     (name,) = nodes()
     with history:
@@ -215,6 +216,7 @@ class TestKilled:
         assert_none(world, [name])
         assert world.run(doctor, nodes=[name], state="cleared")["stale"] == 0
 
+    @pytest.mark.long
     def test_then_the_next_run(self, rolling, killed, history):
         name, point = killed
         if point == "waits":
@@ -233,6 +235,7 @@ class TestKilled:
         assert_none(rolling.world, [name])
 
 
+@pytest.mark.long
 def test_the_doctor_leaves_a_live_run(rolling, nodes):
     (name,) = nodes()
     halt = Halt(rolling._ansible.folder / "halt")
@@ -305,6 +308,7 @@ class TestOthers:
         assert (found["status"], found["reason"], found["message"]) == ("False", "Done", "by a test")
         assert RECORD not in rolling.ours(name)
 
+    @pytest.mark.long
     def test_it_comes_after_the_claim(self, rolling, nodes):
         (name,) = nodes()
         patch = rolling.report_task(conditions=[{"type": WORKS, "status": "True", "reason": "Late", "message": "m"}])
@@ -395,6 +399,7 @@ class TestFailover:
     def history(self, world, kubeconfig):
         return History(kubeconfig, group=world.namespace, selector=f"pool={world.namespace}")
 
+    @pytest.mark.long
     def test_there_and_back(self, failovers, victim, history):
         variables = failovers.by_command()
         victim.hang()

@@ -20,6 +20,7 @@ def hosts(world, lab, tmp_path):
         yield found
 
 
+@pytest.mark.long
 def test_nodes_reboot_by_their_hosts(rolling, hosts, nodes):
     names = nodes(3)
     for name in names:

@@ -68,6 +68,7 @@ def until(condition: Any, what: str) -> None:
 class TestRun:
     """The alerts of a node while a run works on it."""
 
+    @pytest.mark.long
     def test_silences_notifies_and_publishes(self, world, rolling, server, tmp_path, promtool):
         # A cluster has more than one node.
         node, _other = world.nodes(2)
@@ -138,6 +139,7 @@ class TestRun:
         until(lambda: alertmanager.firing("Down") == ["active"], "the alert is back")
 
 
+@pytest.mark.long
 def test_a_plan_publishes_metrics(world, rolling, tmp_path):
     node, other = world.nodes(2)
     rolling.hold(node)

@@ -386,6 +386,7 @@ class TestWaitingForAlerts:
         assert waiting.result(PATIENCE)["blockers"] == []
 
 
+@pytest.mark.long
 def test_in_a_play_secrets_are_masked(ansible, world, node, prometheus, kubeconfig):
     prometheus.alerts(fires())
     options = {"name": node, "kubeconfig": kubeconfig}

@@ -76,6 +76,7 @@ def grants(history):
     return sorted(found.values())
 
 
+@pytest.mark.long
 def test_all_options_in_one_run(rolling, nodes, check, kubeconfig):
     names = first, second, _third = nodes(3)
     world = rolling.world

@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 # Longer than any screen is wide.
 WHY = " ".join(f"word-{number}" for number in range(60))
 
 
+@pytest.mark.long
 def test_run_is_shown_in_lines_and_its_failure_in_full(rolling, nodes):
     good, bad = nodes(2)
     fails = rolling.tasks("fails", {"name": "Fail on purpose", "ansible.builtin.fail": {"msg": WHY}})

@@ -141,6 +141,7 @@ def test_a_refusal_that_ends_a_moment_later_is_no_failure(old):
     assert old.boot_id != before
 
 
+@pytest.mark.long
 def test_check_mode_looks_and_leaves_the_node(old):
     before = old.boot_id
     checked = old.reboot("--check", node=old.name)

@@ -116,6 +116,7 @@ def test_only_nodes_that_need_it_by_the_user_s_command(rolling, nodes):
     rolling.assert_nothing_left(names)
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_the_plan_changes_nothing(rolling, nodes, world):
     now, held, blocked, never, excluded, idle = names = nodes(6)

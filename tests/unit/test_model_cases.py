@@ -96,12 +96,14 @@ def a_second_claim():
     return replace(state, runs=state.runs[1:])
 
 
+@pytest.mark.long
 def test_a_slot_that_passed_on_stays_under_which_a_node_was_claimed_a_moment_ago():
     found = explore(a_second_claim(), limit=LIMIT)
 
     assert not found.broken, found
 
 
+@pytest.mark.long
 def test_with_a_second_claim_that_changes_nothing_it_would_be_given_away(monkeypatch):
     """A slot that says only whether it was ever claimed."""
     count = ledger_rules.claim
