@@ -41,7 +41,7 @@ class Ansible:
             # For a connection; a busy node may not accept one at once.
             "ANSIBLE_TIMEOUT": "60",
             "ANSIBLE_HOME": str(self.folder / "home"),
-            # Fewer commands on the node for each task. The Molecule scenarios run without it, which is Ansible's default.
+            # Fewer commands on the node for each task. The Molecule scenarios run with the default, which is without.
             "ANSIBLE_PIPELINING": "True",
             **more,
         }
