@@ -19,7 +19,7 @@ from integration.support.faults import Proxy
 from integration.support.freezing import frozen
 from integration.support.playbooks import Rolling
 from integration.support.sharing import Sharing, nodes_of
-from integration.support.turns import node_turns, turn
+from integration.support.turns import TESTS, node_turns, turn
 from integration.support.world import Made, World, make_namespace
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
@@ -60,7 +60,7 @@ def _turns(request: pytest.FixtureRequest, lab: Lab) -> Iterator[None]:
     marks = {mark.name for mark in request.node.iter_markers()}
     # Tests that run at once take a turn each, in their own thread.
     names = nodes_of(request.node.nodeid) if "nodes" in marks and "together" not in marks else ()
-    with turn(lab, "tests", shared="alone" not in marks), node_turns(lab, names):
+    with node_turns(lab, names, alone="alone" in marks):
         yield
 
 
@@ -157,7 +157,8 @@ def freeze() -> Callable[[int], AbstractContextManager[list[int]]]:
 def installed(request: pytest.FixtureRequest, lab: Lab, cluster: Cluster) -> Iterator[Agent]:
     """Install the agent on one node; the tests of one file have it until the last one ends."""
     name = request.param
-    with node_turns(lab, [name]), agents_on(lab, cluster, (name,)) as found:
+    alone = request.node.get_closest_marker("alone") is not None
+    with node_turns(lab, [name], alone=alone), agents_on(lab, cluster, (name,)) as found:
         yield found[name]
 
 
@@ -212,7 +213,7 @@ def _together(request: pytest.FixtureRequest, stage: Stage, lab: Lab) -> Iterato
 
 def _in_turn(lab: Lab, play: Callable[..., Any], stage: Stage, **parameters: Any) -> Any:
     """Run while other tests run, but not while a test marked ``alone`` runs."""
-    with turn(lab, "tests", shared=True):
+    with turn(lab, TESTS, shared=True):
         return play(stage, **parameters)
 
 

@@ -89,27 +89,6 @@ def test_power_is_lost_while_held_and_the_api_is_away(agent, world):
     agent.lab.wait_ready([agent.name])
 
 
-@pytest.mark.alone
-@on_one
-def test_the_api_server_is_stopped_and_its_history_is_gone(agent, spaces):
-    first, second, third = spaces
-    agent.hold(first)
-    agent.until(f"{first}/me", "True")
-    with agent.cut_off():
-        until(lambda: agent.metrics()["holdfast_agent_api_up"] == 0)
-        agent.hold(second)
-        agent.end_hold(first)
-        agent.lab.stop_apiserver()
-        time.sleep(20)
-        agent.lab.start_apiserver()
-        agent.hold(third)
-        # The server's history begins after the agent's last event.
-        assert agent.locks() == [f"{first}/me"]
-    agent.until(f"{second}/me,{third}/me", "True")
-    assert "The watch starts again" in agent.journal() or "410" in agent.journal()
-    until(lambda: agent.locks() == sorted([f"{second}/me", f"{third}/me"]), agent.locks)
-
-
 @pytest.fixture
 def agent_proxy(agent, lab, tmp_path):
     """A proxy between the agent and the API server."""
