@@ -76,7 +76,7 @@ def play(portion: tuple[int, int]) -> Told:
 
 
 def scope_of(
-    runs: int, nodes: int, faults: list[str], failovers: int = 0, recoveries: int = 0, guards: int = 0
+    runs: int, nodes: int, faults: list[str], *, failovers: int = 0, recoveries: int = 0, guards: int = 0
 ) -> Scope:
     """Runs of one operation each, all over the same nodes; the first node is down if it is to be failed over.
 
@@ -126,8 +126,8 @@ def main() -> int:
     if not options.runs + options.failovers + options.recoveries + options.guards:
         return random_histories(options.histories, options.seed)
     faults = options.faults.split(",") if options.faults else []
-    given = (options.failovers, options.recoveries, options.guards)
-    scope = scope_of(options.runs, options.nodes, faults, *given)
+    more = {name: getattr(options, name) for name in ("failovers", "recoveries", "guards")}
+    scope = scope_of(options.runs, options.nodes, faults, **more)
     found = explore(scope.begin(), seconds=options.seconds)
     print(found)
     return int(bool(found.broken))

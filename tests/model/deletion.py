@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A Machine of Cluster API, and what happens to it without a run: its deletion, step by step.
 
-This stands in for Cluster API's controller. The controller waits at each point while a hook is there, drains in between,
-and shows only what the collection reads: the condition ``Deleting`` (v1beta2) with its reason and message. The drain, the
-end of the machine and the deletion of the Node are one step each, and no point is skipped: the Machine always has a Node,
-and its Cluster stays. The owner of another hook removes it at some time after the deletion has come to it.
+This stands in for Cluster API's controller. The controller waits at each point while a hook is there, drains in
+between, and shows only what the collection reads: the condition ``Deleting`` (v1beta2) with its reason and message. The
+Node goes in the same step as the Machine. No point is skipped: the Machine always has a Node, and its Cluster stays.
+The owner of another hook removes it at some time after the deletion has come to it.
 """
 
 from __future__ import annotations

@@ -298,10 +298,10 @@ class State:
             spec = {**objects[path].content["spec"], "acquireTime": to_text(START - timedelta(seconds=1))}
             objects = api.write(objects, path, {**objects[path].content, "spec": spec})
             answer = Answer("object", (objects[path],))
-            for run in self.runs:
+            for other in self.runs:
                 # Guards do not compare when they began.
-                if not isinstance(run.plan, GuardPlan) and run.leases(before) and self._age(before, run) == 0:
-                    objects = self._aged(objects, run, _AGES[1])
+                if not isinstance(other.plan, GuardPlan) and other.leases(before) and self._age(before, other) == 0:
+                    objects = self._aged(objects, other, _AGES[1])
         return objects, answer
 
     def _reboot(self, name: str, body: Mapping[str, Any]) -> tuple[Objects, Answer]:

@@ -47,7 +47,7 @@ class GuardPlan:
         own = {"run": self.run, "namespace": deletion.NAMESPACE, "machines": [self.node], **_FILES, **self.variables}
         role = Role(settings(self.path, own), self.path, {"machine_guard_finish": {"workers": _WORKERS}})
         variables = {"playbook_dir": FOLDER, "__machine_guard_dropped": []}
-        return whole(role, "main.yml", {**variables, **dict.fromkeys(_SECRETS, {})}, self.number)
+        return whole(role, "main.yml", {**variables, **{name: {} for name in _SECRETS}}, self.number)
 
 
 _SECRETS = ("__machine_guard_auth", "__machine_guard_management")

@@ -231,12 +231,14 @@ def tasks_end(objects: Objects, asked: Request, run: str) -> Objects:
     step, machine, point = (asked.body.get(key) for key in ("step", "machine", "point"))
     if machine is None:
         return objects
-    record = guard_rules.record_of(objects[machine_path(machine)].shown, _HOOK) if machine_path(machine) in objects else {}
+    present = objects.get(machine_path(machine))
+    record = guard_rules.record_of(present.shown, _HOOK) if present else None
     if record and record["run"].startswith(f"{run}/"):
         again = any(str(step).endswith(name) for name in guard_rules.done_at(record, str(point)))
         must(not again, f"{step} for {machine} at {point} was completed, and runs again")
     known = objects["judge"].content
-    return api.write(objects, "judge", {**known, "tasks": sorted({*known["tasks"], f"{step} for {machine} at {point}"})})
+    done = sorted({*known["tasks"], f"{step} for {machine} at {point}"})
+    return api.write(objects, "judge", {**known, "tasks": done})
 
 
 def at_work(asked: Sequence[Request]) -> None:
