@@ -5,6 +5,7 @@
 
     python -m model --histories 10000 [--seed N]
     python -m model --runs 2 --nodes 2 --faults death,pause,outage [--seconds N]
+    python -m model --guards 2 --nodes 1 --faults death
     python -m model --failovers 2 --nodes 1 --faults death
 
 Each portion of random histories comes from one seed, which is printed: the same seed gives the same histories.
@@ -28,6 +29,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from model.explore import explore
 from model.failover import FailoverPlan
 from model.fleet import FAULTS, Scope
+from model.guard import GuardPlan
 from model.machine import ZONES, Machine
 from model.role import Plan
 
@@ -73,8 +75,12 @@ def play(portion: tuple[int, int]) -> Told:
     return told
 
 
-def scope_of(runs: int, nodes: int, faults: list[str], failovers: int = 0, recoveries: int = 0) -> Scope:
+def scope_of(
+    runs: int, nodes: int, faults: list[str], *, failovers: int = 0, recoveries: int = 0, guards: int = 0
+) -> Scope:
     """Runs of one operation each, all over the same nodes; the first node is down if it is to be failed over.
+
+    Guards serve the Machine of the first node.
 
     The cluster of a rolling reboot has a second node: the only node of a cluster is refused.
     """
@@ -86,7 +92,8 @@ def scope_of(runs: int, nodes: int, faults: list[str], failovers: int = 0, recov
     others = tuple(
         FailoverPlan(f"{way}-{number}/{first}", first, back=way == "recover") for number, way in enumerate(ways, 1)
     )
-    return Scope((*plans, *others), cluster, dict.fromkeys(faults, 1), first if failovers else "")
+    guarding = tuple(GuardPlan(f"guard-{number}", first, number=number) for number in range(1, guards + 1))
+    return Scope((*plans, *others, *guarding), cluster, dict.fromkeys(faults, 1), first if failovers else "")
 
 
 def random_histories(histories: int, first: int) -> int:
@@ -111,14 +118,16 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=0, help="every history of so many runs, in place of random ones")
     parser.add_argument("--failovers", type=int, default=0, help="so many runs fail the first node over, which is down")
     parser.add_argument("--recoveries", type=int, default=0, help="so many runs bring the first node back")
+    parser.add_argument("--guards", type=int, default=0, help="so many runs serve the Machine of the first node")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--faults", default="", help=f"what happens once at most: {', '.join(FAULTS)}")
     parser.add_argument("--seconds", type=float, default=0, help="CPU time after which to stop")
     options = parser.parse_args()
-    if not options.runs + options.failovers + options.recoveries:
+    if not options.runs + options.failovers + options.recoveries + options.guards:
         return random_histories(options.histories, options.seed)
     faults = options.faults.split(",") if options.faults else []
-    scope = scope_of(options.runs, options.nodes, faults, options.failovers, options.recoveries)
+    more = {name: getattr(options, name) for name in ("failovers", "recoveries", "guards")}
+    scope = scope_of(options.runs, options.nodes, faults, **more)
     found = explore(scope.begin(), seconds=options.seconds)
     print(found)
     return int(bool(found.broken))

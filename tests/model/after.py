@@ -9,8 +9,10 @@ from dataclasses import replace
 
 from model import api
 from model.api import Objects
+from model.deletion import machine_path
 from model.failover import FailoverPlan
-from model.fleet import FAULTS, Run, State
+from model.fleet import FAULTS, AnyPlan, Run, State
+from model.guard import GuardPlan
 from model.judge import ledgers, must, names, node_path, record_of, slot_of, tainted
 from model.programs import Call, Program, Tasks, first_place
 from model.role import Plan, operation
@@ -45,13 +47,17 @@ def check_the_end(state: State) -> None:
         state = _alone(state, FailoverPlan(f"back/{name}", name, back=True))
         state = doctor(state, [])
         _judge_back(state.objects, name)
+    for plan in {run.plan.node: run.plan for run in state.runs if isinstance(run.plan, GuardPlan)}.values():
+        if machine_path(plan.node) in state.objects:
+            state = _alone(state, GuardPlan("last", plan.node, path=plan.path))
+        _judge_deleted(state.objects, plan.node)
     if isinstance(first, Plan):
         state = _repaired(state)
         state = _alone(state, _last_plan(state, first))
         _judge(state)
 
 
-def _alone(state: State, plan: Plan | FailoverPlan) -> State:
+def _alone(state: State, plan: AnyPlan) -> State:
     """The state after one more run, which nothing disturbs."""
     state = replace(state, runs=(Run(plan, (first_place(plan.begin()),)),))
     for _step in range(_MOST):
@@ -61,7 +67,7 @@ def _alone(state: State, plan: Plan | FailoverPlan) -> State:
         state = move.after
     run = state.runs[0]
     must(run.over, f"{plan.run} never ends: {[str(place.asked) for place in run.places]}")
-    must(run.lease not in state.objects, f"the Lease of {plan.run} is left")
+    must(not run.leases(state.objects), f"the Lease of {plan.run} is left")
     return state
 
 
@@ -92,6 +98,12 @@ def _judge_back(objects: Objects, name: str) -> None:
     ours = [mark for mark in marks if (node_rules.record(node.content, mark) or {}).get("owner") != PURPOSE]
     must(not ours, f"{name} is left with {ours} after its recovery")
     must(marks or not node_rules.unschedulable(node.content), f"{name} is left cordoned after its recovery")
+
+
+def _judge_deleted(objects: Objects, name: str) -> None:
+    """Judge a Machine whose deletion a guard has served. Its hooks and its record go with it."""
+    for path in (machine_path(name), node_path(name)):
+        must(path not in objects, f"the deletion of Machine {name} never ends: {path} is left")
 
 
 def _repaired(state: State) -> State:

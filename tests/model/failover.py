@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from model.programs import Program, Tasks
-from model.role import ROLE, Failed, Role, settings
+from model.programs import Program
+from model.role import ROLE, Role, settings, whole
 
 FAILOVER = ROLE.parent / "failover"
 # The last word says what a command does, see model.programs.
@@ -48,19 +47,11 @@ class FailoverPlan:
 
     def begin(self) -> Program:
         """All of it; nothing comes after it."""
-
-        def tasks() -> Tasks:
-            usual = {"max_unhealthy": "100%", "confirm_seconds": 0, "fence_timeout": 5}
-            own = {"run": self.run.rpartition("/")[0], "node": [self.node], "power_on_timeout": 5}
-            if not self.back:
-                own |= {**usual, "fence": "command"}
-            entry_point = "recover" if self.back else "main"
-            role = Role(settings(self.path, {**own, **self.variables}, entry_point), self.path)
-            variables = {"__failover_secrets": _SECRETS, "__failover_auth": {}, "__failover_management": {}}
-            try:
-                yield from role.play(f"{entry_point}.yml", variables)
-            except Failed:
-                return
-
-        told = json.dumps([self.run, self.back, dict(self.variables), str(self.path)], sort_keys=True)
-        return Program(f"failover {told}", tasks, self.number)
+        usual = {"max_unhealthy": "100%", "confirm_seconds": 0, "fence_timeout": 5}
+        own = {"run": self.run.rpartition("/")[0], "node": [self.node], "power_on_timeout": 5}
+        if not self.back:
+            own |= {**usual, "fence": "command"}
+        entry_point = "recover" if self.back else "main"
+        role = Role(settings(self.path, {**own, **self.variables}, entry_point), self.path)
+        variables = {"__failover_secrets": _SECRETS, "__failover_auth": {}, "__failover_management": {}}
+        return whole(role, f"{entry_point}.yml", variables, self.number)

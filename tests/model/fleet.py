@@ -15,15 +15,17 @@ from datetime import timedelta
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
-from model import api, judge
+from model import api, deletion, judge
 from model.api import OK, Answer, Objects, Request, Stored
+from model.deletion import machine_path, next_events
 from model.failover import FailoverPlan
+from model.guard import GuardPlan
 from model.judge import hold_path, names, node_path
 from model.programs import START, Place, first_place
 from model.role import Plan
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import NAMESPACE
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import NAMESPACE, RUN
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
 
@@ -33,7 +35,8 @@ _RUNS = paths.leases(NAMESPACE)
 _HOLDS = paths.leases("team") + "/"
 # Requests for these have the same answer at any time: collections that are empty in the model, and a namespace that
 # always exists.
-_QUIET = ("/pods", "/poddisruptionbudgets", "/api/v1/namespaces/holdfast")
+_QUIET = ("/pods", "/poddisruptionbudgets", "/volumeattachments", "/baremetalhosts", "/api/v1/namespaces/holdfast")
+AnyPlan = Plan | FailoverPlan | GuardPlan
 # The faults; docs/testing.md describes them.
 FAULTS = ("death", "pause", "outage", "crash", "hang", "hold", "stuck")
 # How old the sign of life of a run can be, in seconds: fresh; older than the start of another run; so old that the run
@@ -47,12 +50,12 @@ class Scope:
 
     Attributes:
         plans: The runs.
-        nodes: The nodes, and the zone of each.
+        nodes: The nodes, and the zone of each. Those that a run guards have a Machine.
         faults: How often each of :data:`FAULTS` happens at most.
         down: The node whose machine has failed before the start; empty for none.
     """
 
-    plans: tuple[Plan | FailoverPlan, ...]
+    plans: tuple[AnyPlan, ...]
     nodes: Mapping[str, str] = field(default_factory=lambda: {"alfa": "a", "bravo": "b"})
     faults: Mapping[str, int] = field(default_factory=dict)
     down: str = ""
@@ -60,13 +63,18 @@ class Scope:
     def begin(self) -> State:
         objects: Objects = {"judge": api.stored("judge", judge.NOTHING, 0)}
         objects = api.write(objects, f"/api/v1/namespaces/{NAMESPACE}", {"metadata": {"name": NAMESPACE}})
+        guarded = {plan.node for plan in self.plans if isinstance(plan, GuardPlan)}
         for name, zone in self.nodes.items():
             objects = api.write(
                 objects, f"machine/{name}", {"up": True, "powered": True, "sent": False, "drained": False}
             )
             status = {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"bootID": f"{name}-1"}}
-            node = {"metadata": {"name": name, "labels": {ZONE: zone}}, "status": status}
-            objects = api.write(objects, node_path(name), node)
+            meta = {"name": name, "labels": {ZONE: zone}}
+            if name in guarded:
+                meta["annotations"] = deletion.node_marks(name)
+                for path, content in deletion.management(name).items():
+                    objects = api.write(objects, path, content)
+            objects = api.write(objects, node_path(name), {"metadata": meta, "status": status})
         runs = tuple(Run(plan, (first_place(plan.begin()),)) for plan in self.plans)
         return State(objects, runs, tuple(self.faults.get(fault, 0) for fault in FAULTS)).down(self.down)
 
@@ -80,7 +88,7 @@ class Run(NamedTuple):
         begun: The result of the stage ``begin``.
     """
 
-    plan: Plan | FailoverPlan
+    plan: AnyPlan
     places: tuple[Place, ...]
     status: str = "awake"
     stage: str = "begin"
@@ -90,9 +98,14 @@ class Run(NamedTuple):
     def over(self) -> bool:
         return self.stage == "over" or self.status == "dead"
 
-    @property
-    def lease(self) -> str:
-        return _lease(self.plan.run)
+    def leases(self, objects: Objects) -> list[str]:
+        """The paths of its Leases. A guard has one for each of its works."""
+        if isinstance(self.plan, GuardPlan):
+            return [path for path in objects if path.startswith(f"{_RUNS}/") and self._has(objects[path])]
+        return [path for path in (_lease(self.plan.run),) if path in objects]
+
+    def _has(self, lease: Stored) -> bool:
+        return bool(lease.content["metadata"]["annotations"][RUN].startswith(f"{self.plan.run}/"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +203,7 @@ class State:
                 yield self._answered(number, which, self.objects, answer)
         elif asked.verb != "BARRIER":
             try:
-                objects, answer = self._carry_out(place)
+                objects, answer = self._carry_out(place, self.runs[number].plan.run)
             except judge.Broken as broken:
                 raise judge.Broken(f"{broken}: {asked} of {self.runs[number].plan.run}") from broken
             yield self._answered(number, which, objects, answer)
@@ -220,9 +233,11 @@ class State:
 
         So its order among the moves of others does not matter, and :meth:`moves` tries only one: this request first.
         """
-        if asked.path == run.lease and asked.verb == "PATCH":
-            # A renewal changes nothing if the sign of life is fresh.
-            return asked.path in self.objects and self._age(self.objects, run) == 0
+        if asked.verb == "PATCH" and asked.path.startswith(f"{_RUNS}/"):
+            # A renewal changes nothing if the sign of life is fresh. No other run deletes the Lease of a run that was
+            # never silent.
+            late = run.plan.run in self.objects["judge"].content["late"]
+            return not late and asked.path in self.objects and _age(self.objects[asked.path]) == 0
         return asked.verb in ("GET", "LIST") and self._is_alone(run, self.objects, asked)
 
     def _quiet_moves(self) -> Iterator[Move]:
@@ -236,7 +251,7 @@ class State:
 
     def _is_alone(self, run: Run, objects: Objects, asked: Request) -> bool:
         """Whether nothing else can change the objects that a request reads."""
-        if asked.path.endswith(_QUIET) or asked.only_counts:
+        if asked.path.endswith(_QUIET) or asked.path in deletion.CONSTANT or asked.only_counts:
             return True
         if asked.path == paths.LEASES:
             return not (self._may("hold") or any(path.startswith(_HOLDS) for path in objects))
@@ -249,15 +264,17 @@ class State:
         )
         if f"machine/{name}" not in objects or self._may("crash") or self._may("hang"):
             return False
+        if next_events(objects.get(machine_path(name))):
+            return False
         if not (objects[f"machine/{name}"].content["up"] and node_rules.ready(objects[node_path(name)].content)):
             return False
         return not any(name in other.plan.nodes for other in self.runs if not other.over and other.plan is not run.plan)
 
-    def _carry_out(self, place: Place) -> tuple[Objects, Answer]:
+    def _carry_out(self, place: Place, run: str) -> tuple[Objects, Answer]:
         asked = place.asked
         assert asked is not None
         if asked.verb == "USER":
-            return self.objects, OK
+            return judge.tasks_end(self.objects, asked, run), OK
         if asked.verb == "DRAIN":
             return self._changed(f"machine/{asked.path}", drained=True), OK
         if asked.verb == "REBOOT":
@@ -281,9 +298,10 @@ class State:
             spec = {**objects[path].content["spec"], "acquireTime": to_text(START - timedelta(seconds=1))}
             objects = api.write(objects, path, {**objects[path].content, "spec": spec})
             answer = Answer("object", (objects[path],))
-            for run in self.runs:
-                if run.lease in before and self._age(before, run) == 0:
-                    objects = self._aged(objects, run, _AGES[1])
+            for other in self.runs:
+                # Guards do not compare when they began.
+                if not isinstance(other.plan, GuardPlan) and other.leases(before) and self._age(before, other) == 0:
+                    objects = self._aged(objects, other, _AGES[1])
         return objects, answer
 
     def _reboot(self, name: str, body: Mapping[str, Any]) -> tuple[Objects, Answer]:
@@ -339,7 +357,7 @@ class State:
             if run.status == "paused":
                 awake = run._replace(status="awake")
                 yield Move((run.plan.run, " wakes"), partial(self._with_run, number, awake))
-            if run.lease not in self.objects:
+            if not run.leases(self.objects):
                 continue
             age = self._age(self.objects, run)
             if run.status == "awake" and not run.over and age > 0:
@@ -350,12 +368,17 @@ class State:
                 yield Move((words,), partial(self._silent, number, older, words))
         for name in names(self.objects):
             yield from self._down(name)
+            yield from self._deletion(name)
         for path in self.objects:
             if path.startswith(_HOLDS):
                 yield self._event(f"{path.rpartition('/')[2]} is free", api.write(self.objects, path, None))
 
     def _silent(self, number: int, seconds: int, words: str) -> State:
-        after = self.with_objects(self._aged(self.objects, self.runs[number], seconds), (words,))
+        run = self.runs[number]
+        objects = self._aged(self.objects, run, seconds)
+        if isinstance(run.plan, GuardPlan) and run.status == "paused":
+            objects = judge.was_silent(objects, run.plan.run)
+        after = self.with_objects(objects, (words,))
         late = after.runs[number]
         return after._with_run(number, late._replace(places=tuple(map(_too_late, late.places))))
 
@@ -374,6 +397,15 @@ class State:
             yield self._event(f"{name} comes back", self.booted(name))
         elif machine["up"] and not ready:
             yield self._event(f"{name} responds again", self._ready(name, ready=True))
+
+    def _deletion(self, name: str) -> Iterator[Move]:
+        """The deletion of a node's Machine. The Node goes with it."""
+        path = machine_path(name)
+        for words, machine in next_events(self.objects.get(path)):
+            objects = api.write(self.objects, path, machine)
+            if machine is None:
+                objects = api.write(api.write(objects, node_path(name), None), f"machine/{name}", None)
+            yield self._event(words, objects)
 
     def booted(self, name: str) -> Objects:
         """The objects after a boot of a node."""
@@ -407,6 +439,7 @@ class State:
             lease = hold_path(name)
             at_the_gate = any(
                 _about_to_power_off(place, name, "/nodes/")
+                or _about_to_release(place, name)
                 or (place.asked and (place.asked.verb, place.asked.path) == ("REBOOT", name))
                 for run in self.runs
                 for place in run.places
@@ -443,7 +476,7 @@ class State:
             return
         yield self._spent("outage", self._answered(number, which, self.objects, api.UNREACHABLE))
         if asked.writes:
-            done = self._carry_out(place)[0]
+            done = self._carry_out(place, self.runs[number].plan.run)[0]
             if done is not self.objects:
                 yield self._spent("outage", self._answered(number, which, done, api.UNREACHABLE, "done, no answer"))
 
@@ -488,11 +521,13 @@ class State:
         return api.write(self.objects, path, {**self.objects[path].content, **content})
 
     def _age(self, objects: Objects, run: Run) -> int:
-        return _age(objects[run.lease])
+        return max(_age(objects[path]) for path in run.leases(objects))
 
     def _aged(self, objects: Objects, run: Run, age: int) -> Objects:
-        lease = objects[run.lease].content
-        return api.write(objects, run.lease, {**lease, "spec": {**lease["spec"], "renewTime": _AGO[age]}})
+        for path in run.leases(objects):
+            lease = objects[path].content
+            objects = api.write(objects, path, {**lease, "spec": {**lease["spec"], "renewTime": _AGO[age]}})
+        return objects
 
     def _with_run(self, number: int, run: Run) -> State:
         before = None
@@ -501,7 +536,15 @@ class State:
             if run.status == "awake":
                 places = tuple(self._skip_quiet_requests(run, place) for place in run.places)
                 run = run if places == run.places else run._replace(places=places)
-        return State(self.objects, (*self.runs[:number], run, *self.runs[number + 1 :]), self.left)
+        runs = (*self.runs[:number], run, *self.runs[number + 1 :])
+        judge.at_work([asked for each in runs for asked in self._tasks(each)])
+        return State(self.objects, runs, self.left)
+
+    def _tasks(self, run: Run) -> list[Request]:
+        """The tasks for a Machine that a run is in, if it counts as alive."""
+        if not isinstance(run.plan, GuardPlan) or run.plan.run in self.objects["judge"].content["late"]:
+            return []
+        return [place.asked for place in run.places if place.asked is not None and place.asked.verb == "USER"]
 
 
 def _advanced(run: Run) -> Run:
@@ -516,7 +559,7 @@ def _advanced(run: Run) -> Run:
             run = run._replace(places=tuple(place.after(OK) if place.asked else place for place in run.places))
         elif run.stage == "begin":
             begun = run.places[0].value
-            if begun is None or isinstance(run.plan, FailoverPlan):
+            if begun is None or not isinstance(run.plan, Plan):
                 return run._replace(stage="over", places=())
             places = tuple(first_place(run.plan.host(name, begun)) for name in run.plan.nodes)
             run = run._replace(stage="hosts", begun=begun, places=places)
@@ -543,6 +586,14 @@ def _about_to_power_off(place: Place, name: str, also: str = "/configmaps") -> b
         return False
     looked = asked.verb == "POWER" or asked.path == paths.LEASES or "/configmaps" in asked.path
     return looked or (also in asked.path and asked.writes)
+
+
+def _about_to_release(place: Place, name: str) -> bool:
+    """Whether a run has checked a node for the last time, and is about to remove the hook of its Machine."""
+    asked = place.asked
+    if asked is None or asked.verb != "PATCH" or asked.path != machine_path(name):
+        return False
+    return None in asked.body["metadata"]["annotations"].values()
 
 
 def _too_late(place: Place) -> Place:

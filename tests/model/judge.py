@@ -9,11 +9,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from model import api
-from model.api import Objects, Stored
+from model.api import Objects, Request, Stored
+from model.deletion import MACHINES, machine_path
 from model.programs import Place
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
@@ -21,11 +23,16 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE, claim_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import FAILED, Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import amount
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._capi.rules import hooks_of, is_deleting
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.taint_rules import taint_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import rules as guard_rules
 
 # What the objects do not show: how often an operation rebooted a node that did not fail in between, and the nodes
-# that lost their slot as allowed: they came back after a failure, or a person released them.
-NOTHING: dict[str, Any] = {"reboots": {}, "excused": [], "kept": []}
+# that lost their slot as allowed: they came back after a failure, or a person released them. And which tasks of the
+# user for a Machine ended well, and which guards were silent for so long that they counted as dead.
+NOTHING: dict[str, Any] = {"reboots": {}, "excused": [], "kept": [], "tasks": [], "late": []}
+# The name and the owner of a guard's hooks.
+_HOOK, _OWNER = "machine-guard", "holdfast.kubernetes"
 LEDGERS = "/api/v1/namespaces/holdfast/configmaps/group."
 
 
@@ -102,6 +109,9 @@ def see(before: Objects, after: Objects, words: tuple[Any, ...], place: Place | 
 
 
 def _seen(before: Objects, after: Objects, words: tuple[Any, ...], place: Place | None) -> Objects:
+    for path, machine in before.items():
+        if path.startswith(MACHINES) and after.get(path) is not machine:
+            _hooks(machine, after, place)
     known = after["judge"].content
     excused, reboots = set(known["excused"]), dict(known["reboots"])
     nodes = names(after)
@@ -189,3 +199,56 @@ def reboot(objects: Objects, name: str, run: str) -> Objects:
     times = known["reboots"].get(key, 0) + 1
     must(times == 1, f"promise 6: {name} is rebooted twice in operation {record.get('id')}")
     return api.write(objects, "judge", {**known, "reboots": {**known["reboots"], key: times}})
+
+
+def _hooks(before: Stored, after: Objects, place: Place | None) -> None:
+    """Judge a change of a Machine by the hooks that it has lost."""
+    machine, name, gone = after.get(before.path), before.content["metadata"]["name"], before.path not in after
+    left = {hook.annotation for hook in hooks_of(machine.content)} if machine else set()
+    for hook in hooks_of(before.content):
+        if hook.annotation in left:
+            continue
+        must(not gone, f"Machine {name} is gone, and had the hook {hook.annotation}")
+        if hook.owner != _OWNER:
+            must(place is None, f"promise 8: a run removes the hook {hook.name} of {hook.owner} from Machine {name}")
+        elif is_deleting(before.content):
+            tasks = set(_tasks_of(place, hook.point, name)) - set(after["judge"].content["tasks"])
+            must(not tasks, f"Machine {name} is released at {hook.point}, and these did not end well: {sorted(tasks)}")
+            must(hold_path(name) not in after, f"promise 2: {name} is held, and its Machine is released")
+
+
+def _tasks_of(place: Place | None, point: str, machine: str) -> list[str]:
+    """The user's tasks that a run has for a Machine at a point."""
+    assert place is not None
+    assert place.call is not None
+    params = place.call.params
+    settings = params["settings"] if "settings" in params else params["begun"]["settings"]
+    return [f"{file} for {machine} at {point}" for file in settings[f"{point.replace('-', '_')}_tasks"]]
+
+
+def tasks_end(objects: Objects, asked: Request, run: str) -> Objects:
+    """The user's tasks end well. Those for a Machine are remembered."""
+    step, machine, point = (asked.body.get(key) for key in ("step", "machine", "point"))
+    if machine is None:
+        return objects
+    present = objects.get(machine_path(machine))
+    record = guard_rules.record_of(present.shown, _HOOK) if present else None
+    if record and record["run"].startswith(f"{run}/"):
+        again = any(str(step).endswith(name) for name in guard_rules.done_at(record, str(point)))
+        must(not again, f"{step} for {machine} at {point} was completed, and runs again")
+    known = objects["judge"].content
+    done = sorted({*known["tasks"], f"{step} for {machine} at {point}"})
+    return api.write(objects, "judge", {**known, "tasks": done})
+
+
+def at_work(asked: Sequence[Request]) -> None:
+    """Live runs are in these tasks of the user at the same time."""
+    found = Counter((item.body["machine"], item.body["point"]) for item in asked)
+    for (machine, point), count in found.items():
+        must(count == 1, f"{count} live runs are in the tasks for {machine} at {point} at the same time")
+
+
+def was_silent(objects: Objects, run: str) -> Objects:
+    """A guard that is paused counts as dead. What it does then may meet with the work of another run."""
+    known = objects["judge"].content
+    return api.write(objects, "judge", {**known, "late": sorted({*known["late"], run})})

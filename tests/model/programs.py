@@ -40,10 +40,15 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain import 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import taint
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import command, last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.command import CommandResult
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import begin as guard_begin
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import finish as guard_finish
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import journey
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import ready
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import begin
 
 START = datetime(2026, 11, 21, tzinfo=timezone.utc)
+# Of the user's files. They need not exist.
+FOLDER = "/srv"
 # Seconds, more than any wait of the role.
 _LONG = 10.0**7
 # Seconds that a pause takes.
@@ -245,7 +250,19 @@ def _sleep(seconds: float) -> None:
     _current[-1].clock += seconds
 
 
-_TIME = SimpleNamespace(monotonic=lambda: _current[-1].clock, sleep=lambda _seconds: None)
+def _replace(item: Any, **changes: Any) -> Any:
+    """What dataclasses.replace does. The clusters of a context stay."""
+    found = replace(item, **changes)
+    if isinstance(item, Context):
+        found.__dict__.update(cluster=item.cluster, management=item.management)
+    return found
+
+
+def _clock() -> float:
+    return _current[-1].clock
+
+
+_TIME = SimpleNamespace(monotonic=_clock, time=_clock, sleep=lambda _seconds: None)
 _NOW = SimpleNamespace(now=lambda _zone: START + timedelta(seconds=_current[-1].number))
 # What works with threads, or with a clock of its own.
 _REPLACED: list[tuple[Any, str, Any]] = [
@@ -253,10 +270,13 @@ _REPLACED: list[tuple[Any, str, Any]] = [
     (watch.Deadline, "__init__", _deadline),
     (runs, "heartbeat", _heartbeat),
     (drain._DrainRun, "run", _evict),
-    *((module, "time", _TIME) for module in (watch, runs, slots, ready, drain)),
+    *((module, "time", _TIME) for module in (watch, runs, slots, ready, drain, guard_begin, journey)),
+    (guard_begin, "random", SimpleNamespace(randrange=lambda _below: 0)),
+    (guard_begin, "Path", lambda _path: SimpleNamespace(is_file=lambda: True)),
+    (guard_finish, "replace", _replace),
     (begin, "datetime", _NOW),
     (taint, "time", SimpleNamespace(sleep=_sleep)),
-    (last_look, "steady", lambda: _current[-1].clock),
+    (last_look, "steady", _clock),
     (command, "run", _command),
 ]
 

@@ -38,6 +38,7 @@ _OURS, _MODULES = "holdfast.kubernetes.", "ansible_collections.holdfast.kubernet
 # Tasks that touch neither a node nor the API.
 _SILENT = {f"ansible.builtin.{name}" for name in ("set_fact", "set_stats", "debug", "copy", "assert")}
 _INCLUDES = {"ansible.builtin.include_tasks", "ansible.builtin.import_tasks"}
+_ROLE = "ansible.builtin.include_role"
 _KEYWORDS = {"name", "register", "when", "loop", "loop_control", "module_defaults", "no_log", "changed_when"}
 _KEYWORDS |= {"check_mode", "delegate_to", "connection", "block", "rescue", "always", "vars"}
 _OMIT = object()
@@ -75,7 +76,10 @@ class Role:
         yield from self._tasks(file, _read(self.path / "tasks" / file), variables)
 
     def _tasks(self, file: str, tasks: Sequence[Mapping[str, Any]], variables: Variables) -> Tasks:
-        for task in tasks:
+        done = 0
+        # The same task may be there several times, so the position counts as well.
+        while done < len(tasks):
+            task, done = tasks[done], done + 1
             if "block" in task:
                 yield from self._block(file, task, variables)
                 continue
@@ -125,9 +129,12 @@ class Role:
                 yield from self.play(included, variables)
                 return
             # A file of the user.
-            result = yield Call(
-                name, _user_tasks, {"step": included, "node": variables["__rolling_reboot_turn"]["node"]}
-            )
+            turn = variables[f"__{self.path.name}_turn"]
+            where = {key: turn[key] for key in ("node", "machine", "point") if key in turn}
+            result = yield Call(name, _user_tasks, {"step": included, **where})
+        elif action == _ROLE and options["name"] == f"{_OURS}{self.path.name}":
+            yield from self.play(f"{options['tasks_from']}.yml", variables)
+            return
         elif action == "ansible.builtin.fail":
             raise Failed(name, _value(options, variables))
         elif action == f"{_OURS}role_settings":
@@ -168,7 +175,7 @@ def _module(name: str) -> tuple[Any, ModuleArgumentSpecValidator]:
 
 def _user_tasks(context: Context, params: Mapping[str, Any]) -> Result:
     """The user's own tasks succeed, or fail."""
-    said = context.cluster.ask("USER", params["node"], {"step": params["step"]})
+    said = context.cluster.ask("USER", params["node"], {key: params[key] for key in params if key != "node"})
     return {} if said is api.OK else {"failed": True, "msg": f"{params['step']} failed"}
 
 
@@ -277,6 +284,19 @@ class Plan:
         return Program(f"end {self._key} {json.dumps(hosts, sort_keys=True)}", tasks, self.number)
 
 
+def whole(role: Role, file: str, variables: Variables, number: int) -> Program:
+    """A run that plays a file of a role on one host, from the beginning to the end."""
+
+    def tasks() -> Tasks:
+        try:
+            yield from role.play(file, {**variables, "omit": _OMIT})
+        except Failed:
+            return
+
+    told = json.dumps([str(role.path), file, dict(role.settings)], sort_keys=True)
+    return Program(f"whole {told}", tasks, number)
+
+
 def settings(path: Path, given: Mapping[str, Any], entry_point: str = "main") -> Mapping[str, Any]:
     """What role_settings answers. The model's nodes have no connection that could be asked."""
     return _settled(path, json.dumps(given, sort_keys=True), entry_point)
@@ -313,7 +333,15 @@ def _turn(variables: Variables) -> Result:
 
 @lru_cache(None)
 def _read(path: Path) -> Any:
-    return constant(yaml.safe_load(path.read_text()), str(path))
+    return _with_names(yaml.safe_load(path.read_text()), str(path))
+
+
+def _with_names(value: Any, name: str) -> Any:
+    """The content of a file. All its parts stay as they are, so a name stands for each."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in parts:
+        _with_names(part, f"{name}/{key}")
+    return constant(value, name) if isinstance(value, dict | list) else value
 
 
 _jinja = jinja2.Environment(undefined=jinja2.ChainableUndefined, autoescape=False)

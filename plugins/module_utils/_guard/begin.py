@@ -121,7 +121,8 @@ class _Begin:
                 "wait_timeout": 0,
             }
             try:
-                self._changed |= self._answered(partial(deletion_hook, self._context, options))["changed"]
+                found = self._answered(partial(deletion_hook, self._context, options))
+                self._changed |= found["changed"]
             except HoldfastError as error:
                 if kind != MACHINE or not rules.is_reported(error):
                     raise
