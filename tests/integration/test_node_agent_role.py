@@ -336,4 +336,7 @@ def test_removed_with_nothing_left_behind(agent, world):
 
 @pytest.mark.long
 def test_what_is_removed_is_not_removed_again(agent):
+    agent.remove()
+    agent.is_installed = False
+
     assert changed(agent.play(node_agent_state="absent").good()) == 0
