@@ -120,7 +120,7 @@ def test_watches_that_do_not_last_cause_few_requests_and_miss_no_hold(agent, age
     agent.until(f"{world.namespace}/me", "True")
 
     agent_proxy.faults.watches = ""
-    agent.let_go(world.namespace)
+    agent.end_hold(world.namespace)
     agent.until_free()
 
 
