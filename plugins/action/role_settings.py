@@ -31,7 +31,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
-        params = validated(SPEC, dict(self._task.args)).validated_parameters
+        params = validated(SPEC, self._task.args).validated_parameters
         specs, prefix = self._specs(params)
         entry = params["entry_point"]
         if entry not in specs:

@@ -27,7 +27,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         variables = task_vars or {}
-        params = validated(SPEC, dict(self._task.args)).validated_parameters
+        params = validated(SPEC, self._task.args).validated_parameters
         report = params["content"]
         if params["kind"]:
             run = _run_hosts.all_of(variables, params["names"])
