@@ -109,6 +109,7 @@ class Agent:
 
     def remove(self) -> None:
         self.play(node_agent_state="absent", node_agent_remove_held=True).good()
+        self.is_installed = self.is_held = False
 
     def be(self, *, held: bool) -> None:
         """Make sure that it is installed, and held or not; does nothing if an earlier test did."""
@@ -337,6 +338,5 @@ def test_removed_with_nothing_left_behind(agent, world):
 @pytest.mark.long
 def test_what_is_removed_is_not_removed_again(agent):
     agent.remove()
-    agent.is_installed = False
 
     assert changed(agent.play(node_agent_state="absent").good()) == 0
