@@ -304,7 +304,7 @@ def test_a_file_that_was_done_is_written_down_in_the_end(guarding, fleet, world,
     done = '"done": {"pre-drain"'
     lift = refuse(fleet, made, name, f"object.metadata.annotations[key].contains('{done}')", {"probe": done})
     run = guarding.start(name, pre_drain_tasks=guarding.tasks("backup"))
-    run.until(lambda: "It is tried again in" in run.output, "it is tried again")
+    run.until(lambda: "is not recorded yet, and the worker tries again" in run.output, "it is tried again")
     assert guarding.log == [f"backup pre-drain {name}"]
     lift()
     run.done().good()

@@ -227,6 +227,8 @@ def test_a_live_run_keeps_the_machine_and_a_dead_one_does_not(work, another, nam
 
     lost = work.write(taken=first, phase="tasks")
     assert lost["error"] == "claim_lost"
+    assert work.write(taken=first, result="failed")["error"] == "claim_lost"
+    assert first["run"] not in runs.live_ids(world.cluster)
     assert another.write(phase="tasks")["changed"]
 
 

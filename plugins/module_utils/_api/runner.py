@@ -36,7 +36,7 @@ class Context:
     Attributes:
         params: The validated options of the task.
         check_mode: Change nothing; writes are server-side dry runs.
-        warn: Shows the user a warning at once.
+        warn: Shows the user a warning. ansible-core shows it with the result of the task.
         say: Shows the user a line at once.
         folder: A folder that all tasks of an ansible-playbook process share; empty if there is none.
         tell: Tells the live view what the operation waits for, as an event of ``_progress/event_rules.py``.
@@ -48,6 +48,10 @@ class Context:
     say: Callable[[str], None] = field(default=lambda message: None)
     folder: str = ""
     tell: Callable[[dict[str, Any]], None] = field(default=lambda event: None)
+
+    def warn_now(self, message: str) -> None:
+        """Show the user a warning while the operation waits."""
+        self.say(f"WARNING: {message}")
 
     @cached_property
     def cluster(self) -> Cluster:

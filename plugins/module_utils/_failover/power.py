@@ -77,7 +77,7 @@ def _switch_off_by_any(context: Context, params: Params) -> Result:
                 raise
             attempts = [*attempts, {"method": str(way["method"]), "why": error.message}]
             over |= ways_rules.facts_after(error.kind, way.get("facts") or {})
-            context.warn(
+            context.warn_now(
                 f"Node {params['name']}: {ways_rules.told(attempts[-1:])}Trying {ways[number]['method']} next."
             )
         else:

@@ -290,7 +290,10 @@ class _Journey:
             try:
                 return write()
             except (ApiFailure, Unreachable) as error:
-                self._context.warn(f"It is tried again in {_PAUSE:.0f} s: {error.message}")
+                self._context.warn_now(
+                    f"The work on Machine {(self._machine or {}).get('name')} is not recorded yet, and the worker "
+                    f"tries again in {_PAUSE:.0f} s: {error.message}"
+                )
                 time.sleep(_PAUSE)
         return write()
 

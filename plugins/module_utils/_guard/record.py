@@ -45,9 +45,16 @@ class _GuardRecord:
         self._place = capi.place(self._management, KINDS[MACHINE], params["namespace"], params["machine"])
 
     def write(self) -> Result:
-        with runs.heartbeat(self._management, self._run):
-            before, after, record, state = last_look.repeat(lambda: retry_conflicts(self._attempt))
-        if self._params.get("result") and not self._context.check_mode:
+        ends = bool(self._params.get("result")) and not self._context.check_mode
+        try:
+            with runs.heartbeat(self._management, self._run):
+                before, after, record, state = last_look.repeat(lambda: retry_conflicts(self._attempt))
+        except claim_rules.ClaimLost:
+            # The heartbeat creates the Lease again that the other run has removed.
+            if ends:
+                self._end_work(None)
+            raise
+        if ends:
             self._end_work(after or before)
             if record["result"] == FAILED and after is not None:
                 self._report_failure(after, record)

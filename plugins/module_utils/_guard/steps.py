@@ -139,7 +139,7 @@ class _GuardStep:
             raise error
         name = "/".join(_id(machine))
         if name not in self._refused:
-            self._context.warn(f"Machine {name} can't be changed, and is skipped until it can: {error.message}")
+            self._context.warn_now(f"Machine {name} can't be changed, and is skipped until it can: {error.message}")
         self._refused[name] = (Deadline(_RETRY_REFUSED), error.message)
 
     def _is_postponed(self, machine: Object) -> bool:

@@ -247,7 +247,7 @@ class _Admission:
     def _warn(self) -> None:
         text = rules.warning(self._facts)
         if text and not self._warned:
-            self._context.say(f"WARNING: {text}")
+            self._context.warn_now(text)
         self._warned = True
 
     @property
