@@ -334,6 +334,7 @@ class Place:
         asked: The request.
         value: What came out, at its end.
         read: The nodes that it read last. That is the same in all histories where it writes to the ledger.
+        came: The place before it, and the answer that led here; empty at the start.
     """
 
     program: Program
@@ -342,6 +343,7 @@ class Place:
     value: Any
     number: int
     read: tuple[Stored, ...] = ()
+    came: Came = ()
     _next: dict[Answer | str, Place] = field(default_factory=dict)
     _other: History | None = None
 
@@ -380,6 +382,7 @@ class Place:
             )
 
 
+Came = tuple[Place, Answer] | tuple[()]
 _places: dict[Any, Place] = {}
 _calls: dict[Any, tuple[Call | None, Any, str]] = {}
 _numbers = count()
@@ -396,14 +399,17 @@ def first_place(program: Program) -> Place:
 
 
 def _after(place: Place, history: History, what: Answer | str) -> Place:
-    came = (place.number, what)
     if isinstance(what, Answer):
-        return _place(place.program, replace(history, log=(*history.log, what)), came)
+        return _place(place.program, replace(history, log=(*history.log, what)), (place, what))
     log = tuple(api.with_older(answer, what) for answer in history.log)
-    return place if log == history.log else _place(place.program, replace(history, log=log), came)
+    if log == history.log:
+        return place
+    # It comes from the place before, which is older, too. That is the same place if it no longer uses the object.
+    came: Came = (place.came[0].aged(what), api.with_older(place.came[1], what)) if place.came else ()
+    return _place(place.program, replace(history, log=log), came)
 
 
-def _place(program: Program, history: History, came: Any = ()) -> Place:
+def _place(program: Program, history: History, came: Came = ()) -> Place:
     while True:
         call, value, form = _come_to(program, history)
         recorder, result = _run(call, history.log, program.number) if call else (None, {})
@@ -418,13 +424,14 @@ def _place(program: Program, history: History, came: Any = ()) -> Place:
         key = (program.key, form)
     else:
         # Where values are not visible, the place before counts as well. The promises speak of what was read last.
-        more = came if recorder.form.incomplete else recorder.read_last if recorder.asked.verb == "PUT" else ()
+        before = (came[0].number, came[1]) if came else ()
+        more = before if recorder.form.incomplete else recorder.read_last if recorder.asked.verb == "PUT" else ()
         key = (program.key, form, recorder.asked, _digest(recorder.form), more)
     if key in _places:
         _places[key].also_by(history)
     else:
         asked, read = (recorder.asked, recorder.read_last) if recorder else (None, ())
-        _places[key] = Place(program, history, asked, value, next(_numbers), read)
+        _places[key] = Place(program, history, asked, value, next(_numbers), read, came)
     return _places[key]
 
 
