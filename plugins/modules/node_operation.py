@@ -111,6 +111,15 @@ operation:
     boot_id_after:
       description: Boot ID at the end.
       type: str
+    versions_before:
+      description: Versions of C(container_runtime_version), C(kernel_version), C(kubelet_version) and C(os_image) that
+        the kubelet reported at the beginning.
+      type: dict
+      sample: {kernel_version: 6.1.0-25-amd64, kubelet_version: v1.34.1}
+    versions_after:
+      description: The same versions at the end.
+      type: dict
+      sample: {kernel_version: 6.1.0-27-amd64, kubelet_version: v1.34.1}
     unschedulable_before:
       description: Whether someone had cordoned the node before.
       type: bool

@@ -48,6 +48,21 @@ def boot_id(node: Object) -> str:
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("bootID") or "")
 
 
+# What may change with a reboot, by its name in status.nodeInfo.
+VERSIONS = {
+    "containerRuntimeVersion": "container_runtime_version",
+    "kernelVersion": "kernel_version",
+    "kubeletVersion": "kubelet_version",
+    "osImage": "os_image",
+}
+
+
+def versions(node: Object) -> dict[str, str]:
+    """The versions that the kubelet reports."""
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    return {name: cut(str(info[key])) for key, name in VERSIONS.items() if info.get(key)}
+
+
 def system_uuid(node: Object) -> str:
     """The UUID in the machine's firmware; empty if it is not known."""
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("systemUUID") or "")

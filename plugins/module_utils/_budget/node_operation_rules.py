@@ -89,6 +89,7 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
             "phase": "",
             "phases": {},
             "boot_id_before": node_rules.boot_id(node),
+            "versions_before": node_rules.versions(node),
             "unschedulable_before": before,
             "result": "",
             "detail": "",
@@ -105,10 +106,11 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
     if phase == "cordon" and record["phase"] in WAITING:
         # The reboot begins here. Boots of the node while it waited do not count.
-        changed["boot_id_before"] = node_rules.boot_id(node)
+        changed.update(boot_id_before=node_rules.boot_id(node), versions_before=node_rules.versions(node))
     changed.update(phase=phase, since=now)
     if result:
-        changed["boot_id_after"] = node_rules.boot_id(node)
+        changed.update(boot_id_after=node_rules.boot_id(node), versions_after=node_rules.versions(node))
     else:
-        changed.pop("boot_id_after", None)
+        for name in ("boot_id_after", "versions_after"):
+            changed.pop(name, None)
     return changed

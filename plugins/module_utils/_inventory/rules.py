@@ -31,20 +31,11 @@ _OLD_ROLE = "kubernetes.io/role"
 # kubeadm gives no label to the nodes that are not in the control plane.
 _NO_ROLE = "worker"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
-# What users want to know of it, by the names of status.nodeInfo.
-_VERSIONS = {
-    "architecture": "architecture",
-    "containerRuntimeVersion": "container_runtime_version",
-    "kernelVersion": "kernel_version",
-    "kubeletVersion": "kubelet_version",
-    "osImage": "os_image",
-}
 
 
 def facts(node: Object) -> dict[str, Any]:
     """What the variables of a host say, apart from its holds, as data that a cache can keep."""
     status, labels = node.get("status") or {}, node_rules.labels_of(node)
-    info = status.get("nodeInfo") or {}
     _text, parts = host_rules.provider_id(node)
     return {
         **fact_rules.facts(node),
@@ -55,7 +46,9 @@ def facts(node: Object) -> dict[str, Any]:
         "conditions": {item["type"]: item.get("status") for item in status.get("conditions") or []},
         "machine": _named(machine_rules.name_of(node)),
         "bare_metal_host": _named(parts),
-        **{name: str(info.get(key) or "") for key, name in _VERSIONS.items()},
+        "architecture": str((status.get("nodeInfo") or {}).get("architecture") or ""),
+        **dict.fromkeys(node_rules.VERSIONS.values(), ""),
+        **node_rules.versions(node),
     }
 
 

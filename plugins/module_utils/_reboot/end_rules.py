@@ -12,7 +12,7 @@ from typing import Any
 from .._api import artifact_rules, node_rules
 from .._api.names import OPERATION
 from .._api.objects import Object
-from .._shared.bounds import some
+from .._shared.bounds import cut, some
 from .journey_rules import PUT_BACK, STOP, Step
 from .plan_rules import EXCLUDED, NOT_NEEDED
 
@@ -77,13 +77,26 @@ def result_of(
     name: str, result: str, detail: str, *, record: Mapping[str, Any] | None, before: str | None, after: str | None
 ) -> dict[str, Any]:
     """A node's entry in the report."""
+    known = record or {}
     return {
         "name": name,
         "result": result,
         "detail": detail,
         "boot_id_before": before or None,
         "boot_id_after": after or None,
-        "phases": dict((record or {}).get("phases") or {}),
+        **_versions(known),
+        "phases": dict(known.get("phases") or {}),
+    }
+
+
+def _versions(record: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """The versions in a record, which the node's kubelet may have changed."""
+    known = {name: record.get(name) for name in ("versions_before", "versions_after")}
+    names = node_rules.VERSIONS.values()
+    return {
+        when: {name: cut(str(found[name])) for name in names if name in found}
+        for when, found in known.items()
+        if found and isinstance(found, Mapping)
     }
 
 

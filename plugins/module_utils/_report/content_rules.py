@@ -27,6 +27,13 @@ _TODO_FAILOVER = {
     "refused": "Nothing was changed. Remove the cause, then start the same playbook again.",
     "stopped": "The node came back meanwhile, and the changes were undone. Check the node.",
 }
+_KERNEL = "kernel"
+_VERSIONS = {
+    "kernel_version": _KERNEL,
+    "kubelet_version": "kubelet",
+    "container_runtime_version": "runtime",
+    "os_image": "OS",
+}
 _VERDICT = {"never": "Remove the cause, or leave the node out. The other nodes do not wait for it."}
 
 
@@ -157,6 +164,19 @@ def story(node: Node) -> dict[str, Any]:
         known[name] = seconds_of(known[name])
     found = {**known, **boots, **moved}
     return {name: value for name, value in found.items() if value not in (None, "", [], {})}
+
+
+def versions(node: Node) -> str:
+    """Return the kernel of a node, and the other versions that have changed with its reboot."""
+    before, after = (node.get(f"versions_{when}") or {} for when in ("before", "after"))
+    found = []
+    for name, word in _VERSIONS.items():
+        was, now = str(before.get(name) or ""), str(after.get(name) or "")
+        if was and now and was != now:
+            found.append(f"{word} {was} → {now}")
+        elif word == _KERNEL and (now or was):
+            found.append(f"{word} {now or was}")
+    return ", ".join(found)
 
 
 def seconds_of(time: object) -> str:

@@ -241,11 +241,12 @@ def _nodes(report: Mapping[str, Any]) -> str:
             ("wide", escape(cut(str(node.get("detail") or ""), 300))),
             ("wide", escape(_spent(node))),
             ("", _boots(node)),
+            ("", escape(content_rules.versions(node))),
             ("number", escape((node.get("api") or {}).get("requests", ""))),
         )
         for node in nodes
     ]
-    head = ("node", "result", "why", "seconds", "boot ID", "requests")
+    head = ("node", "result", "why", "seconds", "boot ID", "versions", "requests")
     return _section("Nodes", _table(head, rows, [_key(node) for node in nodes]))
 
 

@@ -25,12 +25,12 @@ def at(seconds):
     return (START + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def node(boot_id="boot-1", *, unschedulable=False, cordon=None):
+def node(boot_id="boot-1", *, kernel="6.1", unschedulable=False, cordon=None):
     annotations = {"holdfast.dev/cordon": json.dumps(cordon)} if cordon else {}
     return {
         "metadata": {"name": "node-1", "annotations": annotations},
         "spec": {"unschedulable": True} if unschedulable else {},
-        "status": {"nodeInfo": {"bootID": boot_id}},
+        "status": {"nodeInfo": {"bootID": boot_id, "kernelVersion": kernel}},
     }
 
 
@@ -55,6 +55,7 @@ def test_the_first_phase():
         "phase": "cordon",
         "phases": {},
         "boot_id_before": "boot-1",
+        "versions_before": {"kernel_version": "6.1"},
         "unschedulable_before": False,
         "result": "",
         "detail": "",
@@ -67,12 +68,14 @@ def test_to_the_end():
         (0.26, step("drain")),
         (4.26, step("reboot")),
         (30.26, step("verify"), node("boot-2")),
-        (31.26, step("uncordon", "rebooted", detail="well"), node("boot-2")),
+        (31.26, step("uncordon", "rebooted", detail="well"), node("boot-2", kernel="6.12")),
     )
 
     assert record["phases"] == {"cordon": 0.3, "drain": 4.0, "reboot": 26.0, "verify": 1.0}
     assert (record["phase"], record["result"], record["detail"]) == ("uncordon", "rebooted", "well")
     assert (record["boot_id_before"], record["boot_id_after"]) == ("boot-1", "boot-2")
+    assert record["versions_before"] == {"kernel_version": "6.1"}
+    assert record["versions_after"] == {"kernel_version": "6.12"}
     assert (record["started"], record["since"]) == (at(0), at(31.26))
 
 
@@ -98,9 +101,12 @@ def test_the_next_run_is_recorded_and_the_phase_goes_on():
 )
 def test_a_boot_while_it_waited_is_not_the_reboot(phases, before):
     waited, began = phases
-    record = through((0, step(waited)), (5, step(began), node("boot-2")), (9, step("reboot"), node("boot-3")))
+    record = through(
+        (0, step(waited)), (5, step(began), node("boot-2", kernel="6.12")), (9, step("reboot"), node("boot-3"))
+    )
 
     assert record["boot_id_before"] == before
+    assert record["versions_before"] == {"kernel_version": "6.12" if before == "boot-2" else "6.1"}
 
 
 def test_a_long_detail_is_cut():
@@ -123,7 +129,7 @@ def test_what_had_failed_and_goes_on_does_not_count_the_time_between(phase):
 
     assert record["phases"][phase] == (12.0 if phase == "drain" else 7.0)
     assert (record["result"], record["detail"]) == ("", "")
-    assert "boot_id_after" not in record
+    assert not {"boot_id_after", "versions_after"} & set(record)
 
 
 def test_a_phase_that_comes_twice_adds_up():

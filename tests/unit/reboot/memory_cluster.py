@@ -106,7 +106,7 @@ class MemoryCluster:
                 "spec": {"unschedulable": True} if unschedulable else {},
                 "status": {
                     "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
-                    "nodeInfo": {"bootID": boot_id},
+                    "nodeInfo": {"bootID": boot_id, "kernelVersion": f"kernel of {boot_id}"},
                 },
             },
         )

@@ -32,6 +32,7 @@ def record(phase):
         "phase": phase,
         "phases": {"drain": 3.0},
         "boot_id_before": "boot-1",
+        "versions_before": {"kernel_version": "kernel of boot-1"},
         "unschedulable_before": False,
         "result": "",
         "detail": "",
@@ -86,6 +87,8 @@ def test_a_healthy_node_is_given_back(cluster):
         "detail": "a kernel; holds were overridden: shop/app",
         "boot_id_before": "boot-1",
         "boot_id_after": "boot-2",
+        "versions_before": {"kernel_version": "kernel of boot-1"},
+        "versions_after": {"kernel_version": "kernel of boot-2"},
         "phases": {"drain", "ready", "uncordon"},
         "leftovers": [],
     }
@@ -131,6 +134,8 @@ def test_a_healthy_node_is_given_back_after_a_failure(cluster):
         "detail": "Drain: It timed out. The node was uncordoned.",
         "boot_id_before": "boot-1",
         "boot_id_after": "boot-1",
+        "versions_before": {"kernel_version": "kernel of boot-1"},
+        "versions_after": {"kernel_version": "kernel of boot-1"},
         "phases": found["result"]["phases"],
     }
     assert not cluster.cordoned()

@@ -53,6 +53,16 @@ def test_the_nodes_of_all_groups_and_runs_are_reported(cluster):
     assert cluster.writes == []
 
 
+@pytest.mark.parametrize("versions", ["6.1", ["6.1"], 6, {"kernel_version": "x" * 9000, "other": {}}])
+def test_versions_that_others_wrote_are_bounded(cluster, versions):
+    cluster.node("a", operation=record(versions_before=versions))
+
+    (entry,) = info(cluster)["nodes"]
+
+    assert set(entry.get("versions_before", {})) <= {"kernel_version"}
+    assert len(str(entry)) < 1000
+
+
 def test_a_node_without_a_record_is_known_from_the_artifacts(cluster):
     cluster.node("a", operation=record())
 

@@ -55,6 +55,8 @@ def rolling(number: int, *, detail: str = FAILED) -> dict[str, Any]:
             "detail": detail if name == bad else "/run/reboot-required exists",
             "boot_id_before": "821dbcd6-9f56-48d6-8f28-91fc9da726c0",
             "boot_id_after": "e49df1c6-a0db-4655-aa11-79870a6d5c64",
+            "versions_before": {"kernel_version": "6.1.0-40-amd64", "kubelet_version": "v1.34.2"},
+            "versions_after": {"kernel_version": "6.1.0-41-amd64", "kubelet_version": "v1.34.2"},
             "phases": {"cordon": 1.0, "drain": 9.0, "ready": 9.0, "reboot": 9.0, "slot": 6.0, "uncordon": 0.2},
             "api": {"requests": 96, "bytes": 383785},
         }

@@ -63,7 +63,7 @@ def hostile(text):
     report["summary"].update(operation=text, not_reported=[text])
     report["about"].update(group=text, run=text, options={text: text})
     for node in report["nodes"]:
-        node.update(name=text, output=text, boot_id_before=text)
+        node.update(name=text, output=text, boot_id_before=text, versions_after={"kernel_version": text})
     return report
 
 
@@ -117,6 +117,23 @@ def test_300_nodes_are_small_and_can_be_filtered():
     assert 'id="filter"' in text
     assert len(re.findall('class="lane" data-node=', text)) == 300
     assert 'id="filter"' not in page(runs.rolling(3))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ({}, {}, ""),
+        ({"kernel_version": "6.1"}, {}, "kernel 6.1"),
+        ({"kernel_version": "6.1", "kubelet_version": "v1"}, {"kernel_version": "6.1"}, "kernel 6.1"),
+        (
+            {"kernel_version": "6.1", "kubelet_version": "v1", "os_image": "12"},
+            {"kernel_version": "6.2", "kubelet_version": "v2", "os_image": "12"},
+            "kernel 6.1 → 6.2, kubelet v1 → v2",
+        ),
+    ],
+)
+def test_kernel_is_shown_and_what_has_changed(before, after, shown):
+    assert content_rules.versions({"versions_before": before, "versions_after": after}) == shown
 
 
 def test_failure_says_what_to_do():
