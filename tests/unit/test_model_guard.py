@@ -11,7 +11,8 @@ from model.explore import explore
 from model.fleet import Scope
 from model.guard import GuardPlan
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import journey_rules, rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import journey_rules, record, rules
 
 
 def guards(count, **faults):
@@ -42,7 +43,7 @@ def other_rules():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", ["death", "pause", "stuck"])
+@pytest.mark.parametrize("fault", ["death", "hold", "pause", "stuck"])
 def test_every_history_of_one_guard_keeps_all_promises(fault):
     found = explore(guards(1, **{fault: 1}))
 
@@ -65,6 +66,15 @@ def test_a_hook_that_is_removed_before_the_tasks_is_found(monkeypatch):
     found = explore(lead(guards(1), 0, "POST"))
 
     assert "Machine alfa is released at pre-drain, and these did not end well" in found.broken
+
+
+@pytest.mark.usefixtures("other_rules")
+def test_a_hook_that_is_removed_from_a_held_node_is_found(monkeypatch):
+    monkeypatch.setattr(record.gate, "check", lambda *_arguments, **_options: Pass(""))
+    # The first point is about to be released: nobody holds the node yet.
+    found = explore(lead(guards(1, hold=1), 0, "LIST apis/coordination.k8s.io"), limit=LIMIT)
+
+    assert "promise 2: alfa is held, and its Machine is released" in found.broken
 
 
 def test_two_guards_take_turns():
