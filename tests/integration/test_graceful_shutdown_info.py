@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import random
@@ -16,6 +17,8 @@ import yaml
 from integration.support.agent import until
 from integration.support.world import IMAGE
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import grace_rules as grace
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._shutdown import kubelet_files
 from lab.patience import PATIENCE
@@ -91,6 +94,14 @@ class Node:
         # It writes another file first: the kubelet never sees half of it.
         text = base64.b64encode(yaml.safe_dump(content).encode()).decode()
         return f"echo {text} | base64 -d > {CONFIG}.new && mv {CONFIG}.new {CONFIG}"
+
+
+def known_pods(world, name):
+    """Return the names of the pods that the kubelet of a node knows; none while it can't be asked."""
+    with contextlib.suppress(HoldfastError):
+        found = world.cluster.get(f"{paths.node(name)}/proxy/pods", patient=False)
+        return {pod["metadata"]["name"] for pod in found["items"] or []}
+    return set()
 
 
 def info():
@@ -191,6 +202,8 @@ def test_a_shutdown_that_did_not_finish_is_found(node, world):
     # Long enough to be seen under way on a busy machine, too.
     node.configure(shutdownGracePeriod="200s", shutdownGracePeriodCriticalPods="4s")
     node.ssh(f"{SHELL}\nrestart")
+    # A kubelet that has just started knows no pods, and ends none.
+    until(lambda: "slow" in known_pods(world, node.name))
     node.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 & sleep 0.1")
     until(lambda: "0001-01-01" in node.ssh(f"cat {STATE} 2>/dev/null || true"))
     node.lab.power_off(node.name)
