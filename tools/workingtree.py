@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Copy the working tree to where tools expect a collection: …/ansible_collections/holdfast/kubernetes.
 
-The copy has uncommitted files, but no ignored ones. Uses the standard library only.
+The copy includes uncommitted files and leaves out ignored files. Uses the standard library only.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def files() -> list[str]:
         return sorted(name for name in set(listed.split("\0")) if name and os.path.lexists(CHECKOUT / name))
     # A released tarball: everything in it counts except what the build makes.
     found = []
-    for directory, below, names in os.walk(CHECKOUT):
+    for directory, directories, names in os.walk(CHECKOUT):
         relative = Path(directory).relative_to(CHECKOUT)
         if relative == Path():
-            below[:] = [name for name in below if name not in {"build", ".git"}]
-        below[:] = [name for name in below if name != "__pycache__"]
+            directories[:] = [name for name in directories if name not in {"build", ".git"}]
+        directories[:] = [name for name in directories if name != "__pycache__"]
         found += [str(relative / name) for name in names]
     return sorted(found)
 
@@ -50,12 +50,14 @@ def _same(source: Path, target: Path, *, links: bool) -> bool:
 
 
 def copy(collections: Path, *, repository: bool = False, links: bool = True, keep: tuple[str, ...] = ()) -> Path:
-    """Bring the copy below ``collections`` up to date; files in ``keep`` stay in it.
+    """Bring the copy up to date, and return its root.
 
-    Without ``links``, links to files become files.
-
-    With ``repository``, the copy is a Git repository (without a commit): otherwise, below build/, tools that look for a
-    repository find the checkout's, which ignores the copy.
+    Args:
+        collections: The folder that gets ``ansible_collections/``.
+        repository: Make the copy a Git repository without a commit. Otherwise tools that look for a repository find the
+            checkout's, which ignores build/.
+        links: Keep links; otherwise copy the files that they name.
+        keep: Folders of the copy that stay, as the beginnings of their paths.
     """
     root = collections / "ansible_collections/holdfast/kubernetes"
     root.mkdir(parents=True, exist_ok=True)
@@ -73,11 +75,11 @@ def copy(collections: Path, *, repository: bool = False, links: bool = True, kee
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(source, target, follow_symlinks=not links)
     known = set(wanted)
-    for directory, below, names in os.walk(root, topdown=False):
+    for directory, directories, names in os.walk(root, topdown=False):
         relative = Path(directory).relative_to(root)
         if str(relative).startswith((".git/", *keep)) or str(relative) == ".git":
             continue
-        linked = [name for name in below if (Path(directory) / name).is_symlink()]
+        linked = [name for name in directories if (Path(directory) / name).is_symlink()]
         for name in [*names, *linked]:
             if str(relative / name) not in known:
                 (Path(directory) / name).unlink()

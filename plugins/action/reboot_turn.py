@@ -20,7 +20,7 @@ _SIGN = "reboot_required.sh"
 
 
 class ActionModule(ApiAction):
-    """Answers the admission's questions: only the node knows whether it needs a reboot."""
+    """Asks the node what the operation needs to know, such as whether it needs a reboot."""
 
     module = reboot_turn
 
@@ -36,6 +36,7 @@ class ActionModule(ApiAction):
             question = outcome["steps"][0]
             asked.append(question)
             answer = self._shutdown(params) if question == "shutdown" else self._needed(params)
+            # Keep the earlier answers, and replace the one to this question.
             params = {**params, "last": outcome, "answer": outcome["answer"], "shutdown": outcome["shutdown"]}
             params["shutdown" if question == "shutdown" else "answer"] = answer
 
@@ -51,7 +52,7 @@ class ActionModule(ApiAction):
         return {"answer": answer, "shutdown": self._shutdown(params) if asks and known.asks_shutdown else None}
 
     def _needed(self, params: dict[str, Any]) -> dict[str, str]:
-        """Why the node needs a reboot, or why it did not answer."""
+        """Return ``needed``, why the node needs a reboot, empty if it does not; or ``trouble``, why that is unknown."""
         name, by_command = params["name"], params["settings"]["when"] == "command"
         try:
             return self._by_command(params) if by_command else self._by_sign(name)
@@ -63,7 +64,7 @@ class ActionModule(ApiAction):
             }
 
     def _by_sign(self, name: str) -> dict[str, str]:
-        """Check the distribution's own sign."""
+        """Ask the distribution whether a reboot is required."""
         script = Path(self._find_needle("files", _SIGN)).read_text(encoding="utf-8")
         command = f"{self._compute_environment_string()} sh -c {shlex.quote(script)}".strip()
         done = self._low_level_execute_command(command, sudoable=True)
@@ -77,7 +78,7 @@ class ActionModule(ApiAction):
         return {"needed": output.removeprefix("yes: ") if output.startswith("yes: ") else ""}
 
     def _by_command(self, params: dict[str, Any]) -> dict[str, str]:
-        """Run the user's command, also for a plan."""
+        """Run the user's command, also in check mode."""
         task = self._task.copy()
         task.args = {"_raw_params": params["settings"]["when_command"]}
         task.check_mode = False
@@ -94,7 +95,10 @@ class ActionModule(ApiAction):
         if done.get("rc") not in (0, 1):
             # Leave out the output: it may have secrets, and this text is stored on the Node.
             why = f"exited {done['rc']}" if "rc" in done else f"could not run: {done.get('msg')}"
-            return {"trouble": f"rolling_reboot_when_command of node {params['name']} {why}; 0 means yes, 1 means no."}
+            return {
+                "trouble": f"rolling_reboot_when_command of node {params['name']} {why}; 0 means yes, 1 means no. "
+                "Correct the command, or set rolling_reboot_when to required or always."
+            }
         return {"needed": "rolling_reboot_when_command exited 0" if done["rc"] == 0 else ""}
 
     def _shutdown(self, params: dict[str, Any]) -> dict[str, Any]:

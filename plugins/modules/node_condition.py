@@ -11,7 +11,8 @@ short_description: Remove a condition of a node that no agent maintains any long
 version_added: 0.1.0
 description:
   - A removed agent leaves its conditions on the Node. This module removes such a condition from C(status.conditions).
-  - Needs the right to patch C(nodes/status), but only if the condition exists.
+  - The module needs the right to patch C(nodes/status), but only if the condition exists.
+  - If the Node does not exist, the module succeeds and changes nothing.
 options:
   condition:
     description:

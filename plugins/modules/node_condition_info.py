@@ -67,6 +67,11 @@ condition:
     type: ShutdownInhibited
     status: "False"
     reason: KubeletShutdownAllowed
+boot_id:
+  description: The Node's boot ID; null if there is no such Node.
+  type: str
+  returned: success
+  sample: 137c4838-5e9e-49be-b621-0ebc9239e0f0
 waited:
   description: Seconds waited.
   type: float

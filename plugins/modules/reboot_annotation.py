@@ -98,7 +98,8 @@ options:
     default: false
   boot_id:
     description:
-      - The boot ID that the Node must still have, directly before the annotation is written. Otherwise it is refused.
+      - The boot ID that the Node must still have, directly before the annotation is written. The task
+        fails for a Node with another boot ID.
     type: str
   not_ready:
     description:
@@ -301,7 +302,7 @@ waited:
 why:
   description: Why the task failed, as one word, for example V(inert) for a host that metal3 does not act on,
     V(no_reboot), V(foreign), V(node_unknown), V(not_datable), V(new_boot) or V(timed_out). If a hold refuses the
-    reboot, the holds.
+    reboot, a text that names the holds.
   type: str
   returned: failure because of the host, or a reboot that a hold refuses
   sample: inert

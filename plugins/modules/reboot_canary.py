@@ -11,12 +11,12 @@ short_description: Wait until the canaries of an operation have passed their soa
 version_added: 0.1.0
 description:
   - Only the roles of this collection call this module; its options may change in any release.
-  - Canaries are nodes of an operation that go first. Waits, by a watch, until each of them was rebooted or skipped, and
-    until they have stayed healthy for O(soak) seconds since the last of them was done.
+  - Canaries are nodes of an operation that go first. The module watches the Nodes until each canary was rebooted or
+    skipped, and has stayed healthy for O(soak) seconds after the last one.
   - The module reads the Nodes' annotation C(holdfast.dev/operation). So any run may reboot the canaries, and a later
     run, or a run after a crash, does not repeat a soak that has ended.
-  - Fails immediately, with RV(error=canary_failed), when a canary failed or its Node is gone, and when one that is done is
-    not Ready or has booted once more. If a canary has a problem and recovers while no run waits, only a changed boot ID
+  - The task fails immediately with RV(error=canary_failed) if a canary fails, its Node is gone, or a finished canary is
+    not Ready or has booted again. If a canary has a problem and recovers while no run waits, only a changed boot ID
     shows it.
 options:
   nodes:
@@ -33,7 +33,7 @@ options:
     required: true
   soak:
     description:
-      - Seconds that must pass since the last canary was done, by the API server's clock.
+      - Seconds that must pass after the last canary is done, by the API server's clock.
     type: int
     default: 0
   wait_timeout:
@@ -71,7 +71,7 @@ canaries:
   description: The canaries, in the order of O(nodes).
   type: list
   elements: dict
-  returned: success, and failure because of a time-out
+  returned: success, and failure because of a timeout
   contains:
     name:
       description: Name of the Node.
@@ -101,17 +101,17 @@ waited:
 canary:
   description: The canary that failed, as in RV(canaries).
   type: dict
-  returned: failure because of it, unless its Node is gone
+  returned: failure because of a canary, unless its Node is gone
 node:
   description: Name of the canary that failed, does not exist or is excluded.
   type: str
-  returned: failure because of it
+  returned: failure because of a canary
   sample: node-1
 waiting_for:
   description: Names of the canaries that are not done.
   type: list
   elements: str
-  returned: failure because of a time-out
+  returned: failure because of a timeout
   sample: [node-7]
 error:
   description: What kind of failure it was, for example V(canary_failed), V(refused), V(not_found), V(timed_out),

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The action plugin of every module that asks the API: it runs the module's operation in the controller's process.
 
-Each file in plugins/action that is a link to this one is the plugin of the module of its name.
+Each link to this file in plugins/action is the action plugin of the module with the same name.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
     _supports_async = False
 
-    #: The module of the same name, with its SPEC and OPERATION and, if its run outlives the task, kept_run.
+    #: The module of the same name, with its SPEC and OPERATION and, if its run outlives the task, kept_run. A plugin
+    #: that extends this class sets it: under its own name, this file finds only itself here.
     module: Any = importlib.import_module(__name__.replace(".action.", ".modules."))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class ActionModule(ActionBase):
         return cleaned
 
     def _keep_run(self, params: dict[str, Any], outcome: dict[str, Any]) -> None:
-        """Renew the Lease of a run that outlives the task until the controller ends, in each of its clusters."""
+        """If the run outlives the task, renew its Lease in each of its clusters until the controller process ends."""
         run = self.module.kept_run(params, outcome) if hasattr(self.module, "kept_run") else ""
         if run:
             _lease_renewer.start({name: params.get(name) for name in NAMES}, run, params.get("alertmanager"))

@@ -115,7 +115,8 @@ class TestCondition:
         (node,) = world.nodes()
         common = {"name": node, "condition": INHIBITED}
         waiting = world.start(node_condition_info, wait_for="present", wait_timeout=PATIENCE, **common)
-        assert world.run(node_condition_info, **common)["condition"] is None
+        found = world.run(node_condition_info, **common)
+        assert (found["condition"], found["boot_id"]) == (None, world.node(node)["status"]["nodeInfo"]["bootID"])
 
         world.set_condition(node, INHIBITED, "False", "KubeletShutdownAllowed")
 
@@ -132,7 +133,8 @@ class TestCondition:
         assert f"Node {node} is still True" in late["msg"]
 
     def test_no_such_node(self, world):
-        assert world.run(node_condition_info, name="nobody", condition="Ready")["condition"] is None
+        found = world.run(node_condition_info, name="nobody", condition="Ready")
+        assert (found["condition"], found["boot_id"]) == (None, None)
 
     def test_removed(self, world):
         (node,) = world.nodes()

@@ -1,6 +1,6 @@
-# Copyright (c) 2026 holdfast contributors
+# Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The lab's commands."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .management import Management
 from .node import existing
 from .progress import say, step
 
-# Of the package metal3.
+# Commands of the package metal3.
 PARTS = ("metal3", "attacher", "redfish")
 
 
@@ -174,14 +174,13 @@ def _status(lab: Lab) -> int:
 
 
 def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number of 0 or more")
+    return int(text)
 
 
 def _label(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not (key and equals):
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text} is not KEY=VALUE")
     return key, value

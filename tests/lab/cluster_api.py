@@ -1,6 +1,6 @@
-# Copyright (c) 2026 holdfast contributors
+# Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Cluster API's own core controller, for tests that ask for it. It is not part of a lab that is up.
 
 The infrastructure is the lab's own: two kinds on which no controller acts, so that a test decides when a machine

@@ -1,6 +1,6 @@
-# Copyright (c) 2026 holdfast contributors
+# Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A CSI driver on real nodes: with it their kubelets mount volumes that ``metal3/attacher.py`` attaches."""
 
 from __future__ import annotations
@@ -47,7 +47,11 @@ class Mounter:
             self._lab.ssh(node, f"{write} && systemctl daemon-reload && systemctl --quiet enable --now {self._unit}")
 
     def remove(self, nodes: Iterable[str]) -> None:
-        """Remove it; on a node that can't be reached it stays."""
+        """Remove the driver from these nodes.
+
+        Raises:
+            LabError: A node can't be reached. The driver stays there, and on the nodes after it.
+        """
         for node in nodes:
             sockets = (
                 f"/var/lib/kubelet/plugins/{self._driver} /var/lib/kubelet/plugins_registry/{self._driver}-reg.sock"

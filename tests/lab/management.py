@@ -1,6 +1,6 @@
-# Copyright (c) 2026 holdfast contributors
+# Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A second cluster, for objects that live apart from the nodes: an etcd and an API server with their own authority.
 
 It has no controllers, so nothing is garbage-collected there and deleted namespaces stay.

@@ -1,6 +1,6 @@
-# Copyright (c) 2026 holdfast contributors
+# Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Keep one node's machine running, as firmware does: start it again whenever it reboots.
 
 It runs in its own mount namespace. Every mount of the node ends with its last process, however that ended.

@@ -18,14 +18,14 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import
 
 @pytest.fixture(autouse=True)
 def other_rules():
-    """Steps are taken by the rules of the moment."""
+    """Forget recorded steps before and after the test, so that changed rules take effect."""
     programs.forget()
     yield
     programs.forget()
 
 
-def lead(state, run, until):
-    """A run alone, up to and with a request."""
+def lead_past(state, run, until):
+    """Advance one run alone until a request that starts with ``until`` has its answer."""
     while True:
         asked = str(state.runs[run].places[0].asked)
         state = next(state.steps(run, 0)).after
@@ -40,7 +40,7 @@ def happens(state, *words):
 
 
 def runs(*operations, **faults):
-    """The first run works on one node, and each of the others on both or, in another operation, on the other."""
+    """Runs of the first operation work on alfa, and runs of other operations on bravo."""
     plans = [
         Plan(
             f"run-{number}",
@@ -55,7 +55,7 @@ def runs(*operations, **faults):
 
 def a_slot():
     """The first run has a slot, and no claim yet. Another operation is about to begin."""
-    return lead(lead(runs("one", "two", pause=1), 0, "POST configmaps"), 0, "PUT configmaps")
+    return lead_past(lead_past(runs("one", "two", pause=1), 0, "POST configmaps"), 0, "PUT configmaps")
 
 
 def test_a_slot_stays_under_which_a_node_was_claimed_a_moment_ago():
@@ -81,17 +81,17 @@ def test_without_its_record_on_the_slot_it_would_be_given_away(monkeypatch):
 def a_slot_that_passed_on():
     """A slot under which a run claimed its node passes to another run, and the first run gives up its claim."""
     state = runs("one", "one", "two", pause=2, death=1)
-    state = lead(lead(state, 0, "PATCH nodes/alfa ['claim']"), 0, "PUT configmaps")
+    state = lead_past(lead_past(state, 0, "PATCH nodes/alfa ['claim']"), 0, "PUT configmaps")
     state = happens(state, "run-1 is paused", "run-1 is silent for 100 s")
-    state = lead(state, 1, "PUT configmaps")
-    state = lead(happens(state, "run-1 wakes"), 0, "PATCH nodes/alfa ['claim']")
+    state = lead_past(state, 1, "PUT configmaps")
+    state = lead_past(happens(state, "run-1 wakes"), 0, "PATCH nodes/alfa ['claim']")
     return happens(state, "run-1 dies")
 
 
 def a_second_claim():
     """The second run is about to claim the node, and a third one of another operation is about to ask for a slot."""
-    state = lead(lead(a_slot_that_passed_on(), 1, "LIST configmaps"), 2, "PUT configmaps")
-    state = lead(lead(state, 1, "LIST configmaps"), 2, "LIST configmaps")
+    state = lead_past(lead_past(a_slot_that_passed_on(), 1, "LIST configmaps"), 2, "PUT configmaps")
+    state = lead_past(lead_past(state, 1, "LIST configmaps"), 2, "LIST configmaps")
     # Only these two matter from here on.
     return replace(state, runs=state.runs[1:])
 
@@ -120,7 +120,9 @@ def test_with_a_second_claim_that_changes_nothing_it_would_be_given_away(monkeyp
 def a_cordoned_node():
     """A run has cordoned its node, and dies. Another operation is about to begin."""
     return happens(
-        lead(runs("one", "two", death=1), 0, "PATCH nodes/alfa ['cordon'"), "run-1 dies", "run-1 is silent for 100 s"
+        lead_past(runs("one", "two", death=1), 0, "PATCH nodes/alfa ['cordon'"),
+        "run-1 dies",
+        "run-1 is silent for 100 s",
     )
 
 

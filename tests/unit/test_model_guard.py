@@ -21,8 +21,8 @@ def guards(count, **faults):
     return Scope(plans, {"alfa": "a"}, faults).begin()
 
 
-def lead(state, run, until):
-    """A run alone, up to a request; what happens by itself happens when the run waits."""
+def lead_to(state, run, until):
+    """Advance one run alone until its next request starts with ``until``. While it waits, take the first event."""
     while not str(state.runs[run].places[0].asked).startswith(until):
         moves = [*state.steps(run, 0)] or [*state.world()]
         state = moves[0].after
@@ -31,12 +31,12 @@ def lead(state, run, until):
 
 def a_race():
     """The first run has begun the tasks of the first point, and the second run is about to begin."""
-    return lead(guards(2, death=1), 0, "USER")
+    return lead_to(guards(2, death=1), 0, "USER")
 
 
 @pytest.fixture
 def other_rules():
-    """Steps are taken by the rules of the moment."""
+    """Forget recorded steps before and after the test, so that changed rules take effect."""
     programs.forget()
     yield
     programs.forget()
@@ -63,7 +63,7 @@ def test_a_hook_that_is_removed_before_the_tasks_is_found(monkeypatch):
     without = tuple(rule for rule in journey_rules._RULES if rule is not journey_rules._files)
     monkeypatch.setattr(journey_rules, "_RULES", without)
     # The hooks are set, and the deletion waits.
-    found = explore(lead(guards(1), 0, "POST"))
+    found = explore(lead_to(guards(1), 0, "POST"))
 
     assert "Machine alfa is released at pre-drain, and these did not end well" in found.broken
 
@@ -72,7 +72,7 @@ def test_a_hook_that_is_removed_before_the_tasks_is_found(monkeypatch):
 def test_a_hook_that_is_removed_from_a_held_node_is_found(monkeypatch):
     monkeypatch.setattr(record.gate, "check", lambda *_arguments, **_options: Pass(""))
     # The first point is about to be released: nobody holds the node yet.
-    found = explore(lead(guards(1, hold=1), 0, "LIST apis/coordination.k8s.io"), limit=LIMIT)
+    found = explore(lead_to(guards(1, hold=1), 0, "LIST apis/coordination.k8s.io"), limit=LIMIT)
 
     assert "promise 2: alfa is held, and its Machine is released" in found.broken
 

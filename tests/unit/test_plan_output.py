@@ -133,7 +133,8 @@ def test_a_node_that_does_not_say_fails_alone(plan):
 
     assert code != 0
     assert "Node node-1: not needed (no reboot is required)" in lines
-    assert "node-2: failed (rolling_reboot_when_command of node node-2 exited 3; 0 means yes, 1 means no.)" in lines
+    why = "rolling_reboot_when_command of node node-2 exited 3; 0 means yes, 1 means no. Correct the command, or set"
+    assert f"node-2: failed ({why} rolling_reboot_when to required or always.)" in lines
     assert any(line.startswith("3 nodes: 2 not needed, 1 failed") for line in lines)
     recap = {line.split()[0]: line for line in lines if "failed=" in line}
     assert [name for name, line in recap.items() if "failed=0" not in line] == ["node-2"]

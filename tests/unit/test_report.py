@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-# Nobody listens there.
+# No server listens on this port.
 AWAY = {"host": "https://127.0.0.1:9", "api_key": "none", "api_timeout": 0}
 HOME = {"auth": AWAY, "management": {}}
 
@@ -30,7 +30,7 @@ def of(name, result, operation="kernel", **more):
 
 @pytest.fixture
 def report(tmp_path):
-    """Reports what these hosts came to, by the last plays of the playbook.
+    """Runs the last plays of the playbook over hosts with these results.
 
     Returns the exit status, the report that was written, and all that was printed.
     """
@@ -64,7 +64,7 @@ def report(tmp_path):
     return run
 
 
-def test_an_operation_that_can_not_be_ended_hides_nothing_and_is_loud(report, tmp_path):
+def test_an_operation_that_can_not_be_ended_fails_the_playbook_and_hides_no_result(report, tmp_path):
     lost = {"name": "node-3", "group": "default", "reason": "no boot", "healthy": False, "run": "run-1"}
     code, written, output = report(
         {

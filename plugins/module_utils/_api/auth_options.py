@@ -44,6 +44,7 @@ def _with_environment(name: str, option: dict[str, Any]) -> dict[str, Any]:
     variables = [f"K8S_AUTH_{key.upper()}" for key in (name, *option.get("aliases", []))]
     complete = {**option, "fallback": (env_fallback, variables)}
     if name == "proxy_headers":
+        # A dict has no variable of its own. Each suboption has one, and apply_defaults makes Ansible read them.
         del complete["fallback"]
         complete["apply_defaults"] = True
         complete["options"] = {

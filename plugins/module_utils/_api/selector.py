@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Label selectors: does a set of labels match?"""
+"""Match labels against label selectors."""
 
 from __future__ import annotations
 
@@ -36,4 +36,6 @@ def _expression(expression: Mapping[str, Any], labels: Mapping[str, str]) -> boo
         return key in labels
     if operator == "DoesNotExist":
         return key not in labels
-    raise InvalidInput(f'"{operator}" is not an operator of a label selector.')
+    raise InvalidInput(
+        f'The label selector for {key} has the unknown operator "{operator}". Use In, NotIn, Exists or DoesNotExist.'
+    )

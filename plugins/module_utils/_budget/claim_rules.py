@@ -93,7 +93,7 @@ def check(node: Object, run: str) -> None:
         )
 
 
-def ours(node: Object, run: str) -> Object:
+def require_claim(node: Object, run: str) -> Object:
     """Return the node if ``run`` may act on it; with an empty ``run``, always.
 
     Raises:

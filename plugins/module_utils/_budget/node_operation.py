@@ -57,7 +57,7 @@ def note_deletions(cluster: Cluster, name: str, phase: Phase | None, pods: Seque
         return
 
     def attempt() -> None:
-        node = claim_rules.ours(read_node(cluster, name), phase.run)
+        node = claim_rules.require_claim(read_node(cluster, name), phase.run)
         record = with_deletions(node_rules.record(node, OPERATION), phase.operation, pods)
         if record is not None:
             write_marks(cluster, node, {OPERATION: json.dumps(record, sort_keys=True)})
@@ -82,7 +82,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object]:
 
 
 def _write(cluster: Cluster, params: Params, report: Report | None) -> tuple[Object, Object]:
-    node = claim_rules.ours(read_node(cluster, params["name"]), _claimant(params))
+    node = claim_rules.require_claim(read_node(cluster, params["name"]), _claimant(params))
     record = node_rules.record(node, OPERATION)
     if _not_ours_to_write(record, claim_rules.claim_of(node), params):
         return node, node

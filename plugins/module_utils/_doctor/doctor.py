@@ -197,7 +197,7 @@ class _Clearing:
 
     def _close_record(self, finding: Finding) -> bool:
         def attempt() -> bool:
-            node = claim_rules.ours(self._cluster.get(paths.node(finding.node)), self._claimant)
+            node = claim_rules.require_claim(self._cluster.get(paths.node(finding.node)), self._claimant)
             record = node_rules.record(node, OPERATION)
             if not record or record.get("result") or record.get("id") != finding.operation:
                 return False

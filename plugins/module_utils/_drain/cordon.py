@@ -69,11 +69,11 @@ def take(
     """
 
     def attempt() -> tuple[Object, Object]:
-        node = claim_rules.ours(read_node(cluster, name), run)
+        node = claim_rules.require_claim(read_node(cluster, name), run)
         record = node_rules.record(node, CORDON)
         if record and record.get("owner") != owner and not force:
             raise Refused(
-                f"Node {name} was cordoned by {record.get('owner')} since {record.get('since')} "
+                f"Node {name} has been cordoned by {record.get('owner')} since {record.get('since')} "
                 f"({record.get('reason') or 'no reason given'}), not by {owner}. Wait until that owner uncordons it, "
                 "use the same owner, or set force to take over the cordon.",
                 node=name,
@@ -104,7 +104,7 @@ def give_back(
     """
 
     def attempt() -> tuple[Object, Object]:
-        node = claim_rules.ours(read_node(cluster, name), run)
+        node = claim_rules.require_claim(read_node(cluster, name), run)
         record = node_rules.record(node, CORDON)
         marks = marks_of(cluster, node, phase)
         present = node_rules.unschedulable(node)
@@ -113,7 +113,7 @@ def give_back(
                 return node, node
             return node, _write(cluster, node, unschedulable=False, record=None, marks=marks)
         if marks and (record or {}).get("owner") != owner:
-            # Only the phase is written.
+            # The cordon belongs to another owner, or nobody recorded it: it stays.
             return node, _write(cluster, node, unschedulable=present, record=record, marks=marks)
         if record is None or record.get("owner") != owner:
             return node, node

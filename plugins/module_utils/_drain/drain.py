@@ -374,7 +374,7 @@ class _DrainRun:
         """Check the claim again after a long pause, because the run may have lost it meanwhile."""
         run = self._params.get("run") or ""
         if run and now - self._looked > _LOOK_AGAIN:
-            claim_rules.ours(read_node(self._cluster, self._name), run)
+            claim_rules.require_claim(read_node(self._cluster, self._name), run)
         self._looked = now
 
     def _take_events(self, *, block: bool) -> None:

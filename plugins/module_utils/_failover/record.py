@@ -185,7 +185,7 @@ def _change(params: Params, facts: Mapping[str, Any] | None = None) -> Change:
 
 def _claimed_node(context: Context, name: str, run: str) -> Object:
     # In check mode, no run has taken the claim.
-    return claim_rules.ours(read_node(context.cluster, name), "" if context.check_mode else run)
+    return claim_rules.require_claim(read_node(context.cluster, name), "" if context.check_mode else run)
 
 
 def _write(context: Context, node: Object, record: Mapping[str, Any]) -> Object:

@@ -40,7 +40,8 @@ def node_condition_info(context: Context, params: Params) -> Result:
             "it, or raise wait_timeout.",
             condition=found,
         )
-    return {"changed": False, "condition": found, "waited": round(deadline.elapsed, 3)}
+    boot_id = node_rules.boot_id(node) if node else None
+    return {"changed": False, "condition": found, "boot_id": boot_id, "waited": round(deadline.elapsed, 3)}
 
 
 def node_condition(context: Context, params: Params) -> Result:
@@ -48,7 +49,8 @@ def node_condition(context: Context, params: Params) -> Result:
     name, kind = params["name"], params["condition"]
     if kind in _OF_THE_KUBELET:
         raise InvalidInput(
-            f"Condition {kind} of Node {name} belongs to its kubelet or network plugin, so it is not removed."
+            f"Condition {kind} of Node {name} belongs to its kubelet or network plugin, so it is not removed. "
+            "Name a condition of another program."
         )
     found = retry_conflicts(lambda: _remove(context.cluster, name, kind))
     return {

@@ -59,7 +59,12 @@ class _State:
 
 
 def node_opt_outs(context: Context, params: Params) -> Result:
-    """Set or restore the opt-outs of one node."""
+    """Set or restore the opt-outs of one node; see the module of the same name.
+
+    Raises:
+        ClaimLost: ``run`` no longer has a claim on the node.
+        NotFound: There is no such Node. Or the management cluster does not serve Machines.
+    """
     if params["state"] == "present":
         before, after = _tell(context, params)
         _warn_of_others(context, after)
@@ -86,6 +91,12 @@ def node_opt_outs(context: Context, params: Params) -> Result:
 def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
     """Restore the earlier values: first on the Machine, then on the Node, where the record is removed too.
 
+    Args:
+        run: The run that must have the claim on the node; empty for none.
+
+    Returns:
+        Node and Machine before and after.
+
     Raises:
         ClaimLost: ``run`` no longer has a claim on the node.
         NotFound: There is no such Node. Or the record names a Machine, and the management cluster does not serve
@@ -94,7 +105,7 @@ def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
     first: list[_State] = []
 
     def attempt() -> _State:
-        node = claim_rules.ours(read_node(context.cluster, name), run)
+        node = claim_rules.require_claim(read_node(context.cluster, name), run)
         record = optout_rules.record_of(node)
         if record is None:
             first.append(_State(node))
@@ -126,7 +137,7 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
     first: list[_State] = []
 
     def attempt() -> _State:
-        node = claim_rules.ours(read_node(context.cluster, name), run)
+        node = claim_rules.require_claim(read_node(context.cluster, name), run)
         known = optout_rules.record_of(node) or OptOuts(run, to_text(context.cluster.now()))
         wanted = known
         if params["autoscaler"] and known.autoscaler is None:
@@ -195,8 +206,8 @@ def _recorded(context: Context, name: str, record: OptOuts) -> tuple[Machine | N
     if not versions:
         raise NotFound(
             f"Machine {record.machine.full_name} of node {name} is opted out of MachineHealthChecks, but this cluster "
-            f"does not serve the API {machine_rules.GROUP}. Set the options of the management cluster in management; "
-            "the record stays until then.",
+            f"does not serve the API {machine_rules.GROUP}. Set the option management to reach the management cluster. "
+            "The record stays until then.",
             node=name,
             machine=record.machine.full_name,
         )

@@ -1,6 +1,6 @@
-# Copyright (c) 2026 holdfast contributors
+# Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A stand-in for a CSI driver: its external-attacher, and the mounts of simulated nodes' kubelets.
 
 Started as ``python -m lab attacher``. The real attach-detach controller makes and deletes VolumeAttachments. This

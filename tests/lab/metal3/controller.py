@@ -1,6 +1,6 @@
-# Copyright (c) 2026 holdfast contributors
+# Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A stand-in for metal3 (its baremetal-operator and Ironic): a controller that really switches the lab's nodes.
 
 Started as ``python -m lab metal3``. ``rules`` and ``ironic`` decide what it does; this file reads and writes. Ironic's

@@ -1,6 +1,6 @@
-# Copyright (c) 2026 holdfast contributors
+# Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A stand-in for Ironic's power API as metal3 uses it: one node's state, and what its conductor does. No I/O.
 
 It answers a request at once and acts on it later. If the management controller refuses a change, or the change does not

@@ -1,6 +1,6 @@
-# Copyright (c) 2026 holdfast contributors
+# Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A stand-in for the nodes' management controllers (BMC): sushy-tools' Redfish emulator switches the lab's nodes.
 
 Started as ``python -m lab redfish``. The protocol is sushy-tools' own. Only its fake driver's reading and setting of

@@ -19,7 +19,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_
     check,
     claim_of,
     may_take,
-    ours,
+    require_claim,
     taken_by_another,
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import lease_name
@@ -73,13 +73,13 @@ def test_used_alone_nobody_may_have_a_claim():
 
 
 def test_modules_without_a_run_are_not_kept_from_a_claimed_node():
-    assert ours(node(claim()), "")["metadata"]["name"] == "alfa"
+    assert require_claim(node(claim()), "")["metadata"]["name"] == "alfa"
 
 
 def test_a_run_that_lost_its_claim_gets_no_node():
-    assert ours(node(MINE), "two")["metadata"]["name"] == "alfa"
+    assert require_claim(node(MINE), "two")["metadata"]["name"] == "alfa"
     with pytest.raises(ClaimLost):
-        ours(node(claim()), "two")
+        require_claim(node(claim()), "two")
 
 
 def test_a_claim_is_read_as_it_was_written():

@@ -1,4 +1,4 @@
-// Copyright (c) 2026 holdfast contributors
+// Copyright: (c) 2026, holdfast.kubernetes contributors
 // GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 
 // The part of a CSI driver that works on a real node: it registers with the kubelet and mounts volumes. A volume is a
