@@ -38,7 +38,7 @@ def report(tmp_path):
     first = next(number for number, play in enumerate(plays) if play["name"] == "Report")
     (tmp_path / "play.yml").write_text(yaml.safe_dump(plays[first:]))
 
-    def run(hosts, written=tmp_path / "report.json"):
+    def run(hosts, written=tmp_path / "report.json", *arguments):
         (tmp_path / "inventory.yml").write_text(yaml.safe_dump({"nodes": {"hosts": hosts}}))
         env = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
         collections = os.environ.get("ANSIBLE_COLLECTIONS_PATH") or str(CHECKOUT / "build/collections")
@@ -51,7 +51,7 @@ def report(tmp_path):
         variables = {"hosts": ["nodes"], **files}
         extra = json.dumps({f"rolling_reboot_{name}": value for name, value in variables.items()})
         done = subprocess.run(
-            [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", "-e", extra, "play.yml"],
+            [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", "-e", extra, *arguments, "play.yml"],
             cwd=tmp_path,
             env=env,
             capture_output=True,
@@ -85,6 +85,14 @@ def test_an_operation_that_can_not_be_ended_fails_the_playbook_and_hides_no_resu
     assert "run holdfast.kubernetes.doctor, or run this again" in output
     assert "No result for node-2" in output
     assert "The failure of node-3 could not be counted" in output
+
+
+def test_several_hosts_in_a_limit_are_reported_and_none_fails(report, tmp_path):
+    hosts = {f"node-{number}": of(f"node-{number}", "rebooted", operation="") for number in range(1, 4)}
+    code, written, output = report(hosts, tmp_path / "report.json", "--limit=node-1,node-2")
+
+    assert code == 0, output
+    assert written["summary"]["rebooted"] == ["node-1", "node-2"]
 
 
 def test_a_report_that_fails_does_not_hide_which_nodes_failed(report, tmp_path):
