@@ -138,9 +138,12 @@ def test_creates_the_objects_changes_nothing_the_second_time_and_removes_them(pl
 
 def assert_workflow(awx, reboot, report):
     (workflow,) = awx.named("workflow_job_templates").values()
-    asked = [question["variable"] for question in awx.survey(workflow)["spec"]]
-    assert "rolling_reboot_max_unavailable" in asked
-    assert "rolling_reboot_operation" not in asked, "it would replace the one of the plan"
+    asked, of_template = (
+        [question["variable"] for question in survey["spec"]]
+        for survey in (awx.survey(workflow), survey_of("rolling_reboot"))
+    )
+    # An answer to the question for the operation would replace the one of the plan.
+    assert asked == [variable for variable in of_template if variable != "rolling_reboot_operation"]
     nodes = awx.named("workflow_job_template_nodes")
 
     def after(name, result):
