@@ -50,8 +50,9 @@ def report(tmp_path):
         files = {"report": str(written), "html": str(written.with_suffix(".html"))}
         variables = {"hosts": ["nodes"], **files}
         extra = json.dumps({f"rolling_reboot_{name}": value for name, value in variables.items()})
+        program = str(Path(sys.executable).parent / "ansible-playbook")
         done = subprocess.run(
-            [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", "-e", extra, *arguments, "play.yml"],
+            [program, "-i", "inventory.yml", "-e", extra, *arguments, "play.yml"],
             cwd=tmp_path,
             env=env,
             capture_output=True,
