@@ -56,6 +56,8 @@ def test_commands_work_as_they_are_written(world, ansible, lab):
     assert len(written) > 15
     for program, *arguments in written:
         own = [NAMESPACES.sub(world.namespace, NODES.sub(node, word)) for word in arguments]
+        # As a shell does.
+        own = [word.replace("$PWD", str(ansible.folder)) for word in own]
         # No agent confirms it.
         own += ["-e", "hold_wait=false"] if any("hold_holder" in word for word in own) else []
         if program == "kubectl":
