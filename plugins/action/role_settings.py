@@ -13,10 +13,13 @@ from typing import Any
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import check_settings
 from ansible_collections.holdfast.kubernetes.plugins.modules.role_settings import SPEC
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _settings
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._arguments import validated
 
+# What the types of a role's variables can't express.
+_CHECKS = {("rolling_reboot_", "main"): check_settings.problems}
 _PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks/vars/argument_specs.yml"
 
 
@@ -43,6 +46,9 @@ class ActionModule(ActionBase):
             options = {name: option for name, option in options.items() if name in params["only"]}
         found = _settings.answer(options, self._given(options, variables, problems), prefix)
         problems += found.problems
+        check = _CHECKS.get((prefix, entry))
+        if check and not problems and not params["only"]:
+            problems += check(found.settings)
         if problems:
             result.update(failed=True, error="invalid_input", problems=problems)
             result["msg"] = f"Some variables are invalid, so nothing was done. {' '.join(problems)}"

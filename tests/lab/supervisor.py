@@ -25,6 +25,9 @@ RUNTIME = Path("/run/systemd/nspawn")
 def supervise(node: Node) -> int:
     """Boot the machine until it powers itself off; SIGKILL is the power switch."""
     _mount(node)
+    # The kernel removes the network of a machine whose power was cut some time later.
+    link = f"vb-{node.network.machine(node.name)}"
+    subprocess.run(["ip", "link", "delete", link], check=False, stderr=subprocess.DEVNULL)
     while True:
         # Processes that containers left behind would count as part of the next boot.
         node.cgroup.kill()

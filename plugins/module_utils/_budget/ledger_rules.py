@@ -376,16 +376,19 @@ def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
 def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:
     """Drop slots that are no longer needed.
 
-    These are failed slots of nodes that are Ready again with a new boot ID. With ``live``, they are also slots of dead
-    runs on nodes without a claim or cordon annotation: the run had not started on the node, or everything but the slot
-    was restored. If a run has claimed the node under the slot, the slot stays until the node is Ready.
+    These are failed slots of nodes that are Ready again with a new boot ID, unless this collection keeps them cordoned.
+    With ``live``, they are also slots of dead runs on nodes without a claim or cordon annotation: the run had not
+    started on the node, or everything but the slot was restored. If a run has claimed the node under the slot, the slot
+    stays until the node is Ready.
 
     Read the Nodes after the ledger, and store the result by compare-and-swap. A run that claims a node after the Node
     was read has then changed the ledger (see :func:`claim`), or finds its slot gone before its first step.
     """
     known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]
     for slot, node in known:
-        back = node.ready and bool(slot.boot_id) and node.boot_id not in ("", slot.boot_id)
+        booted = bool(slot.boot_id) and node.boot_id not in ("", slot.boot_id)
+        # A node that failed the user's check is Ready in a new boot, and this collection keeps it cordoned.
+        back = node.ready and booted and not (node.marked and node.unschedulable)
         idle = _left_behind(slot, live) and not node.marked and (node.ready or not slot.claims)
         if back if slot.state == FAILED else idle:
             ledger = release(ledger, slot.node)

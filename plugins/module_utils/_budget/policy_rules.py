@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,3 +81,30 @@ class Policy:
         """Names of the options in which two policies differ."""
         mine, theirs = self.to_data(), other.to_data()
         return [key for key in mine if mine[key] != theirs[key]]
+
+
+def policy_of(params: Mapping[str, Any]) -> Policy:
+    """The policy in the options of ``reboot_slot``, or in the variables of the role.
+
+    Raises:
+        InvalidInput: Values that are out of range, or that need another one.
+    """
+    per_domain = params.get("max_unavailable_per_domain")
+    domains = params.get("max_domains")
+    if (per_domain is not None or domains is not None) and not params.get("topology_key"):
+        raise InvalidInput(
+            "max_unavailable_per_domain and max_domains need topology_key, the label that names a node's domain."
+        )
+    for name, value in (("max_unavailable_per_domain", per_domain), ("max_domains", domains)):
+        if value is not None and value < 1:
+            raise InvalidInput(f"{name} must be 1 or more, it is {value}.")
+    for name in ("max_failed", "unhealthy_grace", "pause"):
+        if (params.get(name) or 0) < 0:
+            raise InvalidInput(f"{name} must be 0 or more, it is {params[name]}.")
+    return Policy(
+        selector=params.get("selector") or "",
+        max_unavailable=check_amount(params["max_unavailable"], "max_unavailable"),
+        topology_key=params.get("topology_key") or "",
+        max_unavailable_per_domain=per_domain,
+        max_domains=domains,
+    )

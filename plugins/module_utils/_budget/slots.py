@@ -13,7 +13,7 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, InvalidInput, Outdated, Refused, TimedOut
+from .._api.errors import ApiFailure, Outdated, Refused, TimedOut
 from .._api.names import CORDON, NAMESPACE
 from .._api.objects import Object
 from .._api.read_node import read_node
@@ -26,7 +26,7 @@ from . import ledger_store as store
 from .claim_rules import PURPOSE, claim_of
 from .front import Front
 from .ledger_rules import GRANTED, REFUSED, WAIT, Claimant, Decision, Ledger, Member, Request
-from .policy_rules import Policy, check_amount
+from .policy_rules import Policy, policy_of
 from .standstill_rules import Standstill, pause
 
 # Above this number, list the Nodes instead of reading them one by one.
@@ -36,7 +36,7 @@ _MANY = 50
 def reboot_slot(context: Context, params: Params) -> Result:
     """Take or return the slot of one node, or mark it as failed."""
     store.check_group(params["group"])
-    policy = _policy(params)
+    policy = policy_of(params)
     cluster = context.cluster
     if params["state"] == "present":
         read_node(cluster, params["name"])
@@ -50,28 +50,6 @@ def reboot_slot(context: Context, params: Params) -> Result:
         **_facts(params, after, waited=0.0),
         "diff": {"before": _shown(before, params["name"]), "after": _shown(after, params["name"])},
     }
-
-
-def _policy(params: Params) -> Policy:
-    per_domain = params.get("max_unavailable_per_domain")
-    domains = params.get("max_domains")
-    if (per_domain is not None or domains is not None) and not params.get("topology_key"):
-        raise InvalidInput(
-            "max_unavailable_per_domain and max_domains need topology_key, the label that names a node's domain."
-        )
-    for name, value in (("max_unavailable_per_domain", per_domain), ("max_domains", domains)):
-        if value is not None and value < 1:
-            raise InvalidInput(f"{name} must be 1 or more, it is {value}.")
-    for name in ("max_failed", "unhealthy_grace", "pause"):
-        if (params.get(name) or 0) < 0:
-            raise InvalidInput(f"{name} must be 0 or more, it is {params[name]}.")
-    return Policy(
-        selector=params.get("selector") or "",
-        max_unavailable=check_amount(params["max_unavailable"], "max_unavailable"),
-        topology_key=params.get("topology_key") or "",
-        max_unavailable_per_domain=per_domain,
-        max_domains=domains,
-    )
 
 
 class _SlotRequest:

@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, HoldfastError, InvalidInput, NotFound, Refused, TimedOut, Unreachable
+from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused, TimedOut, Unreachable
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
@@ -36,6 +36,7 @@ from .rules import (
     Options,
     Plan,
     Pod,
+    check_drain,
     node_verdict,
     plan,
     read_budget,
@@ -58,7 +59,7 @@ Event = Callable[[Drain], None]
 
 def drain(context: Context, params: Params) -> Result:
     """Drain one node; see the module of the same name."""
-    _check(params)
+    check_drain(params)
     shown = _Shown(context, params)
     try:
         result = _drain(context, params, shown)
@@ -130,22 +131,6 @@ def budgets_of(cluster: Cluster, namespaces: Collection[str] | None = None) -> l
     return [
         read_budget(item) for name in sorted(namespaces) for item in cluster.items(paths.pod_disruption_budgets(name))
     ]
-
-
-def _check(params: Params) -> None:
-    if params["timeout"] <= 0:
-        raise InvalidInput(f"timeout must be positive, it is {params['timeout']}. Without a deadline a drain may hang.")
-    after = params.get("delete_after")
-    if after is not None and not 0 < after < params["timeout"]:
-        raise InvalidInput(
-            f"delete_after must be above 0 and below timeout ({params['timeout']}), it is {after}. Pods are evicted "
-            "first; disable_eviction deletes them at once."
-        )
-    if after is None and params.get("delete_selector"):
-        raise InvalidInput("delete_selector needs delete_after: after how many seconds these pods are deleted.")
-    grace = params.get("grace_period")
-    if grace is not None and grace < 0:
-        raise InvalidInput(f"grace_period must not be negative, it is {grace}. Omit it to use the pods' own.")
 
 
 def _deletable(cluster: Cluster, params: Params) -> frozenset[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._api.errors import InvalidInput
 from .._api.objects import Object
 from .._api.selector import matches
 from .._shared.bounds import cut
@@ -97,6 +98,27 @@ class Plan:
     wait: list[Pod] = field(default_factory=list)
     skipped: list[tuple[Pod, str]] = field(default_factory=list)
     refused: list[tuple[Pod, str]] = field(default_factory=list)
+
+
+def check_drain(params: Mapping[str, Any]) -> None:
+    """Refuse options of a drain that can't work.
+
+    Raises:
+        InvalidInput: A time is out of range, or ``delete_selector`` comes without ``delete_after``.
+    """
+    if params["timeout"] <= 0:
+        raise InvalidInput(f"timeout must be positive, it is {params['timeout']}. Without a deadline a drain may hang.")
+    after = params.get("delete_after")
+    if after is not None and not 0 < after < params["timeout"]:
+        raise InvalidInput(
+            f"delete_after must be above 0 and below timeout ({params['timeout']}), it is {after}. Pods are evicted "
+            "first; disable_eviction deletes them at once."
+        )
+    if after is None and params.get("delete_selector"):
+        raise InvalidInput("delete_selector needs delete_after: after how many seconds these pods are deleted.")
+    grace = params.get("grace_period")
+    if grace is not None and grace < 0:
+        raise InvalidInput(f"grace_period must not be negative, it is {grace}. Omit it to use the pods' own.")
 
 
 def read_pod(item: Object) -> Pod:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.errors import Held, HoldfastError, InvalidInput, NotFound, Refused, TimedOut
+from .._api.errors import Held, HoldfastError, NotFound, Refused, TimedOut
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, wait_for
@@ -60,7 +60,6 @@ def reboot_turn(context: Context, params: Params, *, drain: DrainLook | None = N
     admission = _Admission(context, params, drain)
     with runs.heartbeat(context.cluster, params["run"], params.get("holder") or ""):
         try:
-            admission.check()
             return admission.run()
         except HoldfastError as error:
             if context.check_mode:
@@ -125,22 +124,6 @@ class _Admission:
             rules.PUT_BACK: self._put_back,
             rules.UNCLAIM: self._unclaim,
         }
-
-    def check(self) -> None:
-        """Refuse settings that can't work together, before the first request."""
-        params = self._params
-        by_command = params["when"] == "command" and not params.get("when_command")
-        by_tasks = params["method"] == "command" and not params.get("command_tasks")
-        if not 0 <= params.get("pause", 0) < params["slot_timeout"]:
-            raise InvalidInput(
-                f"rolling_reboot_pause must be 0 or more and less than rolling_reboot_slot_timeout "
-                f"({params['slot_timeout']} s), which a node waits for its slot. It is {params['pause']}."
-            )
-        if by_command or by_tasks or params["hold_attempts"] < 1 or params["soak"] < 0:
-            raise InvalidInput(
-                "rolling_reboot_when: command needs rolling_reboot_when_command, rolling_reboot_method: command needs "
-                "rolling_reboot_command_tasks, and rolling_reboot_hold_attempts must be 1 or more."
-            )
 
     def run(self) -> Result:
         while True:

@@ -9,11 +9,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 
+from .._api.errors import InvalidInput
 from .._api.runner import Context, Params, Result
 from .._budget.operations import reboot_operation
-from .._budget.policy_rules import check_amount
 from .._nodes import health_checks
 from .._nodes.controller import controller_node_info
+from .._shared.bounds import some
 from .silences import Alertmanager
 
 
@@ -49,10 +50,10 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
         alone: Name of the host, if each host has a run of its own.
     """
     settings, who = params["settings"], params["who"]
-    # Refuse it before anything changes: the slot would refuse it only after the node's phase is recorded.
-    check_amount(settings.get("max_unavailable", "1"), "rolling_reboot_max_unavailable")
+    _refuse_two_hosts_of_a_node(hosts)
     started = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}"
-    run = settings.get("run") or who["job"] or f"{who['host']}/{started}-{secrets.randbelow(1000000)}"
+    # Two installations of AWX may have jobs of the same number.
+    run = settings.get("run") or f"{who['job'] or who['host'] + '/' + started}-{secrets.randbelow(1000000)}"
     if alone:
         run = f"{run}/{alone}"
     holder = settings.get("holder") or who["person"]
@@ -84,6 +85,20 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
         "holder": holder,
         "group": settings["group"],
     }
+
+
+def _refuse_two_hosts_of_a_node(hosts: Mapping[str, str]) -> None:
+    """Both hosts would belong to one run, so the budget and the claim would let them work at the same time."""
+    of_node: dict[str, list[str]] = {}
+    for host, node in hosts.items():
+        of_node.setdefault(node, []).append(host)
+    twice = {node: names for node, names in of_node.items() if len(names) > 1}
+    if twice:
+        words = some([f"{some(names, 3, ' and ')} are Node {node}" for node, names in twice.items()], 5, "; ")
+        raise InvalidInput(
+            f"Several hosts are the same Node: {words}. Nothing was done. Set rolling_reboot_node_name for each host "
+            "in the inventory, not for the whole run, or leave the other hosts out."
+        )
 
 
 def canaries_of(asked: Sequence[str], hosts: Sequence[str]) -> list[str]:

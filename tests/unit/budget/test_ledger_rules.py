@@ -422,7 +422,8 @@ class TestHeal:
         ("now", "healed"),
         [
             (node("alfa", boot_id="alfa-2"), True),
-            (node("alfa", boot_id="alfa-2", unschedulable=True), True),
+            (node("alfa", boot_id="alfa-2", unschedulable=True, marked=False), True),
+            (node("alfa", boot_id="alfa-2", unschedulable=True, marked=True), False),
             (node("alfa", boot_id="alfa-2", ready=False), False),
             (node("alfa", boot_id="alfa-1"), False),
             (node("alfa", boot_id=""), False),

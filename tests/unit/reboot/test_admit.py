@@ -424,13 +424,6 @@ def test_the_last_answer_of_an_earlier_pass_does_not_count(cluster):
     assert caught.value.fields["attempts"] == 0
 
 
-@pytest.mark.parametrize("bad", [{"when": "command"}, {"method": "command"}, {"hold_attempts": 0}, {"soak": -1}])
-def test_settings_that_can_not_work_together_are_refused(cluster, bad):
-    with pytest.raises(HoldfastError, match="rolling_reboot_hold_attempts must be 1 or more") as caught:
-        turn(cluster, **bad)
-    assert (caught.value.kind, caught.value.fields["stage"]) == ("invalid_input", "looking")
-
-
 def test_the_user_is_told_that_a_node_is_put_off(cluster):
     cluster.hold()
     said = []

@@ -18,6 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.admit import reboot_turn
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.begin import enter
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.plan import reboot_plan
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_plan as module
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_turn as turn_module
@@ -49,6 +50,28 @@ def host(name, answer=None, **more):
         "settings": known,
         "settings_error": "",
     }
+
+
+def test_two_hosts_of_one_node_are_refused():
+    cluster = MemoryCluster()
+    cluster.node("a")
+    first, second = host("a"), {**host("a"), "host": "typo"}
+    with pytest.raises(
+        InvalidInput, match=r"Several hosts are the same Node: host-a and typo are Node a. Nothing was done"
+    ):
+        plan(cluster, [first, second])
+    assert cluster.writes == []
+
+
+def test_jobs_of_the_same_number_are_different_runs():
+    cluster = MemoryCluster()
+    cluster.dry_run = True
+    context = Context({}, True)
+    context.cluster = cluster
+    params = {"settings": settings(method="metal3"), "who": {**WHO, "job": "57"}, "forks": 5}
+    ids = {enter(context, params, {"a": "a"})["run"] for _time in range(20)}
+    assert len(ids) > 1
+    assert all(name.startswith("57-") for name in ids)
 
 
 def alone(cluster, one):
