@@ -232,6 +232,16 @@ def proven(node: Object) -> bool:
     return taint_of(node) is not None and evidence is not None and evidence.get("boot_id") == node_rules.boot_id(node)
 
 
+def known_off(node: Object) -> bool:
+    """Return whether the node was proven off, and nobody has begun to switch it on since."""
+    try:
+        record = record_of(node)
+    except Refused:
+        # Nobody knows whether a recovery has begun.
+        return False
+    return proven(node) and (record is None or record["phase"] not in GOING_BACK)
+
+
 def next_step(node: Object, record: Mapping[str, Any] | None) -> str:
     """Return the next step of a failover.
 
