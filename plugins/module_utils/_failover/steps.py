@@ -78,11 +78,13 @@ class _FailoverStep:
         if step == FENCE:
             self._check(node, record)
             self._before(node)
-            if record is None or record["result"]:
-                # The failure may be long ago: what was seen then says nothing about now.
-                confirmed = self._confirm(node)
-                if confirmed is not node:
-                    node = confirmed
+            # An earlier run may be long ago, and what it saw says nothing about now. A node that stayed down is
+            # confirmed at once.
+            confirmed = self._confirm(node)
+            if confirmed is not node:
+                node, record = confirmed, rules.record_of(confirmed)
+                step = rules.next_step(node, record)
+                if step == FENCE:
                     self._check(node, record)
         try:
             self._claim(record, node)
@@ -160,7 +162,6 @@ class _FailoverStep:
         found = wait_for(self._cluster, paths.NODES, self._name, up, Deadline(left))
         if found is None:
             raise NotFound(f"Node {self._name} no longer exists.", node=self._name)
-        rules.next_step(found, rules.record_of(found))
         return found
 
     def _check(self, node: Object, record: Mapping[str, Any] | None) -> None:
