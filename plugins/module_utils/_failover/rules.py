@@ -42,6 +42,8 @@ GOING_BACK = ("power_on", "ready", "in_service", "uncordon")
 PHASES = (CLAIM, FENCING, "taint", "move", DELETING, *GOING_BACK)
 MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
 RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
+# The facts that say how a machine is switched off, which is also how it is switched on again.
+WAY = ("fence", "host", "namespace", "key", "mode", "uri", "agent", "plug")
 
 
 # -- the record -------------------------------------------------------------------------------------------------------

@@ -276,8 +276,8 @@ def _silent(facts: Facts) -> Step | None:
         return None
     if work.begun == FENCED:
         why = (
-            f"Node {work.node} was failed over, but nothing proves that it is off. If a recovery of it was interrupted, "
-            "run the playbook holdfast.kubernetes.recover again first."
+            f"Node {work.node} was failed over, but nothing proves that it is off. If a recovery of it was "
+            "interrupted, run the playbook holdfast.kubernetes.recover again first."
         )
         return Step(STOP, why=why)
     if facts.settings.unreachable != FENCE:

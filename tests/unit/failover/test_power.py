@@ -242,9 +242,8 @@ class TestSeveralWays:
 class Slow:
     """A BMC, a command or an agent whose controller is stopped before or after the look at the machine."""
 
-    facts = {"power_state": "Off", "uuid": None}
-
     def __init__(self, clock, *, stopped_at, meanwhile):
+        self.facts = {"power_state": "Off", "uuid": None}
         self.clock, self.stopped_at, self.meanwhile, self.sent = clock, stopped_at, meanwhile, []
 
     def look(self, _node, _wanted):

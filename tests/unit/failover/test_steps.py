@@ -20,7 +20,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.turn
 RECORD = {
     **dict.fromkeys(("holder", "reason", "detail"), ""),
     **dict.fromkeys(("started", "since"), AT),
-    **{"id": "op", "run": "dead", "phases": {}, "boot_id": "boot-1", "facts": {}},
+    "id": "op",
+    "run": "dead",
+    "phases": {},
+    "boot_id": "boot-1",
+    "facts": {},
 }
 RECORDS = [
     None,

@@ -129,7 +129,11 @@ def test_the_proof_before_a_recovery_that_was_interrupted_no_longer_counts():
     record = {
         **dict.fromkeys(("id", "run", "holder", "reason", "detail"), "x"),
         **dict.fromkeys(("started", "since"), AT),
-        **{"phase": "move", "phases": {}, "boot_id": "boot-1", "facts": {}, "result": "moved"},
+        "phase": "move",
+        "phases": {},
+        "boot_id": "boot-1",
+        "facts": {},
+        "result": "moved",
     }
     cluster, evidence = MemoryCluster(), {"kind": "Command", "boot_id": "boot-1"}
     context = Context({})

@@ -427,7 +427,7 @@ class TestRelease:
         }
         found["metadata"]["annotations"]["holdfast.dev/failover"] = json.dumps(record)
         assert rules.node_state(waiting(), found) == state
-        with pytest.raises(Unfenced, match="run the playbook holdfast.kubernetes.recover again first"):
+        with pytest.raises(Unfenced, match=r"run the playbook holdfast\.kubernetes\.recover again first"):
             rules.check_fenced(waiting(), "unreachable")
 
     def test_no_node(self):
