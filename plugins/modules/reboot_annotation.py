@@ -72,9 +72,10 @@ options:
         the host may no longer belong to that Node; the module then removes a key only if it was written for O(node).
         The task warns in both cases.
       - V(expired) removes annotations of this collection, with any key, from hosts that are no longer provisioned, or
-        that another Metal3Machine now uses. With O(node), it waits for and removes only annotations that were written
+        that a Metal3Machine with another name now uses. With O(node), it waits for and removes only annotations that were written
         for this Node; without it, it removes all that exist now. Run this if a Machine may be deleted after it was
-        fenced, because the key would keep the host off in its next use.
+        fenced, because the key would keep the host off in its next use. An annotation stays, and the task warns, if the
+        Metal3Machine has the same name and only another UID, as after C(clusterctl move).
     type: str
     choices: [present, absent, expired]
     default: present
@@ -284,7 +285,7 @@ removed:
   sample: [{host: metal/rack-3-unit-7, annotation: reboot.metal3.io/holdfast-failover, node: worker-1,
       why: its state is "available"}]
 kept:
-  description: Annotations of this collection that stay.
+  description: Annotations of this collection that stay; with C(why) if a person must decide whether they are still needed.
   type: list
   elements: dict
   returned: O(state=expired)

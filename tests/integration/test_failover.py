@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from integration.support.failovers import OURS, STEP, TAINT
+from integration.support.failovers import AUDIT, OURS, STEP, TAINT
 from integration.support.group import until
 from integration.support.halts import Halt
 from integration.support.leases import Leases
@@ -447,6 +447,12 @@ def test_the_way_back_by_another_url(failovers, victim):
     record["facts"] |= {"fence": "redfish", "uri": uri}
     marks = {f"{OURS}failover": json.dumps(record)}
     victim.world.cluster.merge(paths.node(victim.name), {"metadata": {"annotations": marks}})
+    # A node can write its own record, so it alone does not say where the credentials go.
+    unknown = failovers.recover(victim.name)
+    assert unknown.results == {victim.name: "failed"}
+    assert "no credentials were sent" in unknown.detail(victim.name)
+    entry = failovers.audit()[record["id"]] | {"fence": "redfish", "uri": uri}
+    victim.world.cluster.merge(AUDIT, {"data": {record["id"]: json.dumps(entry)}})
 
     done = failovers.recover(victim.name, redfish_uri=f"{uri}7")
     assert done.results == {victim.name: "failed"}

@@ -529,5 +529,12 @@ class TestByMachine:
         metadata = {"name": f"m-{node}", "annotations": owner["metadata"]["annotations"]}
         body = {"apiVersion": owner["apiVersion"], "kind": "Metal3Machine", "metadata": metadata}
         world.cluster.create(path, {**body, "spec": owner["spec"]})
+        # The same happens when clusterctl moves it, so a person decides.
+        moved = remove_expired(found)
+        assert (moved["removed"], [item["annotation"] for item in moved["kept"]]) == ([], [OURS])
+        assert "has another UID" in moved["warnings"][0]
+        metadata["name"] = f"next-{node}"
+        world.cluster.create(path, {**body, "spec": owner["spec"]})
+        host.set(consumerRef={"kind": "Metal3Machine", "name": f"next-{node}", "namespace": world.namespace})
         assert [item["why"] for item in remove_expired(found)["removed"]] == ["it has another consumer now"]
         assert found.keys == {}

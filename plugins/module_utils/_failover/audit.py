@@ -30,14 +30,24 @@ def read(cluster: Cluster) -> dict[str, str]:
     return dict((_load(cluster) or {}).get("data") or {})
 
 
-def note(cluster: Cluster, node: str, record: Mapping[str, Any], versions: Mapping[str, str]) -> dict[str, Any]:
-    """Update the entry of a failover from the record on its Node, and return it. A dry run writes nothing."""
+def note(
+    cluster: Cluster,
+    node: str,
+    record: Mapping[str, Any],
+    versions: Mapping[str, str],
+    stated: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Update the entry of a failover from the record on its Node, and return it. A dry run writes nothing.
+
+    Args:
+        stated: The facts that this run gives; see :func:`.audit_rules.entry_after`.
+    """
 
     def attempt() -> dict[str, Any]:
         config_map = _load(cluster)
         data = dict((config_map or {}).get("data") or {})
         known = read_entry(data.get(record["id"], "{}"))
-        entry = entry_after(known, node, record, versions, to_text(cluster.now()))
+        entry = entry_after(known, node, record, versions, to_text(cluster.now()), stated=stated)
         if not cluster.dry_run:
             data[record["id"]] = json.dumps(entry, sort_keys=True)
             _store(cluster, config_map, bounded(data, record["id"]))

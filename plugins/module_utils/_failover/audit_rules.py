@@ -9,10 +9,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from .._api.errors import Refused
+from .._api.names import FAILOVER
 from .._api.times import from_text
 from .._shared.bounds import bounded as bounded_data
 from .._shared.bounds import cut
-from .rules import CLAIM, DELETING, MOVED, RECOVERED, RESULTS, STOPPED
+from .rules import CLAIM, DELETING, MOVED, RECOVERED, RESULTS, STOPPED, WAY
 
 # An object of etcd has at most 1.5 MiB.
 KEEP, KEEP_STEPS, KEEP_RUNS, KEEP_BYTES = 50, 60, 100, 900_000
@@ -34,11 +36,34 @@ _TYPES: Mapping[str, type] = {
 
 
 def entry_after(
-    entry: Mapping[str, Any] | None, node: str, record: Mapping[str, Any], versions: Mapping[str, str], now: str
+    entry: Mapping[str, Any] | None,
+    node: str,
+    record: Mapping[str, Any],
+    versions: Mapping[str, str],
+    now: str,
+    *,
+    stated: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the entry of a failover for the present record on its Node."""
+    """Return the entry of a failover for the present record on its Node.
+
+    Args:
+        stated: What the run itself says of the way to switch the machine off. A node can write its own annotations, so
+            nothing of the way is taken from there: it may decide where the credentials of a BMC are sent.
+
+    Raises:
+        Refused: It is the entry of another node.
+    """
     known = entry or {}
-    facts = dict(record.get("facts") or {})
+    if known.get("node") not in (None, node):
+        raise Refused(
+            f"The annotation {FAILOVER} of Node {node} names failover {record['id']}, which is one of node "
+            f"{known['node']}. Remove the annotation (kubectl annotate node {node} {FAILOVER}-), and run the playbook "
+            "holdfast.kubernetes.recover.",
+            node=node,
+            why="broken_record",
+        )
+    seen = {name: value for name, value in (record.get("facts") or {}).items() if name not in WAY}
+    facts = {**seen, **way_of(known), **way_of(stated or {})}
     step = {
         "at": now,
         "run": record["run"],
@@ -126,6 +151,11 @@ def deleted(entry: Mapping[str, Any]) -> bool:
         return True
     phases = [step.get("step") for step in entry["steps"] if step.get("step") not in RESULTS]
     return entry["result"] not in (RECOVERED, STOPPED) and phases[-1:] == [DELETING]
+
+
+def way_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that say how the machine is switched off."""
+    return {name: facts[name] for name in WAY if name in facts}
 
 
 def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:

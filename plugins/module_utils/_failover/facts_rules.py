@@ -91,6 +91,7 @@ class Progress:
     Attributes:
         step: The next step by the Node's record when the run claimed it; empty before.
         facts: What is recorded for later steps.
+        stated: What the history says of how the machine was switched off. No node can write it.
         boot_id: The boot ID of the Node when the run claimed it.
         record_boot_id: The boot ID that is failed over; ``None`` without a record.
         boot_id_before: The boot ID that must have changed when the node is back.
@@ -119,6 +120,7 @@ class Progress:
     exists: bool = True
     resumed: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
+    stated: Mapping[str, Any] = field(default_factory=dict)
     boot_id: str = ""
     record_boot_id: str | None = None
     boot_id_before: str = ""

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._api.names import FAILOVER, NAMESPACE
 from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, LOOK, METAL3, REDFISH, Facts, Host, Progress
 from .rules import (
+    AUDIT,
     CLAIM,
     DELETING,
     DONE,
@@ -352,19 +354,34 @@ def _detail(now: Iterable[Mapping[str, Any]], pods: list[dict[str, Any]], attach
 
 
 def _another_machine(facts: Facts) -> Step | None:
-    """Check that the machine is known, and is the one that was switched off."""
+    """Check that the machine is known, and is the one that was switched off.
+
+    The user's credentials go to this URL. Only the user and the history decide about it: a node can write its record.
+    """
     if facts.progress.step != POWER_ON or facts.known.get("fence") != REDFISH:
         return None
-    given, known = facts.settings.redfish_uri, str(facts.known.get("uri") or "")
-    uri = given or known
-    if uri and (known or uri).rstrip("/") == uri.rstrip("/"):
+    stated = facts.progress.stated if facts.progress.stated.get("fence") == REDFISH else {}
+    given, known, kept = (
+        text.rstrip("/")
+        for text in (facts.settings.redfish_uri, str(facts.known.get("uri") or ""), str(stated.get("uri") or ""))
+    )
+    urls = {url for url in (known, kept) if url}
+    if (given and not kept) or given in urls or (not given and kept and urls == {kept}):
         return None
-    wrong = "another URL" if given else "not set"
-    way_out = "Leave it out, or give that one." if known else "Set it to the URL of the machine."
+    node, nothing = facts.progress.node, "Nothing was switched on."
+    if given or not urls:
+        at = " or ".join(sorted(urls)) or "an unknown URL"
+        wrong = "another URL" if given else "not set"
+        way_out = "Leave it out, or give that one." if urls == {kept} else "Set it to the URL of the machine."
+        return Step(
+            REFUSE, f"Node {node} was switched off at {at}, and failover_redfish_uri is {wrong}. {nothing} {way_out}"
+        )
+    history = f"says {kept}" if kept else "does not say so"
     return Step(
         REFUSE,
-        f"Node {facts.progress.node} was switched off at {known or 'an unknown URL'}, and failover_redfish_uri is "
-        f"{wrong}. Nothing was switched on. {way_out}",
+        f"The annotation {FAILOVER} of Node {node} says that it was switched off at {known}, but the ConfigMap "
+        f"{NAMESPACE}/{AUDIT} {history}. A node can write its own annotations, so no credentials were sent. {nothing} "
+        "Find out which URL is that of the machine, and set failover_redfish_uri to it.",
     )
 
 

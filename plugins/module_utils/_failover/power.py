@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Union
 
 from .._api import node_rules, paths
-from .._api.errors import HoldfastError, InvalidInput, TimedOut
+from .._api.errors import HoldfastError, InvalidInput, Refused, TimedOut
 from .._api.objects import Object
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
@@ -187,15 +187,42 @@ def _look(context: Context, params: Params) -> Look:
 
 
 def _switch_on(context: Context, params: Params, machine: _Machine) -> Result:
-    # A Node that was deleted after its failover has no claim.
-    node = context.cluster.find(paths.node(params["name"]))
-    if node:
-        claim_rules.check(node, params.get("run") or "")
-    needed = machine.look(node, ON)
-    if needed and not context.check_mode:
+    def attempt() -> bool:
+        needed = machine.look(_claimed(context, params), ON)
+        if context.check_mode or not needed:
+            return needed
+        # A BMC may answer slowly. Meanwhile another run may have brought the node back, and a third one fenced it.
+        began = last_look.steady()
+        _claimed(context, params)
+        last_look.check(began)
         machine.switch(ON, None)
+        return True
+
+    needed = last_look.repeat(attempt)
+    if needed and not context.check_mode:
         machine.wait(ON)
     return {"changed": needed, "sent": needed, **machine.facts}
+
+
+def _claimed(context: Context, params: Params) -> Object | None:
+    """Return the Node if the claim is ours; ``None`` if it was deleted after its failover, so that it has no claim.
+
+    Raises:
+        Claimed, ClaimLost: It is not ours.
+        Refused: The Node was created again after this run had begun.
+    """
+    node, run, name = context.cluster.find(paths.node(params["name"])), params.get("run") or "", params["name"]
+    if node is None:
+        return None
+    claim_rules.check(node, run)
+    if not run:
+        raise Refused(
+            f"Node {name} exists, but this run has not claimed it: it was created again since the run began. Nothing "
+            "was switched on. Run the playbook holdfast.kubernetes.recover again.",
+            node=name,
+            why="created_again",
+        )
+    return node
 
 
 class _Redfish:

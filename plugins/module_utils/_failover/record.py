@@ -68,7 +68,7 @@ def failover_record(context: Context, params: Params) -> Result:
             lambda: _attempt(context, {**params, "result": None} if last else params)
         )
         versions = {"node": after["metadata"]["resourceVersion"], **_host_version(params)}
-        entry = audit.note(cluster, name, record, versions)
+        entry = audit.note(cluster, name, record, versions, params.get("facts"))
         if last:
             _delete(cluster, name, record)
             record = rules.advance(record, _change(params), cluster.now())
@@ -114,8 +114,10 @@ def take_over(
         entry: The entry of the failover to resume if its record is no longer on the Node.
     """
     cluster, name, run = context.cluster, params["name"], params["run"]
+    stated: Mapping[str, Any] = {}
 
     def attempt() -> tuple[Object, dict[str, Any]]:
+        nonlocal stated
         node = _claimed_node(context, name, run)
         record = rules.record_of(node)
         if record is None and entry is not None:
@@ -131,6 +133,7 @@ def take_over(
                 now=cluster.now(),
             )
             wanted["phases"] = {"confirm": round(waited, 1)}
+            stated = wanted["facts"]
         elif step == rules.FENCE and rules.down_again(node, record):
             wanted = rules.restarted(node, record, run=run, now=cluster.now())
         else:
@@ -138,7 +141,7 @@ def take_over(
         return _write(context, node, wanted), wanted
 
     node, record = retry_conflicts(attempt)
-    audit.note(cluster, name, record, {"node": node["metadata"]["resourceVersion"]})
+    audit.note(cluster, name, record, {"node": node["metadata"]["resourceVersion"]}, stated)
     return node, record
 
 

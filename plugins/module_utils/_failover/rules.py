@@ -42,6 +42,8 @@ GOING_BACK = ("power_on", "ready", "in_service", "uncordon")
 PHASES = (CLAIM, FENCING, "taint", "move", DELETING, *GOING_BACK)
 MOVED, FAILED, STOPPED, RECOVERED = "moved", "failed", "stopped", "recovered"
 RESULTS = (MOVED, FAILED, STOPPED, RECOVERED)
+# The facts that say how a machine is switched off, which is also how it is switched on again.
+WAY = ("fence", "host", "namespace", "key", "mode", "uri", "agent", "plug")
 
 
 # -- the record -------------------------------------------------------------------------------------------------------
@@ -230,6 +232,16 @@ def proven(node: Object) -> bool:
     """Return whether the taint is set on evidence of the present boot."""
     evidence = evidence_of(node)
     return taint_of(node) is not None and evidence is not None and evidence.get("boot_id") == node_rules.boot_id(node)
+
+
+def known_off(node: Object) -> bool:
+    """Return whether the node was proven off, and nobody has begun to switch it on since."""
+    try:
+        record = record_of(node)
+    except Refused:
+        # Nobody knows whether a recovery has begun.
+        return False
+    return proven(node) and (record is None or record["phase"] not in GOING_BACK)
 
 
 def next_step(node: Object, record: Mapping[str, Any] | None) -> str:

@@ -29,8 +29,6 @@ from . import taint_rules as out_of_service
 from .rules import DONE, FENCE
 
 _ETCD_NAMESPACE = "kube-system"
-# How a machine was switched off, which is also how it is switched on again.
-_FACTS = ("fence", "host", "namespace", "key", "uri", "agent", "plug")
 
 
 def failover_step(context: Context, params: Params, before: Callable[[Object], None] = lambda node: None) -> Result:
@@ -43,6 +41,7 @@ def failover_step(context: Context, params: Params, before: Callable[[Object], N
 
     Returns:
         ``step``, one of the steps of :mod:`.rules`; ``operation``, ``record`` and ``facts`` of the failover;
+        ``stated``, which of these facts the history has, too, for a recovery;
         ``exists``, whether there is a Node; ``resumed``, whether an earlier run started it; ``taken_from``, the dead
         run that had the claim; ``maintained_by``, a text about another writer that maintains the node; ``boot_id``;
         ``boot_id_before``, the boot ID that must have changed when the node is back; ``now``, and ``waited`` in
@@ -78,11 +77,13 @@ class _FailoverStep:
         if step == FENCE:
             self._check(node, record)
             self._before(node)
-            if record is None or record["result"]:
-                # The failure may be long ago: what was seen then says nothing about now.
-                confirmed = self._confirm(node)
-                if confirmed is not node:
-                    node = confirmed
+            # An earlier run may be long ago, and what it saw says nothing about now. A node that stayed down is
+            # confirmed at once.
+            confirmed = self._confirm(node)
+            if confirmed is not node:
+                node, record = confirmed, rules.record_of(confirmed)
+                step = rules.next_step(node, record)
+                if step == FENCE:
                     self._check(node, record)
         try:
             self._claim(record, node)
@@ -160,7 +161,6 @@ class _FailoverStep:
         found = wait_for(self._cluster, paths.NODES, self._name, up, Deadline(left))
         if found is None:
             raise NotFound(f"Node {self._name} no longer exists.", node=self._name)
-        rules.next_step(found, rules.record_of(found))
         return found
 
     def _check(self, node: Object, record: Mapping[str, Any] | None) -> None:
@@ -208,7 +208,13 @@ class _FailoverStep:
         except HoldfastError:
             self._release()
             raise
-        return self._begin(node, record, step, entry)
+        return {**self._begin(node, record, step, entry), "stated": self._stated(record, entry)}
+
+    def _stated(self, record: Mapping[str, Any] | None, entry: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return how the machine was switched off by the history, which no node can write."""
+        found = entry if entry is not None or record is None else self._last_entry()
+        of_this = found is not None and record is not None and found["operation"] == record["id"]
+        return audit_rules.way_of(found) if found is not None and (found is entry or of_this) else {}
 
     def _read_for_recovery(self, node: Object) -> tuple[dict[str, Any] | None, dict[str, Any] | None, str]:
         """Return the record, else the entry of a failover that the node is not back from; and the step."""
@@ -227,7 +233,7 @@ class _FailoverStep:
             )
         if entry["result"] in (rules.RECOVERED, rules.STOPPED):
             return {**self._empty_result(), "exists": False, "operation": entry["operation"]}
-        facts = {key: entry[key] for key in _FACTS if key in entry}
+        facts = audit_rules.way_of(entry)
         return {
             **self._empty_result(),
             "changed": True,
@@ -235,6 +241,7 @@ class _FailoverStep:
             "exists": False,
             "operation": entry["operation"],
             "facts": facts,
+            "stated": facts,
         }
 
     # -- both
@@ -312,6 +319,7 @@ class _FailoverStep:
             "operation": "",
             "record": None,
             "facts": {},
+            "stated": {},
             "boot_id": "",
             "boot_id_before": "",
             "maintained_by": "",

@@ -28,6 +28,7 @@ from .._fencing.redfish_rules import BmcFailure
 from .._progress.event_rules import waits
 from .._shared.bounds import bounded
 from . import taint_rules as rules
+from .rules import known_off
 from .taint_rules import GONE, LEFT, STAYS, Attachment, Occupant
 
 _NODE_LEASES = "kube-node-lease"
@@ -169,7 +170,7 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
     cluster, name, run = context.cluster, params["name"], params.get("run") or ""
     node = read_node(cluster, name)
     taint, record = rules.taint_of(node), rules.evidence_of(node)
-    if taint and record and record.get("boot_id") == node_rules.boot_id(node):
+    if taint and record and known_off(node):
         # Proven before, perhaps by a run that was killed, and not on again since.
         claim_rules.check(node, run)
         rules.check_down(node, None)
@@ -178,7 +179,9 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
         return ObjectChange(node, _write(cluster, node, rules.with_taint(node, params["value"], cluster.now()), record))
     evidence = params.get("evidence")
     if not evidence:
-        since = f" It {back}, so the earlier proof no longer counts." if (back := rules.back(node)) else ""
+        back = rules.back(node)
+        what = f"It {back}" if back else "A recovery may have switched it on" if taint and record else ""
+        since = f" {what}, so the earlier proof no longer counts." if what else ""
         raise Refused(
             f"Node {name} is not declared out of service without evidence that it is off: its pods could run twice, "
             f"and two nodes could write to its volumes.{since} Switch it off, and give evidence of that.",

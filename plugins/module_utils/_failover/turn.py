@@ -27,6 +27,7 @@ from .._fencing.annotation import reboot_annotation
 from .._fencing.host_info import bare_metal_host_info
 from .._reboot.quorum_rules import is_control_plane
 from . import ending_rules, journey_rules, ways_rules
+from .audit_rules import way_of
 from .ending_rules import Undone, failure_of
 from .facts_rules import (
     ATTESTATION,
@@ -52,8 +53,6 @@ from .taint import out_of_service
 # What is done before the first node is worked on.
 SETTINGS, NOTHING = "settings", "nothing"
 _LAST_LINES = 3
-# How a machine is switched off, which is also how it is switched on again.
-_FACTS = ("fence", "host", "namespace", "key", "mode", "uri", "agent", "plug")
 # The secret that belongs to the evidence of each way.
 _SECRETS = {REDFISH: "password", COMMAND: "command", FENCE_AGENT: "agent"}
 # What later tasks need to reach the BMC.
@@ -198,6 +197,7 @@ class _Turn:
             exists=begun["exists"],
             resumed=begun["resumed"],
             facts=begun["facts"],
+            stated=begun["stated"],
             boot_id=begun["boot_id"],
             record_boot_id=record.get("boot_id"),
             boot_id_before=begun["boot_id_before"],
@@ -450,7 +450,7 @@ class _Turn:
             # Without a Node there is no claim.
             "run": progress.run if progress.exists else "",
             "operation": progress.operation,
-            "facts": {name: progress.facts[name] for name in _FACTS if name in progress.facts},
+            "facts": way_of(progress.facts),
             "method": self._method(),
             "bmc": self._bmc() if self._method() == REDFISH else {},
             "then": [{**way, "bmc": self._bmc() if way["method"] == REDFISH else {}} for way in self._step.then],
@@ -474,7 +474,8 @@ class _Turn:
         known = self._progress.facts
         proven = known.get("evidence") or {}
         found = {
-            "uri": self._settings.redfish_uri or str(known.get("uri") or ""),
+            # A node can write its own record, and the credentials go to this URL.
+            "uri": self._settings.redfish_uri or str(self._progress.stated.get("uri") or ""),
             "uuid": self._given.get("redfish_uuid") or proven.get("uuid"),
             **{name: self._given.get(option) for option, name in _BMC.items()},
         }

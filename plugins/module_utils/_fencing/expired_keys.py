@@ -33,6 +33,14 @@ def remove(context: Context, params: Params) -> Result:
             f"{params['wait_timeout']} s, the host is still provisioned for the same consumer. When it no longer is, "
             "the next run of guard_machine or the doctor removes the key."
         )
+    for item in work.kept.values():
+        if item.get("why"):
+            context.warn(
+                f"{item['annotation']} of node {item['node'] or '-'} stays on BareMetalHost {item['host']}: "
+                f"{item['why']}, as after clusterctl move or a restore. Find out whether the host is still the node's "
+                "machine. If it is, run the playbook holdfast.kubernetes.recover for the node when the machine may be "
+                "switched on. Otherwise remove the key: reboot_annotation with state absent."
+            )
     return {
         "changed": bool(work.removed),
         "removed": work.removed,
@@ -76,20 +84,21 @@ class _ExpiredKeys:
             if self.node and written.node != self.node:
                 continue
             found = {"host": rules.full_name(host), "annotation": key_rules.annotation(key), "node": written.node}
-            why: str = retry_conflicts(partial(self._remove, host, key, written))
+            why, unclear = retry_conflicts(partial(self._remove, host, key, written))
             if why:
                 self.removed.append({**found, "why": why})
             else:
-                self.kept[found["host"]] = found
+                self.kept[found["host"]] = {**found, **({"why": unclear} if unclear else {})}
 
-    def _remove(self, seen: Object, key: str, written: Written) -> str:
-        """Return why the key was removed; empty if it stays."""
+    def _remove(self, seen: Object, key: str, written: Written) -> tuple[str, str]:
+        """Return why the key was removed, and why it is for a person to decide; both empty if it stays."""
         host = self.management.find(find_host.path_of(seen))
         if host is None or rules.written_of(host, key) != written:
-            return "it is gone"
-        why = rules.former_use(host, written, find_host.consumer_uid(self.management, host))
+            return "it is gone", ""
+        consumer = find_host.consumer_uid(self.management, host)
+        why = rules.former_use(host, written, consumer)
         if why:
             annotations = {key_rules.annotation(key): None, REBOOT_KEYS: rules.records_with(host, key, None)}
             metadata = {"resourceVersion": host["metadata"]["resourceVersion"], "annotations": annotations}
             self.management.merge(find_host.path_of(host), {"metadata": metadata})
-        return why
+        return why, rules.unclear_use(host, written, consumer)

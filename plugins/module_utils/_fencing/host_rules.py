@@ -57,6 +57,7 @@ class Written:
         boot_id: Its boot ID at that moment.
         run: Id of the run that wrote it.
         consumer: UID of the object that used the host (its Metal3Machine); empty if unknown.
+        used_by: Namespace and name of that object; empty if unknown, as in records of earlier versions.
         overridden: The holds, as namespace/holder, that were overridden.
     """
 
@@ -66,6 +67,7 @@ class Written:
     boot_id: str = ""
     run: str = ""
     consumer: str = ""
+    used_by: str = ""
     overridden: tuple[str, ...] = ()
 
 
@@ -77,6 +79,7 @@ _TYPES: Mapping[str, type] = {
     "boot_id": str,
     "run": str,
     "consumer": str,
+    "used_by": str,
     "overridden": list,
 }
 
@@ -206,7 +209,7 @@ def write(
     host: Object, *, since: str, node: str, boot_id: str, run: str, consumer: str = "", overridden: tuple[str, ...]
 ) -> Written:
     """Return what to record about a host when a key is written to it now."""
-    return Written(since, powered_on(host) is True, node, boot_id, run, consumer, overridden)
+    return Written(since, powered_on(host) is True, node, boot_id, run, consumer, used_by(host), overridden)
 
 
 def written_of(host: Object, key: str) -> Written | None:
@@ -232,6 +235,12 @@ def keys_written(host: Object) -> dict[str, Written]:
     return {key: written for key, written in found.items() if written is not None}
 
 
+def used_by(host: Object) -> str:
+    """Return namespace and name of the object that uses the host; empty if none does."""
+    found = (host.get("spec") or {}).get("consumerRef") or {}
+    return f"{found.get('namespace') or host['metadata']['namespace']}/{found['name']}" if found.get("name") else ""
+
+
 def former_use(host: Object, written: Written, consumer: str) -> str:
     """Return why a key of this collection belongs to a former use of the host; empty if it does not.
 
@@ -243,9 +252,23 @@ def former_use(host: Object, written: Written, consumer: str) -> str:
     """
     if state(host) and state(host) not in PROVISIONED:
         return f'its state is "{state(host)}"'
-    if written.consumer and consumer and written.consumer != consumer:
+    if _has_another_uid(written, consumer) and written.used_by and used_by(host) not in ("", written.used_by):
         return "it has another consumer now"
     return ""
+
+
+def unclear_use(host: Object, written: Written, consumer: str) -> str:
+    """Return why nobody but a person can tell whether a key belongs to a former use of the host; empty otherwise.
+
+    ``clusterctl move`` and a restore give the same consumer another UID. The key may keep off what a failover fenced.
+    """
+    if former_use(host, written, consumer) or not _has_another_uid(written, consumer):
+        return ""
+    return f"its consumer {used_by(host) or '-'} has another UID than the one when the key was written"
+
+
+def _has_another_uid(written: Written, consumer: str) -> bool:
+    return bool(written.consumer and consumer and written.consumer != consumer)
 
 
 def records_with(host: Object, key: str, written: Written | None) -> str | None:

@@ -275,13 +275,17 @@ def _silent(facts: Facts) -> Step | None:
     if work.state != UNREACHABLE:
         return None
     if work.begun == FENCED:
-        why = f"Node {work.node} was failed over, but nothing proves that it is off."
+        why = (
+            f"Node {work.node} was failed over, but nothing proves that it is off. If a recovery of it was "
+            "interrupted, run the playbook holdfast.kubernetes.recover again first."
+        )
         return Step(STOP, why=why)
     if facts.settings.unreachable != FENCE:
         return Step(
             STOP,
             why=f"Node {work.node} gives no sign of life, and machine_guard_unreachable is keep. Switch the node off "
-            "and fail it over, or set machine_guard_unreachable: fence.",
+            "and fail it over, or set machine_guard_unreachable: fence. If a recovery of it was interrupted, run the "
+            "playbook holdfast.kubernetes.recover again first.",
         )
     # A failover takes its own claim.
     if work.claimed:

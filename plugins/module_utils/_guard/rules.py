@@ -24,7 +24,7 @@ from .._budget.claim_rules import ClaimLost
 from .._capi import rules as hooks
 from .._capi.label_rules import label_value
 from .._capi.rules import POINTS, PRE_DRAIN, PRE_TERMINATE, key_of
-from .._failover.rules import proven
+from .._failover.rules import known_off
 from .._shared.bounds import cut, merged, seconds_since
 
 PURPOSE = "machine_guard"
@@ -398,7 +398,7 @@ def node_state(machine: Object, node: Object | None) -> str:
         return NODE_GONE
     if node_rules.ready(node):
         return READY
-    if proven(node):
+    if known_off(node):
         return OFF
     return NOT_READY if (node_rules.condition(node, "Ready") or {}).get("status") == "False" else UNREACHABLE
 
@@ -415,7 +415,8 @@ def check_fenced(machine: Object, state: str) -> None:
     raise Unfenced(
         f"Node {node} of Machine {name} gives no sign of life, and nothing proves that it is off: its pods may still "
         "run. The hook stays, because Cluster API would continue as if that were safe. Set machine_guard_unreachable: "
-        f"fence, or run ansible-playbook holdfast.kubernetes.failover -e failover_node={node}.",
+        f"fence, or run ansible-playbook holdfast.kubernetes.failover -e failover_node={node}. If a recovery of it was "
+        "interrupted, run the playbook holdfast.kubernetes.recover again first.",
         machine=name,
         node=node,
     )

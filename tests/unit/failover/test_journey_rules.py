@@ -46,9 +46,13 @@ def forward(done, step="fence", *, settings=None, facts=None, **more):
     return Facts(Settings(**(settings or {})), progress, done, **more)
 
 
+AT_BMC = {"fence": "redfish", "uri": "https://a/1/"}
+
+
 def back(done, known=None, *, step="power_on", settings=None, **more):
     names = set(more) & {
         "exists",
+        "stated",
         "boot_id",
         "record_boot_id",
         "boot_id_before",
@@ -89,7 +93,12 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         (forward("claim", "done", settings={"delete_node": True}), "skipped", "kubectl delete node node-1"),
         (back("power_on", {"fence": "attestation"}, recorded=True), "go", "Switch node node-1 on now"),
         (
-            back("claim", {"fence": "redfish", "uri": "https://a/1"}, settings={"redfish_uri": "https://a/2"}),
+            back(
+                "claim",
+                {"fence": "redfish", "uri": "https://a/1"},
+                settings={"redfish_uri": "https://a/2"},
+                stated={"fence": "redfish", "uri": "https://a/1"},
+            ),
             "refuse",
             "Leave it out, or give that one.",
         ),
@@ -124,11 +133,33 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
             "switched off at an unknown URL, and failover_redfish_uri is not",
         ),
         (
-            back("claim", {"fence": "redfish", "uri": "https://a/1"}, settings={"redfish_uri": "https://a/17"}),
+            back("claim", AT_BMC, settings={"redfish_uri": "https://a/17"}, stated=AT_BMC),
             "refuse",
             "failover_redfish_uri is another URL",
         ),
-        (back("claim", {"fence": "redfish", "uri": "https://a/1/"}), "record", ""),
+        (back("claim", AT_BMC, stated={"fence": "redfish", "uri": "https://a/1"}), "record", ""),
+        (back("claim", {"fence": "redfish"}, stated=AT_BMC), "record", ""),
+        # A node can write its own record, and the credentials go to this URL.
+        (back("claim", AT_BMC), "refuse", "the ConfigMap holdfast/failovers does not say so"),
+        (back("claim", AT_BMC, stated={"fence": "metal3", "uri": "https://a/1/"}), "refuse", "does not say so"),
+        (
+            back("claim", {"fence": "redfish", "uri": "https://evil/1"}, stated=AT_BMC),
+            "refuse",
+            "switched off at https://evil/1, but the ConfigMap holdfast/failovers says https://a/1.",
+        ),
+        # Whoever runs it decides.
+        (back("claim", AT_BMC, settings={"redfish_uri": "https://a/1"}), "record", ""),
+        (back("claim", AT_BMC, settings={"redfish_uri": "https://b/1"}), "record", ""),
+        (
+            back(
+                "claim",
+                {"fence": "redfish", "uri": "https://evil/1"},
+                settings={"redfish_uri": "https://a/1"},
+                stated=AT_BMC,
+            ),
+            "record",
+            "",
+        ),
         (back("claim", {"fence": "attestation"}, exists=False), "refuse", "by a person: ask this person"),
         (
             back("claim", BY_AGENT),
@@ -137,7 +168,7 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
         ),
         (back("claim", BY_AGENT, settings={"agent": {**PDU, "plug": "8"}}), "refuse", "names another one"),
         (back("claim", BY_AGENT, settings={"agent": PDU}), "record", ""),
-        (back("claim", {"fence": "redfish", "uri": "https://a/1", **KEY_NEVER_WRITTEN}, exists=False), "go", ""),
+        (back("claim", {**AT_BMC, **KEY_NEVER_WRITTEN}, exists=False, stated=AT_BMC), "go", ""),
         (back("claim", {"fence": "command"}, exists=False), "refuse", "set failover_power_on_command"),
         (back("claim", KEPT_OFF, check_mode=True), "planned", "the next step would be: power_on"),
         (back("power_on", exists=False), "record", ""),
@@ -202,15 +233,16 @@ def test_what_is_known_of_the_way_to_fence(facts, known):
         (forward("taint", recorded=True), ["move"]),
         (back("claim", KEPT_OFF, recorded=True), ["key"]),
         (back("claim", KEPT_OFF, exists=False), ["key"]),
-        (back("claim", {"fence": "redfish", "uri": "u"}, recorded=True), ["power_on"]),
-        (back("claim", {**KEPT_OFF, "fence": "redfish", "uri": "u"}, recorded=True), ["key", "power_on"]),
+        (back("claim", AT_BMC, stated=AT_BMC, recorded=True), ["power_on"]),
+        (back("claim", {**KEPT_OFF, **AT_BMC}, stated=AT_BMC, recorded=True), ["key", "power_on"]),
         (back("claim", {"fence": "command"}, recorded=True), []),
         (back("claim", {"fence": "command"}, settings={"power_on_command": True}, recorded=True), ["power_on"]),
         # It has booted since it was proven to be off.
         (
             back(
                 "claim",
-                {"fence": "redfish", "uri": "u"},
+                AT_BMC,
+                stated=AT_BMC,
                 boot_id="b2",
                 record_boot_id="b1",
                 boot_id_before="b1",
@@ -220,7 +252,7 @@ def test_what_is_known_of_the_way_to_fence(facts, known):
         ),
         # It was never proven to be off.
         (
-            back("claim", {"fence": "redfish", "uri": "u"}, boot_id="b2", record_boot_id="b1", recorded=True),
+            back("claim", AT_BMC, stated=AT_BMC, boot_id="b2", record_boot_id="b1", recorded=True),
             ["power_on"],
         ),
         (back("power_on", {"fence": "attestation"}, recorded=True), ["ask", "ready"]),

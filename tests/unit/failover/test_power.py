@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from unit.reboot.memory_cluster import AT, MemoryCluster
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
     Held,
     HoldfastError,
@@ -234,3 +237,72 @@ class TestSeveralWays:
         failed, _asked = by(monkeypatch, cluster, machines)
         assert failed.kind == "held"
         assert machines["redfish"].sent == machines["fence_agent"].sent == []
+
+
+class Slow:
+    """A BMC, a command or an agent whose controller is stopped before or after the look at the machine."""
+
+    def __init__(self, clock, *, stopped_at, meanwhile):
+        self.facts = {"power_state": "Off", "uuid": None}
+        self.clock, self.stopped_at, self.meanwhile, self.sent = clock, stopped_at, meanwhile, []
+
+    def look(self, _node, _wanted):
+        self.stop("look")
+        return True
+
+    def stop(self, place):
+        if self.stopped_at == place:
+            self.stopped_at = None
+            self.clock.now += 3600
+            self.meanwhile()
+
+    def switch(self, wanted, _look):
+        self.sent.append(wanted)
+
+    def wait(self, _wanted):
+        pass
+
+
+@pytest.mark.parametrize("stopped_at", ["look", "check"])
+class TestBack:
+    """A recovery that was stopped for so long that other runs have finished with the node."""
+
+    @pytest.fixture
+    def clock(self, monkeypatch):
+        clock = SimpleNamespace(now=0.0)
+        monkeypatch.setattr(power.last_look, "steady", lambda: clock.now)
+        return clock
+
+    def back(self, monkeypatch, cluster, machine, run="me"):
+        monkeypatch.setattr(power, "_machine", lambda _context, _params: machine)
+        find, asked = cluster.find, []
+
+        def slow(path):
+            found = find(path)
+            if path.endswith("/nodes/node-1"):
+                asked.append(path)
+                if len(asked) == 2:
+                    machine.stop("check")
+            return found
+
+        cluster.find = slow
+        return switch(monkeypatch, cluster, power="on", method="redfish", run=run)[0]
+
+    def test_its_claim_is_checked_directly_before(self, monkeypatch, cluster, clock, stopped_at):
+        def lose():
+            cluster.node(ready=False, failover=RECORD, claim={**CLAIM, "run": "another"})
+
+        machine = Slow(clock, stopped_at=stopped_at, meanwhile=lose)
+        failed = self.back(monkeypatch, cluster, machine)
+        assert (failed.kind, machine.sent) == ("claim_lost", [])
+
+    def test_while_nothing_changes_it_looks_again(self, monkeypatch, cluster, clock, stopped_at):
+        machine = Slow(clock, stopped_at=stopped_at, meanwhile=lambda: None)
+        assert self.back(monkeypatch, cluster, machine)["sent"]
+        assert machine.sent == ["On"]
+
+    def test_a_deleted_node_that_is_there_again_is_left_alone(self, monkeypatch, cluster, clock, stopped_at):
+        del cluster.objects[paths.node("node-1")]
+        machine = Slow(clock, stopped_at=stopped_at, meanwhile=lambda: cluster.node(ready=False, failover=RECORD))
+        failed = self.back(monkeypatch, cluster, machine, run="")
+        assert (failed.kind, failed.fields["why"], machine.sent) == ("refused", "created_again", [])

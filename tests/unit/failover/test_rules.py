@@ -468,7 +468,7 @@ def entry(*steps, **facts):
     found = None
     for step in steps:
         known = record(*((found or {}).get("phase", "fence"), step) if step in rules.RESULTS else (step,))
-        found = audit_rules.entry_after(found, "n", {**known, "facts": facts}, {}, "now")
+        found = audit_rules.entry_after(found, "n", {**known, "facts": facts}, {}, "now", stated=facts)
     return found
 
 
@@ -505,6 +505,19 @@ def test_a_record_that_is_gone_is_restored_from_its_entry():
     seen["metadata"]["annotations"][FAILOVER] = json.dumps(again)
     assert rules.record_of(seen) == again
     assert audit_rules.entry_after(found, "n", again, {}, "then")["key"] == "k"
+
+
+def test_how_the_machine_is_switched_off_is_not_taken_from_the_node():
+    """A node can write its own record. What the run says counts, and stays."""
+    theirs = {**record("fence"), "facts": {"fence": "redfish", "uri": "https://evil", "host": "h", "pods": [1]}}
+    assert audit_rules.way_of(audit_rules.entry_after(None, "n", theirs, {}, "now")) == {}
+    ours = {"fence": "redfish", "uri": "https://bmc", "attempts": []}
+    found = audit_rules.entry_after(None, "n", theirs, {}, "now", stated=ours)
+    found = audit_rules.entry_after(found, "n", theirs, {}, "then")
+    assert audit_rules.way_of(found) == {"fence": "redfish", "uri": "https://bmc"}
+    assert found["pods"] == [1]
+    with pytest.raises(Refused, match="is one of node n"):
+        audit_rules.entry_after(found, "another", theirs, {}, "then")
 
 
 def test_a_failover_whose_steps_are_not_known_goes_back_to_the_fence():

@@ -8,8 +8,10 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 import pytest
+from unit.reboot.memory_cluster import AT, MemoryCluster
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, Refused, TimedOut
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import taint as operation
@@ -120,6 +122,32 @@ def test_a_pause_after_the_look_at_holds_makes_it_too_old(declare):
 def test_looks_at_holds_that_are_always_too_old_end_with_a_way_out(declare):
     with pytest.raises(TimedOut, match=r"nothing was done\. Find out why .* answers so slowly, and run it again"):
         declare(operation.evidence_rules.COMMAND, took=0.0, paused=SLOW, attempt=operation._prove_and_add)
+
+
+def test_the_proof_before_a_recovery_that_was_interrupted_no_longer_counts():
+    """The machine may be on: its record says that the recovery has begun to switch it on."""
+    record = {
+        **dict.fromkeys(("id", "run", "holder", "reason", "detail"), "x"),
+        **dict.fromkeys(("started", "since"), AT),
+        "phase": "move",
+        "phases": {},
+        "boot_id": "boot-1",
+        "facts": {},
+        "result": "moved",
+    }
+    cluster, evidence = MemoryCluster(), {"kind": "Command", "boot_id": "boot-1"}
+    context = Context({})
+    context.cluster = cluster
+    params = {"name": "node-1", "value": "nodeshutdown", "override_holds": False}
+    taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+    for phase in ("move", "power_on", "ready"):
+        cluster.node(ready=False, evidence=evidence, failover={**record, "phase": phase})
+        cluster.objects[paths.node("node-1")]["spec"]["taints"] = [taint]
+        if phase == "move":
+            assert not operation._try_to_add(context, params).changed
+        else:
+            with pytest.raises(Refused, match="A recovery may have switched it on, so the earlier proof no longer"):
+                operation._try_to_add(context, params)
 
 
 def test_a_lease_from_the_future_is_waited_for_no_longer_than_others(monkeypatch):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from unit.failover.play import GIVEN, Play, entry, silent_node
+from unit.failover.play import AUDIT, GIVEN, Play, entry, silent_node
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
@@ -238,6 +238,55 @@ def test_a_fence_agent(cluster):
     assert back.go()["result"] == "recovered"
     assert back.done[0] == "power_on"
     assert back.commands == ["on"]
+
+
+EVIL = "https://evil/redfish/v1/Systems/1"
+
+
+def rewrite(cluster, **changes):
+    """What the node's kubelet, or someone with its credentials, can do to the record."""
+    record = cluster.marks()["failover"]
+    record = {**record, **changes, "facts": {**record["facts"], **changes.get("facts", {})}}
+    node = cluster.objects[paths.node("node-1")]
+    node["metadata"]["annotations"]["holdfast.dev/failover"] = json.dumps(record)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"facts": {"uri": EVIL}},
+        # As if it were another failover, which the history does not have yet.
+        {"facts": {"uri": EVIL}, "id": "op-2", "started": "2027-01-01T00:00:00Z"},
+        {"facts": {"uri": EVIL}, "id": "op-2", "phase": "power_on", "result": ""},
+    ],
+)
+@pytest.mark.parametrize("before", [[], ["failover"], ["recover", "recover"]])
+def test_a_node_does_not_say_where_the_credentials_go(cluster, changes, before):
+    """Neither now, nor in a later run after the history was written again."""
+    assert Play(cluster, fence="redfish", given=(), uri=URI).go()["result"] == "moved"
+    rewrite(cluster, **changes)
+    for number, direction in enumerate([*before, "recover"]):
+        uri = URI if direction == "failover" else ""
+        back = Play(cluster, run=f"r{number + 2}", direction=direction, fence="redfish", given=(), uri=uri)
+        back.go()
+        assert back.commands == []
+        assert "evil" not in str(back.turn.get("bmc"))
+    refused = back.turn["report"]["content"]["nodes"][0]
+    assert refused["result"] == "failed"
+    assert "A node can write its own annotations, so no credentials were sent" in refused["detail"]
+    assert EVIL not in [json.loads(text).get("uri") for text in cluster.objects[AUDIT]["data"].values()]
+
+    given = Play(cluster, run="r9", direction="recover", given=(), uri=URI)
+    assert given.go()["result"] == "recovered"
+
+
+def test_the_url_of_the_history_is_used(cluster):
+    assert Play(cluster, fence="redfish", given=(), uri=URI).go()["result"] == "moved"
+    back = Play(cluster, run="r2", direction="recover", given=())
+    power, seen = back.act, []
+    back.act = lambda name, arguments: (seen.append(back.turn["bmc"]["uri"]), power(name, arguments))[1]
+    assert back.go()["result"] == "recovered"
+    assert seen[0] == URI
 
 
 def test_the_way_that_worked_is_the_proof_and_is_undone(cluster):

@@ -77,14 +77,16 @@ class Server:
             raise NotFound(path)
         return self.find(path)
 
-    def pages(self, path):
+    def pages(self, path, **_options):
         if not self.serves_hosts:
             raise NotFound(path)
-        yield {"items": self.items(path)}
+        yield {"metadata": {"resourceVersion": "1"}, "items": self.items(path)}
 
     def items(self, path, **_selectors):
         if path == "/api/v1/nodes":
             return [self.find(NODE)]
+        if path.endswith("/baremetalhosts"):
+            return [self.find(HOST)]
         return copy.deepcopy(self.holds)
 
     def merge(self, path, patch, *, once=False):
@@ -141,6 +143,22 @@ class Server:
             **options,
         }
         return {**reboot_annotation(context, params), "warnings": warnings}
+
+
+def test_a_key_stays_while_only_the_uid_of_the_consumer_has_changed():
+    """clusterctl move does that. The key keeps off what a failover has fenced."""
+    server = Server()
+    consumer = {"kind": "Metal3Machine", "namespace": "metal", "name": "m", "uid": "one"}
+    server.objects[HOST]["spec"]["consumerRef"] = consumer
+    server.run()
+    consumer["uid"] = "two"
+    moved = server.run(state="expired", node="")
+    assert (moved["removed"], [item["annotation"] for item in moved["kept"]]) == ([], [f"{BASE}/ours"])
+    (warning,) = moved["warnings"]
+    assert "its consumer metal/m has another UID" in warning
+    assert f"{BASE}/ours" in server.keys
+    consumer["name"] = "m-2"
+    assert [item["why"] for item in server.run(state="expired", node="")["removed"]] == ["it has another consumer now"]
 
 
 def test_the_key_is_set_and_removed():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -157,6 +158,7 @@ class TestOff:
             ("since", ""),
             ("since", "yesterday"),
             ("consumer", 5),
+            ("used_by", 5),
             ("node", 5),
             ("boot_id", []),
             ("run", {}),
@@ -242,7 +244,7 @@ class TestOff:
 class TestFormer:
     """A key from an earlier use of the host."""
 
-    WRITTEN = rules.Written(SINCE, powered_on=True, node="n", consumer="one")
+    WRITTEN = rules.Written(SINCE, powered_on=True, node="n", consumer="one", used_by="metal/m-1")
 
     @pytest.mark.parametrize(
         ("found", "consumer", "former"),
@@ -258,7 +260,24 @@ class TestFormer:
         ],
     )
     def test_former(self, found, consumer, former):
+        found["spec"]["consumerRef"] = {"name": "m-1" if consumer in ("", "one") else "m-2"}
         assert bool(rules.former_use(found, self.WRITTEN, consumer)) is former
+        assert not rules.unclear_use(found, self.WRITTEN, consumer)
+
+    @pytest.mark.parametrize("used_by", ["metal/m-1", ""])
+    def test_a_consumer_that_was_moved_or_restored_is_for_a_person(self, used_by):
+        """It has its old name and another UID. Earlier versions did not record its name."""
+        found, written = host(), replace(self.WRITTEN, used_by=used_by)
+        found["spec"]["consumerRef"] = {"namespace": "metal", "name": "m-1"}
+        assert rules.former_use(found, written, "other") == ""
+        assert "m-1 has another UID" in rules.unclear_use(found, written, "other")
+
+    def test_the_name_of_the_consumer_is_recorded(self):
+        found = host(annotations={"reboot.metal3.io/ours": ""})
+        found["spec"]["consumerRef"] = {"namespace": "capm3", "name": "m-1"}
+        written = rules.write(found, since=SINCE, node="n", boot_id="b", run="r", consumer="one", overridden=())
+        found["metadata"]["annotations"][RECORDS] = rules.records_with(found, "ours", written)
+        assert rules.written_of(found, "ours").used_by == "capm3/m-1"
 
     def test_of_a_consumer_that_was_not_known(self):
         assert not rules.former_use(host(), rules.Written(SINCE, powered_on=True), "other")

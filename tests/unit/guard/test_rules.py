@@ -400,6 +400,36 @@ class TestRelease:
     def test_what_is_known_of_the_node(self, found, state):
         assert rules.node_state(waiting(), found) == state
 
+    @pytest.mark.parametrize(
+        ("phase", "result", "state"),
+        [
+            ("move", "moved", "off"),
+            ("move", "failed", "off"),
+            ("power_on", "", "unreachable"),
+            ("power_on", "failed", "unreachable"),
+            ("ready", "failed", "unreachable"),
+            ("in_service", "", "unreachable"),
+            ("uncordon", "", "unreachable"),
+            ("a phase of the future", "", "unreachable"),
+        ],
+    )
+    def test_a_machine_that_a_recovery_may_have_switched_on_is_not_off(self, phase, result, state):
+        found = node("Unknown", taint=True)
+        record = {
+            **dict.fromkeys(("id", "run", "holder", "reason", "detail"), "x"),
+            "started": "2026-11-21T09:00:00Z",
+            "since": "2026-11-21T09:00:00Z",
+            "phase": phase,
+            "phases": {},
+            "boot_id": "b-1",
+            "facts": {},
+            "result": result,
+        }
+        found["metadata"]["annotations"]["holdfast.dev/failover"] = json.dumps(record)
+        assert rules.node_state(waiting(), found) == state
+        with pytest.raises(Unfenced, match=r"run the playbook holdfast\.kubernetes\.recover again first"):
+            rules.check_fenced(waiting(), "unreachable")
+
     def test_no_node(self):
         assert rules.node_state(waiting(node=None), None) == "none"
 
