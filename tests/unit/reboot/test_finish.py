@@ -23,10 +23,10 @@ CORDON = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedul
 BROKEN = {"msg": "It timed out.", "error": "timed_out"}
 
 
-def record(phase):
+def record(phase, run="me", operation="kernel"):
     return {
-        "id": "kernel",
-        "run": "me",
+        "id": operation,
+        "run": run,
         "started": AT,
         "since": AT,
         "phase": phase,
@@ -170,6 +170,36 @@ def test_a_reboot_that_was_refused_did_not_switch_the_node_off(cluster):
     found = finish(cluster, failed={"msg": "It is paused.", "error": "refused"})
     assert "The node was uncordoned." in found["result"]["detail"]
     assert not cluster.cordoned()
+
+
+def taken_over(cluster, *, after):
+    """Another run takes slot and claim directly before this run writes the Node for the first time."""
+    find = cluster.find
+
+    def passed_on(path):
+        if path.endswith("/nodes/node-1"):
+            after.append(path)
+            if len(after) == 2:
+                at_work(cluster, "drain", claim={**CLAIM, "run": "another"}, operation=record("drain", "another"))
+                cluster.ledger(ledger=slot("another"))
+        return find(path)
+
+    cluster.find = passed_on
+
+
+@pytest.mark.parametrize("ready", [True, False], ids=["healthy", "unhealthy"])
+def test_a_run_that_loses_its_node_in_its_cleanup_leaves_it_to_the_new_owner(cluster, ready):
+    at_work(cluster, "drain", ready=ready)
+    taken_over(cluster, after=[])
+    found = finish(cluster, failed=BROKEN)
+    assert found["result"]["result"] == "lost"
+    assert "has lost its claim on node node-1: it now belongs to run another" in found["result"]["detail"]
+    assert "stays cordoned" not in found["result"]["detail"]
+    assert cluster.cordoned()
+    assert cluster.marks()["operation"] == record("drain", "another")
+    assert cluster.marks()["claim"]["run"] == "another"
+    assert cluster.ledger().slots == slot("another").slots
+    assert cluster.ledger().failed("kernel") == 0
 
 
 def test_holds_that_an_earlier_attempt_overrode_are_not_named(cluster):
