@@ -20,7 +20,7 @@ from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
 from .end_rules import after_hold, detail_of, detail_of_failure, result_of, steps_after
 from .facts_rules import WAITING, WORKING
-from .failure_rules import LOST, Failure, judge
+from .failure_rules import LOST, Failure, judge, may_go_down, reboot_began, resumes_reboot
 from .journey_rules import NOTIFICATION, STOP, user_files
 from .silences import Silences
 from .work import Work, sets_marks
@@ -112,14 +112,19 @@ def _deleted_pods(work: Work) -> list[str]:
 
 
 def _held(work: Work, params: Params) -> Result:
-    node = read_node(work.context.cluster, work.node)
-    step = after_hold(work.node, params["rebooted"]["why"], ready=node_rules.ready(node))
+    node, turn = read_node(work.context.cluster, work.node), params["turn"]
+    began = reboot_began({"operation": node_rules.record(node, OPERATION)}, work.operation)
+    step = after_hold(
+        work.node,
+        params["rebooted"]["why"],
+        ready=node_rules.ready(node),
+        sent_before=began and resumes_reboot(turn.get("steps") or []),
+    )
     if step.name == STOP:
         raise Held(step.why, node=work.node)
     work.put_back(params["group"])
     why = f"Node {work.node} is uncordoned, and tried again later: {step.why}"
     work.context.say(why)
-    turn = params["turn"]
     return {
         **{name: turn.get(name) for name in ("answer", "shutdown")},
         "changed": work.changed,
@@ -174,7 +179,7 @@ class _Failed:
             work.end_waiting()
         uncounted = self._count(healthy=found["healthy"]) if found["count"] and not self._lost else []
         record = self._record() if found["count"] and not self._lost else {}
-        if params["dropped"] and found["give_back"] and not self._lost:
+        if params["dropped"] and found["count"] and found["healthy"] and not self._lost:
             # The failure was counted before the node was known to be healthy, so it kept the slot.
             self._try(lambda: work.slot(params["group"], "absent"))
         known = seen or {}
@@ -203,12 +208,14 @@ class _Failed:
         }
 
     def _went_down(self, seen: Mapping[str, Any]) -> bool:
-        """Whether the node may be off. The API may still report a node as Ready after it went down."""
-        if self._sent is not None or self._error in _NOT_SENT:
-            return bool(self._sent)
-        record = seen.get("operation") or {}
-        ours = (record.get("id"), record.get("run")) == (self._work.operation, self._work.run)
-        return ours and record.get("phase") == "reboot" and seen.get("boot_id") == record.get("boot_id_before")
+        return may_go_down(
+            seen,
+            self._work.operation,
+            sent=self._sent,
+            refused=self._error in _NOT_SENT,
+            steps=self._params["turn"].get("steps") or [],
+            method=self._params["settings"]["method"],
+        )
 
     def _gives_sign_of_life(self) -> bool:
         """Whether the kubelet is alive. For a while, the API reports a dead node as Ready."""
