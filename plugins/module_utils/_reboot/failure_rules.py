@@ -107,16 +107,18 @@ def _state(node: Mapping[str, Any] | None, failure: Failure) -> str:
         return LOST
     if failure.done:
         return FAILED
-    return STOPPED if failure.untouched or _others_work(node, failure.run) else FAILED
+    return STOPPED if failure.untouched or _others_work(node or {}, failure) else FAILED
 
 
-def _others_work(node: Mapping[str, Any] | None, run: str) -> bool:
-    """Whether another run has the claim on the node or, without a claim, its slot.
+def _others_work(node: Mapping[str, Any], failure: Failure) -> bool:
+    """Whether another run has the claim on the node or, without a claim, its slot; or has finished the node by now.
 
     The run with the claim works on the node, even if its slot has passed to another run for a moment.
     """
-    claim, slot = ((node or {}).get(kind) or {} for kind in ("claim", "slot"))
-    return bool((claim or slot).get("run", run) != run)
+    claim, slot, record = (node.get(kind) or {} for kind in ("claim", "slot", "operation"))
+    if not claim and (record.get("id"), record.get("result")) == (failure.operation, "rebooted"):
+        return bool(record.get("run", failure.run) != failure.run)
+    return bool((claim or slot).get("run", failure.run) != failure.run)
 
 
 def _worked_on(node: Mapping[str, Any], failure: Failure) -> bool:

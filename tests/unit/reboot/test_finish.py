@@ -267,6 +267,15 @@ def test_a_run_that_loses_its_node_in_its_cleanup_leaves_it_to_the_new_owner(clu
     assert cluster.ledger().failed("kernel") == 0
 
 
+def test_a_node_that_another_run_has_finished_meanwhile_is_no_failure(cluster):
+    theirs = {**record("uncordon", "another"), "result": "rebooted"}
+    cluster.node(boot_id="boot-2", operation=theirs)
+    cluster.ledger(ledger=Ledger())
+    assert finish(cluster, failed=BROKEN)["result"]["result"] == "stopped"
+    assert cluster.marks()["operation"] == theirs
+    assert cluster.ledger().failed("kernel") == 0
+
+
 def test_holds_that_an_earlier_attempt_overrode_are_not_named(cluster):
     at_work(cluster, "ready", boot_id="boot-2")
     holds = [{"namespace": "shop", "holder": "app"}]
