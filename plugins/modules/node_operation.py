@@ -30,7 +30,8 @@ options:
     type: str
   result:
     description:
-      - How the node's part of the operation ended. The same write returns a claim of O(run) on the node.
+      - How the node's part of the operation ended. The same write returns a claim of O(run) on the node. The task fails
+        if another run has the claim.
     type: str
     choices: [rebooted, skipped, failed]
   detail:

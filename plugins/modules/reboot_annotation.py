@@ -87,7 +87,9 @@ options:
     default: true
   wait_timeout:
     description:
-      - Maximum number of seconds to wait. After that, the task fails, and the annotation stays.
+      - Maximum number of seconds to wait. After that, the task fails. An annotation with O(key) stays. An annotation
+        without a key is removed if this collection wrote it and the host is still on; otherwise it stays. The host may
+        still reboot, because metal3 may already act on it.
       - For a host that was already off, the module waits 75 s at most. If metal3 sees the host on within that time, the
         module can still see it go off.
     type: int

@@ -152,6 +152,13 @@ MUTANTS = [
         Code("_turn", "not facts.has_slot", "False"),
         "tests/unit/reboot/test_admit.py::test_a_node_has_its_turn",
     ),
+    Mutant(
+        "reboot-role-gives-back-a-node-that-may-go-down",
+        1,
+        "A node that a dead run may have told to reboot is given back when the next run fails.",
+        Code("may_go_down", "not resumes_reboot(steps)", "True"),
+        "tests/unit/reboot/test_failure_rules.py::test_whether_a_node_may_still_go_down",
+    ),
     # -- 2: holds, the gate, locks, the agent
     Mutant(
         "gate-ignores-leases",

@@ -93,13 +93,16 @@ def check(node: Object, run: str) -> None:
         )
 
 
-def require_claim(node: Object, run: str) -> Object:
+def require_claim(node: Object, run: str, *, claimed: bool = True) -> Object:
     """Return the node if ``run`` may act on it; with an empty ``run``, always.
+
+    Args:
+        claimed: The run must have the claim. If not, it is enough that no other run has it.
 
     Raises:
         ClaimLost: The run has lost its claim.
     """
-    if run:
+    if run and (claimed or claim_of(node) is not None):
         check(node, run)
     return node
 

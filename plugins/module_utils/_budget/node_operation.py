@@ -82,7 +82,7 @@ def _attempt(context: Context, params: Params) -> tuple[Object, Object]:
 
 
 def _write(cluster: Cluster, params: Params, report: Report | None) -> tuple[Object, Object]:
-    node = claim_rules.require_claim(read_node(cluster, params["name"]), _claimant(params))
+    node = claim_rules.require_claim(read_node(cluster, params["name"]), _claimant(params), claimed=params["claimed"])
     record = node_rules.record(node, OPERATION)
     if _not_ours_to_write(record, claim_rules.claim_of(node), params):
         return node, node
@@ -107,5 +107,8 @@ def _not_ours_to_write(record: dict[str, Any] | None, claim: claim_rules.Claim |
 
 
 def _claimant(params: Params) -> str:
-    """The run that must have the claim; empty while the run waits for its turn."""
-    return (params.get("run") or "") if params["claimed"] else ""
+    """The run whose claim is checked; empty while the run waits for its turn.
+
+    A result ends the work on the node, so no run may record it while another one works there.
+    """
+    return (params.get("run") or "") if params["claimed"] or params.get("result") else ""

@@ -34,7 +34,15 @@ def cordon(context: Context, params: Params) -> Result:
             context.cluster, params["name"], owner, reason, force=params["force"], run=run, phase=phase
         )
     else:
-        before, after = give_back(context.cluster, params["name"], owner, force=params["force"], run=run, phase=phase)
+        before, after = give_back(
+            context.cluster,
+            params["name"],
+            owner,
+            force=params["force"],
+            run=run,
+            claimed=params.get("claimed", True),
+            phase=phase,
+        )
         if node_rules.unschedulable(after):
             context.warn(f"Node {params['name']} stays cordoned: {why_it_stays(before, owner)}.")
         elif lifecycle_rules.run_of(after) == "":
@@ -91,12 +99,22 @@ def take(
 
 
 def give_back(
-    cluster: Cluster, name: str, owner: str, *, force: bool = False, run: str = "", phase: Phase | None = None
+    cluster: Cluster,
+    name: str,
+    owner: str,
+    *,
+    force: bool = False,
+    run: str = "",
+    claimed: bool = True,
+    phase: Phase | None = None,
 ) -> tuple[Object, Object]:
     """Undo the cordon of ``owner``: remove the record, and make the node schedulable unless it was cordoned before.
 
     The cordon of another owner stays as it is. A node that is annotated ``holdfast.dev/keep-cordoned`` stays cordoned.
     ``force`` undoes any cordon. Returns the Node before and after (the same object if nothing changed).
+
+    Args:
+        claimed: ``run`` must have the claim. If not, it is enough that no other run has it.
 
     Raises:
         NotFound: There is no such Node.
@@ -104,7 +122,7 @@ def give_back(
     """
 
     def attempt() -> tuple[Object, Object]:
-        node = claim_rules.require_claim(read_node(cluster, name), run)
+        node = claim_rules.require_claim(read_node(cluster, name), run, claimed=claimed)
         record = node_rules.record(node, CORDON)
         marks = marks_of(cluster, node, phase)
         present = node_rules.unschedulable(node)

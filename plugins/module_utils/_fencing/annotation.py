@@ -157,16 +157,13 @@ class _Annotation:
             )
         ours = written is not None and self._is_of_this_boot(written)
         if request and written and ours and request.value == value:
-            self._target.check_claim(self._run)
-            return ObjectChange(host, host)
+            return self._adopt(host)
         if not self._key and (self._requested_by_others(host, request, written) or self._under_way(request, written)):
-            self._target.check_claim(self._run)
-            return ObjectChange(host, host)
+            return self._adopt(host)
         if not self._key and not request and (why := rules.why_no_reboot(host)):
             raise self._refused(host, why, "no_reboot")
         consumer = find_host.consumer_uid(self._management, host)
-        if self._target.node:
-            record_phase(self._context.cluster, self._target.node, phase_of(self._params, "reboot"))
+        self._record_phase()
         look = self._target.look(
             self._run,
             override_holds=self._params["override_holds"],
@@ -186,6 +183,16 @@ class _Annotation:
             )
         look.check()
         return ObjectChange(host, self._write(host, value, written, once=True))
+
+    def _adopt(self, host: Object) -> ObjectChange:
+        """Wait for what was requested before: from now on, the node may go down in this run."""
+        self._target.check_claim(self._run)
+        self._record_phase()
+        return ObjectChange(host, host)
+
+    def _record_phase(self) -> None:
+        if self._target.node:
+            record_phase(self._context.cluster, self._target.node, phase_of(self._params, "reboot"))
 
     def _is_of_this_boot(self, written: Written) -> bool:
         """Return whether a key was written for this node and, as far as is known, in its present boot."""
@@ -302,15 +309,38 @@ class _Annotation:
             # If the record of an abandoned reboot stayed, the next run would wait for it.
             self._forget()
         if not outcome.rebooted:
-            about = (
-                "The annotation is gone, but that does not prove a reboot" if gone else "The annotation is still there"
-            )
+            if gone:
+                about = "The annotation is gone, but that does not prove a reboot"
+            elif self._take_back():
+                about = "The annotation was removed, but metal3 may already act on it, so the host may still reboot"
+            else:
+                about = "The annotation is still there"
             raise TimedOut(
                 f"BareMetalHost {self._target.full_name} was not seen to reboot within {self._params['wait_timeout']} "
                 f"s: {outcome.why}. {about}. Check its BMC and console, and whether metal3 runs.",
                 why="timed_out",
             )
         return outcome.host
+
+    def _take_back(self) -> bool:
+        """Remove our request if metal3 shows no sign of it; return whether it was removed.
+
+        Later it would reboot a node that has its pods again. But metal3 may have asked the BMC before it shows that, so
+        the removal does not prove that the host stays up.
+        """
+
+        def attempt() -> bool:
+            host = self._target.read()
+            if not rules.written_of(host, self._key) or not rules.powered_on(host):
+                return False
+            self._target.check_claim(self._run)
+            self._write(host, None, None)
+            return True
+
+        try:
+            return bool(retry_conflicts(attempt))
+        except HoldfastError:
+            return False
 
     def _forget(self) -> None:
         def attempt() -> None:

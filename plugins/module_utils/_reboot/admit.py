@@ -16,7 +16,7 @@ from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, wait_for
 from .._budget import ledger_store, runs
-from .._budget.claim_rules import PURPOSE
+from .._budget.claim_rules import PURPOSE, ClaimLost
 from .._budget.lifecycle_rules import others_words, still_maintained
 from .._budget.node_claim import node_claim
 from .._drain.drain import pods_on
@@ -162,7 +162,9 @@ class _Admission:
         changed = self._work.changed
         if step.name == rules.SKIPPED and step.record:
             # This record does not count as a change: the run found nothing to do.
-            self._work.record(result=step.record, detail=step.why)
+            # While another run works on the node, the record is that run's.
+            with suppress(ClaimLost):
+                self._work.record(result=step.record, detail=step.why)
         self._warn()
         if step.name == rules.PUT_OFF:
             self._context.say(f"Node {self._settings.node} is put off: {step.why}")

@@ -17,17 +17,23 @@ from .journey_rules import PUT_BACK, STOP, Step
 from .plan_rules import EXCLUDED, NOT_NEEDED
 
 
-def after_hold(name: str, why: str, *, ready: bool) -> Step:
+def after_hold(name: str, why: str, *, ready: bool, sent_before: bool = False) -> Step:
     """The next step of a node that a hold refused at the last moment: the holder is not disturbed.
 
-    A node that is not Ready keeps its slot: an earlier run started its reboot, and it is still down.
+    A node whose reboot an earlier run started keeps its slot: it is down, or may still go down.
+
+    Args:
+        ready: Whether the node is Ready.
+        sent_before: An earlier run may have sent the reboot.
     """
-    if ready:
+    if ready and not sent_before:
         return Step(PUT_BACK, why, record="hold")
+    left = "midway and not Ready" if not ready else "midway, so it may still go down"
+    way_out = "Bring the node back or have the hold released" if not ready else "Have the hold released"
     return Step(
         STOP,
-        f"An earlier run left node {name} midway and not Ready, and now a hold refuses its reboot: {why}. Bring the "
-        "node back or have the hold released, then run this again.",
+        f"An earlier run left node {name} {left}, and now a hold refuses its reboot: {why}. {way_out}, then run this "
+        "again.",
         error="held",
     )
 

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .._budget.claim_rules import ClaimLost
+from .seen_rules import WORK
 
 FAILED, STOPPED, LOST = "failed", "stopped", "lost"
 
@@ -24,7 +25,7 @@ class Failure:
         error: Kind of the error; empty if it is not an error of this collection.
         done: The node was already done; one of the user's tasks failed after that.
         untouched: The run had not started work on the node.
-        switched_off: The node may be off, even if the API reports it as Ready.
+        switched_off: The node may be off, or may still go off, even if the API reports it as Ready.
         unseen: The API did not answer, so the state of the node is unknown: the node counts as unhealthy.
     """
 
@@ -37,6 +38,45 @@ class Failure:
     unseen: bool = False
 
 
+def reboot_began(node: Mapping[str, Any], operation: str) -> bool:
+    """Whether a run of the operation recorded that it reboots the node, and no later phase."""
+    record = node.get("operation") or {}
+    return bool(record.get("id") == operation and record.get("phase") == "reboot")
+
+
+def resumes_reboot(steps: Sequence[str]) -> bool:
+    """Whether the reboot may have begun before this turn: then the turn does not begin with the cordon.
+
+    Args:
+        steps: The steps of the turn; empty if it failed before it had any.
+    """
+    return "cordon" not in steps
+
+
+def may_go_down(
+    node: Mapping[str, Any], operation: str, *, sent: bool | None, refused: bool, steps: Sequence[str], method: str
+) -> bool:
+    """Whether a node that is in the boot before its reboot may be off, or may still go off.
+
+    The API may still report a node as Ready after it went down. And metal3, a BMC or a cloud may act on a request long
+    after the run that sent it died. So the recorded phase counts, unless this turn recorded it, and its reboot was
+    refused before anything was sent.
+
+    Args:
+        node: An entry of ``node_info`` after the failure.
+        sent: Whether the failed task told the node to reboot; ``None`` if it does not say.
+        refused: The kind of its error says that it sent nothing.
+        steps: The steps of the turn.
+        method: How the role reboots nodes. With ``command``, the phase is recorded after the last check, so what fails
+            then is one of the user's tasks, and an earlier one may have sent the reboot.
+    """
+    if sent:
+        return True
+    nothing_sent = (sent is False or refused) and not resumes_reboot(steps) and method != "command"
+    same_boot = node.get("boot_id") == (node.get("operation") or {}).get("boot_id_before")
+    return reboot_began(node, operation) and same_boot and not nothing_sent
+
+
 def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
     """Decide what to do after a failure.
 
@@ -46,7 +86,8 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
 
     Returns:
         ``state`` (failed; stopped: no work was started; lost: another run has the node), ``healthy``, and what to do:
-        ``give_back`` (uncordon it), ``count`` (as a failure of the operation) and ``release`` (give the slot back).
+        ``give_back`` (uncordon it, if this operation may have cordoned it), ``count`` (as a failure of the operation)
+        and ``release`` (give the slot back).
     """
     state = _state(node, failure)
     healthy = _healthy(node, failure)
@@ -55,7 +96,7 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
     return {
         "state": state,
         "healthy": healthy,
-        "give_back": at_work and healthy,
+        "give_back": at_work and healthy and _worked_on(node or {}, failure),
         "count": at_work,
         "release": state == STOPPED and known,
     }
@@ -66,16 +107,28 @@ def _state(node: Mapping[str, Any] | None, failure: Failure) -> str:
         return LOST
     if failure.done:
         return FAILED
-    return STOPPED if failure.untouched or _others_work(node, failure.run) else FAILED
+    return STOPPED if failure.untouched or _others_work(node or {}, failure) else FAILED
 
 
-def _others_work(node: Mapping[str, Any] | None, run: str) -> bool:
-    """Whether another run has the claim on the node or, without a claim, its slot.
+def _others_work(node: Mapping[str, Any], failure: Failure) -> bool:
+    """Whether another run has the claim on the node or, without a claim, its slot; or has finished the node by now.
 
     The run with the claim works on the node, even if its slot has passed to another run for a moment.
     """
-    claim, slot = ((node or {}).get(kind) or {} for kind in ("claim", "slot"))
-    return bool((claim or slot).get("run", run) != run)
+    claim, slot, record = (node.get(kind) or {} for kind in ("claim", "slot", "operation"))
+    if not claim and (record.get("id"), record.get("result")) == (failure.operation, "rebooted"):
+        return bool(record.get("run", failure.run) != failure.run)
+    return bool((claim or slot).get("run", failure.run) != failure.run)
+
+
+def _worked_on(node: Mapping[str, Any], failure: Failure) -> bool:
+    """Whether this operation may have cordoned the node: this run has the claim, or a run recorded a phase of work.
+
+    Otherwise an earlier operation left the cordon, for example because the node failed its check.
+    """
+    record = node.get("operation") or {}
+    claimed = (node.get("claim") or {}).get("run") == failure.run
+    return claimed or (record.get("id") == failure.operation and record.get("phase") in WORK)
 
 
 def _healthy(node: Mapping[str, Any] | None, failure: Failure) -> bool:

@@ -15,12 +15,12 @@ from .._api.names import CLAIM, CORDON, OPERATION
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store, runs
-from .._budget.claim_rules import PURPOSE
+from .._budget.claim_rules import PURPOSE, ClaimLost
 from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
 from .end_rules import after_hold, detail_of, detail_of_failure, result_of, steps_after
 from .facts_rules import WAITING, WORKING
-from .failure_rules import Failure, judge
+from .failure_rules import LOST, Failure, judge, may_go_down, reboot_began, resumes_reboot
 from .journey_rules import NOTIFICATION, STOP, user_files
 from .silences import Silences
 from .work import Work, sets_marks
@@ -70,7 +70,7 @@ def reboot_finish(context: Context, params: Params) -> Result:
 
 def _rebooted(work: Work, params: Params) -> Result:
     turn = params["turn"]
-    work.uncordon(run=work.run, phase="uncordon")
+    work.uncordon(phase="uncordon")
     work.opt_in()
     state = "absent" if params["settings"]["sweep"] else "reported"
     left = leftover_pods(work.context, {"name": work.node, "state": state})
@@ -112,14 +112,19 @@ def _deleted_pods(work: Work) -> list[str]:
 
 
 def _held(work: Work, params: Params) -> Result:
-    node = read_node(work.context.cluster, work.node)
-    step = after_hold(work.node, params["rebooted"]["why"], ready=node_rules.ready(node))
+    node, turn = read_node(work.context.cluster, work.node), params["turn"]
+    began = reboot_began({"operation": node_rules.record(node, OPERATION)}, work.operation)
+    step = after_hold(
+        work.node,
+        params["rebooted"]["why"],
+        ready=node_rules.ready(node),
+        sent_before=began and resumes_reboot(turn.get("steps") or []),
+    )
     if step.name == STOP:
         raise Held(step.why, node=work.node)
     work.put_back(params["group"])
     why = f"Node {work.node} is uncordoned, and tried again later: {step.why}"
     work.context.say(why)
-    turn = params["turn"]
     return {
         **{name: turn.get(name) for name in ("answer", "shutdown")},
         "changed": work.changed,
@@ -149,6 +154,7 @@ class _Failed:
         self._error = str(failed.get("error") or "")
         self._sent: bool | None = failed.get("sent")
         self._unwritten: list[str] = []
+        self._lost = ""
 
     def run(self) -> Result:
         work, params, turn = self._work, self._params, self._params["turn"]
@@ -171,17 +177,17 @@ class _Failed:
             self._try(lambda: work.slot(params["group"], "absent"))
             self._try(work.unclaim)
             work.end_waiting()
-        uncounted = self._count(healthy=found["healthy"]) if found["count"] else []
-        record = self._record() if found["count"] else {}
-        if params["dropped"] and found["give_back"]:
+        uncounted = self._count(healthy=found["healthy"]) if found["count"] and not self._lost else []
+        record = self._record() if found["count"] and not self._lost else {}
+        if params["dropped"] and found["count"] and found["healthy"] and not self._lost:
             # The failure was counted before the node was known to be healthy, so it kept the slot.
             self._try(lambda: work.slot(params["group"], "absent"))
         known = seen or {}
         detail = detail_of_failure(
             params.get("where") or "",
-            self._why,
+            " ".join(filter(None, (self._why, self._lost))),
             uncordoned=uncordoned,
-            cordoned=known.get("cordoned_by") == PURPOSE,
+            cordoned=known.get("cordoned_by") == PURPOSE and not self._lost,
             unwritten=self._unwritten,
             lost=bool(uncounted),
         )
@@ -195,17 +201,21 @@ class _Failed:
             "files": {"after": [NOTIFICATION] if NOTIFICATION in ended else []},
             "stage": turn.get("stage") or "",
             "claimed": False,
-            "result": result_of(work.node, found["state"], detail, record=record, before=before, after=after),
+            "result": result_of(
+                work.node, LOST if self._lost else found["state"], detail, record=record, before=before, after=after
+            ),
             "uncounted": uncounted,
         }
 
     def _went_down(self, seen: Mapping[str, Any]) -> bool:
-        """Whether the node may be off. The API may still report a node as Ready after it went down."""
-        if self._sent is not None or self._error in _NOT_SENT:
-            return bool(self._sent)
-        record = seen.get("operation") or {}
-        ours = (record.get("id"), record.get("run")) == (self._work.operation, self._work.run)
-        return ours and record.get("phase") == "reboot" and seen.get("boot_id") == record.get("boot_id_before")
+        return may_go_down(
+            seen,
+            self._work.operation,
+            sent=self._sent,
+            refused=self._error in _NOT_SENT,
+            steps=self._params["turn"].get("steps") or [],
+            method=self._params["settings"]["method"],
+        )
 
     def _gives_sign_of_life(self) -> bool:
         """Whether the kubelet is alive. For a while, the API reports a dead node as Ready."""
@@ -239,8 +249,11 @@ class _Failed:
     def _put_back(self) -> bool:
         """Uncordon a healthy node; return whether it was cordoned."""
         work, undone = self._work, []
-        # Do not require the claim: without it, a healthy node must still be uncordoned.
-        self._try(lambda: undone.append(work.uncordon(run="")))
+        # Do not require the claim: without it, a healthy node must still be uncordoned. If another run has taken the
+        # claim since the look at the node, that run works on it now.
+        self._try(lambda: undone.append(work.uncordon(claimed=False)))
+        if self._lost:
+            return False
         try:
             work.opt_in()
         except HoldfastError as error:
@@ -271,6 +284,9 @@ class _Failed:
         """Carry out a write; return whether it succeeded."""
         try:
             act()
+        except ClaimLost as error:
+            self._lost = error.message
+            return False
         except HoldfastError as error:
             self._unwritten.append(error.message)
             return False

@@ -67,19 +67,20 @@ class Work:
         self.changed |= found["changed"]
         return found
 
-    def uncordon(self, *, run: str, phase: str = "") -> bool:
+    def uncordon(self, *, phase: str = "", claimed: bool = True) -> bool:
         """Undo our cordon; return whether there was one.
 
         Args:
-            run: The run that must have the claim; empty to require no claim.
             phase: The phase to record with it; empty for none.
+            claimed: The run must have the claim. If not, it is enough that no other run has it.
         """
         params: Mapping[str, Any] = {
             "name": self.node,
             "owner": PURPOSE,
             "state": "uncordoned",
             "force": False,
-            "run": run,
+            "run": self.run,
+            "claimed": claimed,
             "operation": self.operation if phase else "",
         }
         found = cordon.cordon(self.context, params)
@@ -137,7 +138,7 @@ class Work:
 
     def put_back(self, group: str) -> None:
         """Put back a node that is cordoned: its holders continue, and the node gets another turn."""
-        self.uncordon(run=self.run)
+        self.uncordon()
         self.opt_in()
         self.leave(group, "hold", "")
 

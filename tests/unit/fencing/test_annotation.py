@@ -28,6 +28,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import annotation, last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import reboot_annotation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.host_rules import Written
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.reboot_watch import Outcome
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.still_down_rules import CameBack
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.target import may_remove_key
 
@@ -463,6 +464,72 @@ class TestOnce:
         assert self.run(server)["changed"] is False
         server.objects[NODE]["status"]["nodeInfo"]["bootID"] = "c"
         assert self.run(server)["changed"], "that one is over"
+
+    @pytest.mark.parametrize(
+        "before",
+        [{BASE: '{"mode": "soft"}'}, {BASE: ""}, {BASE: None}],
+        ids=["by an earlier run", "by others", "under way"],
+    )
+    def test_what_is_waited_for_is_recorded_as_the_reboot_of_this_run(self, before):
+        """Otherwise a failure would give back a node that may still go down."""
+        server = Server()
+        if before != {BASE: ""}:
+            self.run(server)
+        server.annotate(HOST, before)
+        drained = {"id": "o", "run": "dead", "phase": "drain", "phases": {}, "since": "2026-05-03T00:00:00.000000Z"}
+        record = {**drained, "boot_id_before": "b", "result": "", "detail": ""}
+        server.claim("mine")
+        server.annotate(NODE, {"holdfast.dev/operation": json.dumps(record)})
+        assert self.run(server, operation="o", run="mine")["changed"] is False
+        found = json.loads(server.objects[NODE]["metadata"]["annotations"]["holdfast.dev/operation"])
+        assert (found["phase"], found["run"]) == ("reboot", "mine")
+
+    @pytest.fixture
+    def unseen(self, monkeypatch):
+        """No reboot is seen before the time is up."""
+        changes = []
+
+        def nothing(host, _node, _deadline):
+            cluster, _collection, _name = host
+            seen = cluster.find(HOST)
+            for act in changes:
+                act(cluster)
+            return Outcome(seen, seen=True)
+
+        monkeypatch.setattr(annotation, "wait_for_reboot", nothing)
+        return changes
+
+    def test_one_that_times_out_is_taken_back(self, unseen):
+        """Later it would reboot a node that has its pods again."""
+        server = Server()
+        with pytest.raises(TimedOut, match="The annotation was removed, but metal3 may already act on it"):
+            self.run(server, wait=True)
+        assert server.annotations == {key: value for key, value in THEIRS.items() if key != f"{BASE}/other"}
+
+    @pytest.mark.parametrize(
+        "meanwhile",
+        [
+            lambda server: server.objects[HOST]["status"].update(poweredOn=False),
+            lambda server: server.claim("theirs"),
+            lambda server: setattr(server, "before_write", lambda: server.claim("theirs") or server.annotate(HOST, {})),
+        ],
+        ids=["metal3 acts on it", "claimed by another run", "claimed at the last moment"],
+    )
+    def test_one_that_times_out_stays_unless_it_is_ours_and_nothing_happened(self, unseen, meanwhile):
+        server = Server()
+        server.claim("mine")
+        unseen.append(meanwhile)
+        with pytest.raises(TimedOut, match="The annotation is still there"):
+            self.run(server, run="mine", wait=True)
+        assert server.keys == {BASE: '{"mode": "soft"}'}
+        assert RECORDS in server.annotations
+
+    def test_one_of_others_that_times_out_stays(self, unseen):
+        server = Server()
+        server.annotate(HOST, {BASE: ""})
+        with pytest.raises(TimedOut, match="The annotation is still there"):
+            self.run(server, wait=True)
+        assert server.keys == {BASE: ""}
 
     def test_removed_again(self):
         server = Server()

@@ -137,6 +137,13 @@ def test_a_canary_that_needs_nothing_says_so_to_other_slices(cluster):
     assert cluster.marks()["operation"]["result"] == "skipped"
 
 
+def test_the_record_of_a_canary_that_another_run_works_on_stays(cluster):
+    theirs = record("drain", id="theirs")
+    cluster.node(claim={**DEAD_CLAIM, "operation": "theirs"}, operation=theirs)
+    assert turn(cluster, when="required", answer={"needed": ""}, play="canary")["step"] == "skipped"
+    assert cluster.marks()["operation"] == theirs
+
+
 def test_a_held_node_is_put_off(cluster):
     cluster.hold()
     found = turn(cluster, play="first")

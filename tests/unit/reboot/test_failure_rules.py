@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.failure_rules import Failure, judge
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.failure_rules import (
+    Failure,
+    judge,
+    may_go_down,
+)
 
 NODE = {
     "ready": True,
@@ -60,6 +64,57 @@ def test_a_check_that_failed_in_an_earlier_operation_says_nothing():
 def test_one_that_is_healthy_is_given_back(node):
     found = after(node)
     assert (found["state"], found["give_back"], found["count"]) == ("failed", True, True)
+
+
+@pytest.mark.parametrize(
+    ("node", "given_back"),
+    [
+        ({"claim": None, "operation": {"id": "kernel", "phase": "slot"}}, False),
+        ({"claim": None, "operation": {"id": "kernel", "phase": ""}}, False),
+        ({"claim": None, "operation": {"id": "other", "phase": "drain"}}, False),
+        ({"claim": None, "operation": None}, False),
+        ({"claim": None, "operation": {"id": "kernel", "phase": "drain"}}, True),
+        ({"operation": {"id": "other", "phase": "drain"}}, True),
+    ],
+    ids=["waited", "without a phase", "of another operation", "without a record", "a dead run worked", "claimed"],
+)
+def test_only_what_this_operation_may_have_cordoned_is_given_back(node, given_back):
+    found = after(node)
+    assert (found["state"], found["healthy"], found["count"]) == ("failed", True, True)
+    assert found["give_back"] is given_back
+
+
+OURS = ("cordon", "drain", "reboot")
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"sent": True}, True),
+        ({"sent": True, "phase": "drain"}, True),
+        ({}, True),
+        ({"refused": True}, False),
+        ({"sent": False}, False),
+        ({"phase": "drain"}, False),
+        ({"id": "other"}, False),
+        ({"boot_id": "new"}, False),
+        ({"refused": True, "steps": ("reboot",)}, True),
+        ({"sent": False, "steps": ("reboot",)}, True),
+        ({"sent": False, "steps": ()}, True),
+        ({"refused": True, "method": "command"}, True),
+    ],
+)
+def test_whether_a_node_may_still_go_down(known, expected):
+    record = {"id": known.get("id", "kernel"), "phase": known.get("phase", "reboot"), "boot_id_before": "old"}
+    found = may_go_down(
+        {"boot_id": known.get("boot_id", "old"), "operation": record},
+        "kernel",
+        sent=known.get("sent"),
+        refused=known.get("refused", False),
+        steps=known.get("steps", OURS),
+        method=known.get("method", "metal3"),
+    )
+    assert found is expected
 
 
 def test_a_failure_counts_though_the_api_did_not_say_what_it_left():

@@ -23,10 +23,14 @@ CORDON = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedul
 BROKEN = {"msg": "It timed out.", "error": "timed_out"}
 
 
-def record(phase):
+# The steps of a turn that resumes a reboot which an earlier run may have sent.
+RESUMED = ["before_reboot", "reboot", "finish"]
+
+
+def record(phase, run="me", operation="kernel"):
     return {
-        "id": "kernel",
-        "run": "me",
+        "id": operation,
+        "run": run,
         "started": AT,
         "since": AT,
         "phase": phase,
@@ -61,7 +65,7 @@ def finish(cluster, **options):
     names = ("stage", "steps", "attempts", "needed", "group", "step")
     turn = {
         "stage": "working",
-        "steps": ["reboot", "finish"],
+        "steps": ["cordon", "reboot", "finish"],
         **{key: options.pop(key) for key in names if key in options},
     }
     given = {"name": "node-1", "operation": "kernel", "run": "me", "settings": settings(), "turn": turn, **options}
@@ -170,6 +174,106 @@ def test_a_reboot_that_was_refused_did_not_switch_the_node_off(cluster):
     found = finish(cluster, failed={"msg": "It is paused.", "error": "refused"})
     assert "The node was uncordoned." in found["result"]["detail"]
     assert not cluster.cordoned()
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        BROKEN,
+        {"msg": "It is held.", "error": "held"},
+        {"msg": "It has block locks.", "error": "timed_out", "sent": False},
+        {"msg": "etcd would lose its quorum."},
+    ],
+    ids=["timed out", "refused", "not sent by this run", "in the user's tasks"],
+)
+@pytest.mark.parametrize("steps", [RESUMED, None], ids=["in the role's steps", "before its turn had steps"])
+@pytest.mark.parametrize("run", ["me", "a dead run"])
+def test_a_node_that_an_earlier_run_may_have_sent_its_reboot_keeps_slot_and_cordon(cluster, failed, steps, run):
+    """That request may still be pending, for example at metal3."""
+    at_work(cluster, "reboot", operation=record("reboot", run))
+    found = finish(cluster, failed=failed, steps=steps)
+    assert "The node stays cordoned" in found["result"]["detail"]
+    assert cluster.cordoned()
+    assert cluster.ledger().slots["node-1"].state == "failed"
+
+
+@pytest.mark.parametrize("failed", [{"error": "refused"}, {"sent": False}])
+def test_the_user_s_tasks_can_t_say_that_nothing_was_sent(cluster, failed):
+    """An earlier one of them may have asked a BMC."""
+    at_work(cluster, "reboot")
+    finish(cluster, failed={"msg": "The second task failed.", **failed}, settings={**settings(), "method": "command"})
+    assert cluster.cordoned()
+    assert cluster.ledger().slots["node-1"].state == "failed"
+
+
+def test_a_hold_does_not_put_back_a_node_that_an_earlier_run_may_have_sent_its_reboot(cluster):
+    at_work(cluster, "reboot", operation=record("reboot", "a dead run"))
+    held = {"step": "held", "why": "held by shop/app"}
+    with pytest.raises(Held, match="may still go down, and now a hold refuses its reboot: held by shop/app"):
+        finish(cluster, rebooted=held, steps=RESUMED)
+    assert cluster.cordoned()
+    assert "claim" in cluster.marks()
+    assert cluster.ledger().slots["node-1"].state == "active"
+
+
+def test_a_hold_puts_back_a_node_whose_reboot_this_turn_recorded(cluster):
+    at_work(cluster, "reboot")
+    assert finish(cluster, rebooted={"step": "held", "why": "held by shop/app"})["step"] == "put_back"
+    assert not cluster.cordoned()
+
+
+@pytest.mark.parametrize("phase", ["", "slot", "ready"])
+def test_a_node_that_an_earlier_operation_left_cordoned_stays_so(cluster, phase):
+    """This run has not begun with it: it could not reach its host."""
+    mine = record(phase) if phase != "ready" else record(phase, "another", "earlier")
+    cluster.node(unschedulable=True, cordon={**CORDON, "reason": "earlier"}, operation=mine)
+    cluster.ledger(ledger=Ledger())
+    found = finish(cluster, failed={"msg": "No route to host.", "error": "unknown"}, stage="looking", steps=None)
+    assert found["result"]["detail"] == (
+        "No route to host. The node stays cordoned: fix its problem, then run this again to continue."
+    )
+    assert cluster.cordoned()
+    assert "cordon" in cluster.marks()
+    assert cluster.ledger().failed("kernel") == 1
+
+
+def taken_over(cluster, *, after):
+    """Another run takes slot and claim directly before this run writes the Node for the first time."""
+    find = cluster.find
+
+    def passed_on(path):
+        if path.endswith("/nodes/node-1"):
+            after.append(path)
+            if len(after) == 2:
+                at_work(cluster, "drain", claim={**CLAIM, "run": "another"}, operation=record("drain", "another"))
+                cluster.ledger(ledger=slot("another"))
+        return find(path)
+
+    cluster.find = passed_on
+
+
+@pytest.mark.parametrize("ready", [True, False], ids=["healthy", "unhealthy"])
+def test_a_run_that_loses_its_node_in_its_cleanup_leaves_it_to_the_new_owner(cluster, ready):
+    at_work(cluster, "drain", ready=ready)
+    taken_over(cluster, after=[])
+    found = finish(cluster, failed=BROKEN)
+    assert found["result"]["result"] == "lost"
+    assert "has lost its claim on node node-1: it now belongs to run another" in found["result"]["detail"]
+    assert "stays cordoned" not in found["result"]["detail"]
+    assert cluster.cordoned()
+    assert cluster.marks()["operation"] == record("drain", "another")
+    assert cluster.marks()["claim"]["run"] == "another"
+    assert cluster.ledger().slots == slot("another").slots
+    assert cluster.ledger().failed("kernel") == 0
+
+
+def test_a_node_that_another_run_has_finished_meanwhile_is_no_failure(cluster):
+    theirs = {**record("uncordon", "another"), "result": "rebooted"}
+    cluster.node(boot_id="boot-2", operation=theirs)
+    cluster.ledger(ledger=Ledger())
+    assert finish(cluster, failed=BROKEN)["result"]["result"] == "stopped"
+    assert cluster.marks()["operation"] == theirs
+    assert cluster.ledger().failed("kernel") == 0
 
 
 def test_holds_that_an_earlier_attempt_overrode_are_not_named(cluster):

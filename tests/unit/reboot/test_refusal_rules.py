@@ -94,11 +94,21 @@ def test_hosts_that_dropped_out():
     assert [host["node"] for host in turn_rules.dropped_out(hosts)] == ["a"]
 
 
-@pytest.mark.parametrize(("ready", "step"), [(True, "put_back"), (False, "stop")])
-def test_a_node_that_is_held_at_the_last_moment(ready, step):
-    found = end_rules.after_hold("node-1", "held by a/b", ready=ready)
+@pytest.mark.parametrize(
+    ("ready", "sent_before", "step", "way_out"),
+    [
+        (True, False, "put_back", ""),
+        (False, False, "stop", "Bring the node back or have the hold released"),
+        (False, True, "stop", "Bring the node back or have the hold released"),
+        (True, True, "stop", "Have the hold released"),
+    ],
+)
+def test_a_node_that_is_held_at_the_last_moment(ready, sent_before, step, way_out):
+    found = end_rules.after_hold("node-1", "held by a/b", ready=ready, sent_before=sent_before)
     assert found.name == step
     assert "held by a/b" in found.why
+    assert way_out in found.why
+    assert ("not Ready" in found.why) is (not ready)
 
 
 def test_why_a_node_was_rebooted():
