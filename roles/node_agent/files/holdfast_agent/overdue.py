@@ -37,8 +37,8 @@ class OverdueHolds:
         self._holds: tuple[Hold, ...] = ()
         self._away = False
         self._sent = state.alerts()
-        # Namespaces whose Event is under way; when, in monotonic seconds, others may have their next; and those that wait
-        # for that, and were logged.
+        # Namespaces whose Event is under way; when, in monotonic seconds, others may have their next; and those that
+        # wait for that, and were logged.
         self._sending: set[str] = set()
         self._not_before: dict[str, float] = {}
         self._left_out: set[str] = set()
