@@ -249,6 +249,10 @@ def test_the_end_leaves_nothing(agent, world):
         agent.ssh("systemctl stop holdfast-agent")
         assert agent.masked() == UNITS
         assert "Access denied" in agent.ssh("systemctl reboot 2>&1 || true")
+        assert f"is held by {world.namespace}/me" in agent.ssh(
+            "/usr/bin/python3 -I -B /usr/local/lib/holdfast-agent/holdfast_agent --release 2>&1 || true"
+        )
+        assert agent.masked() == UNITS
         said = agent.release()
         assert "unmasked: reboot.target" in said
         assert f"condition: True ({world.namespace}/me)" in said

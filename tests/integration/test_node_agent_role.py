@@ -285,6 +285,21 @@ def test_not_removed_while_the_node_is_held(agent):
 
 
 @pytest.mark.long
+def test_not_removed_under_the_name_of_another_node(agent, world):
+    agent.be(held=True)
+    (another,) = world.nodes()
+    before = agent.snapshot()
+
+    for name in ("nobody", another):
+        done = agent.play(node_agent_state="absent", node_agent_node_name=name)
+
+        assert done.failed_hosts == {NODE}
+        assert f"The agent of host {NODE} belongs to Node {NODE}, not to Node {name}" in failed(done, NODE)
+    assert agent.snapshot() == before
+    assert "active" in agent.ssh("systemctl is-active holdfast-agent")
+
+
+@pytest.mark.long
 def test_a_hold_that_comes_while_the_agent_is_stopped_keeps_it(agent):
     agent.be(held=False)
     drop_in, resume = "/etc/systemd/system/holdfast-agent.service.d", "/run/test-resume"
@@ -320,8 +335,8 @@ def test_a_hold_that_comes_while_the_agent_is_stopped_keeps_it(agent):
 def test_removed_with_nothing_left_behind(agent, world):
     agent.be(held=False)
     nodes = world.record(paths.NODES)
-    # As when the API refuses the agent: then the controller does what the agent can't do.
-    agent.ssh(f"sed -i 's/{NODE}/node-1/' /etc/holdfast/agent.yaml")
+    # As when the agent can't reach the API: then the controller does what the agent can't do.
+    agent.ssh("sed -i 's#^kubeconfig: .*#kubeconfig: /etc/nothing.conf#' /etc/holdfast/agent.yaml")
 
     assert changed(agent.play("--check", node_agent_state="absent").good()) > 3
     assert agent.condition() is not None

@@ -204,7 +204,7 @@ MUTANTS = [
         "agent-drops-the-old-lock-first",
         2,
         "The agent lets a lock go although it could not take another one for a hold that stands.",
-        Code("_release", "not wanted <= facts.locks", "False"),
+        Code("_release", "wanted and not wanted & facts.locks", "False"),
         "tests/unit/agent/test_agent_plan.py::test_an_old_lock_stays_while_the_new_one_can_not_be_taken",
     ),
     Mutant(

@@ -4,16 +4,32 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Prints what the role needs to know about a node before it changes anything, as lines NAME=VALUE.
-#   look.sh PROGRAM APPLIED DIRECTORY TARGETS FILE...
-# PROGRAM: directory of the version to install; APPLIED: file that records what the agent was started with; DIRECTORY:
-# directory of the metrics, or empty; TARGETS: targets to mask, separated by commas; FILE: a file that the agent reads.
+#   look.sh APPLIED LINK UNIT CONFIGURATION PROGRAM DIRECTORY TARGETS FILE...
+# APPLIED: file that records what the agent was started with; LINK, UNIT, CONFIGURATION: the installed program, its unit and
+# its configuration; PROGRAM: directory of the version to install; DIRECTORY: directory of the metrics, or empty; TARGETS:
+# targets to mask, separated by commas; FILE: a file that the agent reads.
 set -eu
 
-program=$1
-applied=$2
-directory=$3
-targets=$4
-shift 4
+applied=$1
+link=$2
+unit=$3
+configuration=$4
+program=$5
+directory=$6
+targets=$7
+shift 7
+
+# Also for a link that leads nowhere.
+there() { if [ -e "$1" ] || [ -L "$1" ]; then echo 1; else echo 0; fi; }
+
+echo "has_link=$(there "$link")"
+echo "has_unit=$(there "$unit")"
+echo "has_configuration=$(there "$configuration")"
+# The Node of the installed agent. The line may have quotes and a comment.
+node=$(sed -n 's/^node_name: *//p' "$configuration" 2>/dev/null | tail -n 1 | sed "s/ *#.*//; s/[\"' ]//g")
+echo "node=$node"
+# An earlier version does not have this option.
+echo "even_held=$(grep -qs -e --even-held "$link/cli.py" && echo 1)"
 
 echo "boot_id=$(cat /proc/sys/kernel/random/boot_id)"
 echo "systemd=$(systemctl --version 2>/dev/null | sed -n '1s/^systemd \([0-9]*\).*/\1/p')"

@@ -106,7 +106,7 @@ class Agent:
         self.ssh("systemctl restart holdfast-agent")
 
     def release(self) -> str:
-        return self.ssh(f"/usr/bin/python3 -I -B {PROGRAM}/holdfast_agent --release")
+        return self.ssh(f"/usr/bin/python3 -I -B {PROGRAM}/holdfast_agent --release --even-held")
 
     def remove(self) -> None:
         """Remove everything, as the role does with state absent."""

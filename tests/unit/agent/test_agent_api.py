@@ -297,6 +297,21 @@ def test_an_event_that_is_there_already_is_written(serve, identity, tmp_path):
     assert _outcome(lambda: publisher._write_event(hold)).kind == AWAY
 
 
+def test_the_condition_is_written_before_the_events_that_wait(monkeypatch):
+    publisher = Publisher(None, Config("worker-1"))
+    written = []
+    monkeypatch.setattr(publisher, "_write_event", lambda hold: written.append(hold.holder))
+    monkeypatch.setattr(publisher, "_write_condition", lambda condition: written.append(condition.reason))
+    done = threading.Semaphore(0)
+    for holder in "abc":
+        publisher.event(Hold("default", holder, "2026-01-02T03:04:05.000000Z"), lambda _outcome: done.release())
+    publisher.condition(Condition("True", "shop/alice", "c"), lambda _outcome: done.release())
+    publisher.start()
+    for _write in range(4):
+        assert done.acquire(timeout=10)
+    assert written == ["shop/alice", "a", "b", "c"]
+
+
 def test_a_server_that_ends_each_watch_at_once_is_asked_seldom(serve, identity, tmp_path):
     """By the pauses that the thread asks for: a minute of them."""
     server = serve()

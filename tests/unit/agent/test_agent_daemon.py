@@ -156,7 +156,9 @@ class Node:
         self.machine = Machine()
         self.written = []
         self.events = []
+        # None: the API server does not answer yet.
         self.outcome = ("done", "")
+        self.unanswered = []
         self.seconds = []
         self.status = ""
         self.ready = False
@@ -170,9 +172,20 @@ class Node:
         self.agent.start()
         self.loop.run()
 
-    def hold(self, *holders):
-        holds = tuple(self.modules["holds"].Hold("shop", holder, SINCE) for holder in holders)
-        self.watcher._on_holds(holds)
+    def news(self, *holders, namespace="shop", others=()):
+        """What the thread that watches reports; the loop runs later."""
+        hold = self.modules["holds"].Hold
+        self.watcher._on_holds(tuple([hold(namespace, holder, SINCE) for holder in holders] + list(others)))
+
+    def hold(self, *holders, **more):
+        self.news(*holders, **more)
+        self.loop.run()
+
+    def answer(self, kind="done"):
+        """The API server answers to what waits."""
+        waiting, self.unanswered = self.unanswered, []
+        for done in waiting:
+            done(self.modules["publisher"].Outcome(kind))
         self.loop.run()
 
     def away(self, error):
@@ -210,13 +223,16 @@ def _simulated(folder, monkeypatch):
         "dbus.mainloop.glib": glib,
     }.items():
         monkeypatch.setitem(sys.modules, name, module)
-    names = ("daemon", "executor", "holds", "publisher", "store", "units", "watch")
+    names = ("daemon", "executor", "holds", "loop", "publisher", "store", "units", "watch")
     modules = {name: importlib.import_module(f"holdfast_agent.{name}") for name in names}
     node = Node(folder, loop, modules)
 
     def condition(_publisher, wanted, done):
         node.written.append(wanted)
         node.seconds.append(loop.now)
+        if node.outcome is None:
+            node.unanswered.append(done)
+            return
         done(modules["publisher"].Outcome(*node.outcome))
 
     def event(_publisher, hold, done):
@@ -469,6 +485,20 @@ def test_a_hold_that_lasts_too_long_makes_one_event(node):
     assert node.events == ["a"]
 
 
+def test_a_lease_whose_holder_changes_all_the_time_makes_one_event(node, caplog):
+    node.config = Config("worker-1", masked_targets=("reboot",), alert_timeout=3600, textfile=node.config.textfile)
+    node.start(Supervisor(node))
+    for number in range(100):
+        node.hold(f"x{number}")
+
+    assert node.events == ["x0"]
+    assert caplog.text.count("gets no Event yet") == 1
+
+    node.hold("y", namespace="bank")
+
+    assert node.events == ["x0", "y"], "another namespace has its own Events"
+
+
 def test_an_agent_that_can_not_lock_is_ready_after_half_a_minute(node):
     item = {"namespace": "shop", "holder": "a", "acquired": SINCE}
     (node.folder / "holds.json").write_text(json.dumps([item]))
@@ -478,6 +508,80 @@ def test_an_agent_that_can_not_lock_is_ready_after_half_a_minute(node):
     assert not node.ready
     node.loop.run(30)
     assert node.ready
+
+
+def test_a_lease_that_changes_faster_than_the_server_answers_keeps_few_locks(started):
+    started.hold("x0")
+    started.outcome = None
+    for number in range(1, 101):
+        started.hold(f"x{number}")
+
+        # What the condition names, what the write under way names, and what stands.
+        assert set(started.machine.locked) == {"shop/x0", "shop/x1", f"shop/x{number}"}
+        assert set(started.stored) == {"x0", "x1", f"x{number}"}
+    assert len(started.written) == 2
+    started.outcome = ("done", "")
+    started.answer()
+
+    assert started.machine.locked == ["shop/x100"]
+    assert started.stored == ["x100"]
+    assert started.written[-1].reason == "shop/x100"
+
+
+def test_a_lease_that_changes_all_the_time_does_not_delay_the_hold_of_another(started):
+    other = started.modules["holds"].Hold("bank", "alice", SINCE)
+    started.outcome = None
+    began = len(started.written)
+    started.hold("x0")
+    for number in range(1, 11):
+        started.hold(f"x{number}", others=[other])
+    started.answer()
+    for number in range(11, 21):
+        started.hold(f"x{number}", others=[other])
+
+    # One write was under way when the hold came, and the next one names it.
+    assert len(started.written) == began + 2
+    assert "bank/alice" in started.written[-1].reason
+    started.answer()
+    assert len(started.machine.locked) <= 3
+
+
+def test_each_write_that_fails_keeps_few_locks_however_often_the_lease_changes(started):
+    started.outcome = ("away", "503")
+    for number in range(100):
+        started.hold(f"x{number}")
+
+    # No time has passed, so there was one try.
+    assert len(started.machine.locked) == 2
+    started.outcome = ("done", "")
+    started.loop.run(1)
+    assert started.machine.locked == ["shop/x99"]
+
+
+def test_only_the_newest_of_the_leases_is_looked_at(started):
+    calls = len(started.machine.calls)
+    for number in range(100):
+        started.news(f"x{number}")
+    started.loop.run()
+
+    assert started.machine.calls[calls:].count("Inhibit") == 1
+    assert started.machine.locked == ["shop/x99"]
+
+
+def test_news_that_comes_while_older_news_is_handled_is_not_lost(node):
+    seen = []
+
+    def see(value):
+        seen.append(value)
+        if value < 3:
+            newest.post(value + 1)
+
+    newest = node.modules["loop"].Newest(see)
+    newest.post(0)
+    newest.post(1)
+    node.loop.run()
+
+    assert seen == [1, 2, 3]
 
 
 CALLS = st.sampled_from(["Inhibit", "ListInhibitors", "MaskUnitFiles", "UnmaskUnitFiles", "Reload", "ListUnitsByNames"])

@@ -27,7 +27,9 @@ from holdfast_agent.plan import (
 
 UNITS = frozenset({"reboot.target", "systemd-reboot.service"})
 HOLDS = [Hold(f"ns-{number}", holder, f"2026-01-0{number}T00:00:00.000000Z") for number in (1, 2, 3) for holder in "ab"]
-KEYS = {hold.entry: hold.key for hold in HOLDS}
+# One Lease whose holder changes again and again.
+RESTLESS = [Hold("ns-0", f"x{number}", "2020-01-01T00:00:00.000000Z") for number in range(20)]
+KEYS = {hold.entry: hold.key for hold in (*HOLDS, *RESTLESS)}
 
 
 def sets_of_holds():
@@ -55,17 +57,17 @@ class Node(RuleBasedStateMachine):
     def boot(self, *, written):
         """The agent starts; it knows what is on disk and what PID 1 kept."""
         if written and self.under_way:
-            self.condition = self.under_way
+            self.condition = self.under_way.condition
         self.under_way = None
         self.facts = Facts(
             enforcement=self.enforcement,
             units=UNITS,
             holds=self.disk,
             stored=self.disk,
-            locks=frozenset(self.locks),
             masked=frozenset(self.masks),
             own_masks=frozenset(self.own_masks),
         )
+        self.facts.adopt(frozenset(self.locks))
 
     def act(self, act, *, fails=False):
         facts = self.facts
@@ -91,7 +93,8 @@ class Node(RuleBasedStateMachine):
             else:
                 self.disk = facts.stored = act.holds
         elif isinstance(act, Publish):
-            facts.publishing, self.under_way = True, act.condition
+            facts.publishing, self.under_way = True, act
+            facts.named |= act.named
         elif isinstance(act, Unlock):
             # One after the other, and looked at after each.
             for key in act.keys:
@@ -120,15 +123,14 @@ class Node(RuleBasedStateMachine):
     @precondition(lambda self: self.under_way)
     @rule(outcome=st.sampled_from(["done", "away", "answer lost", "node gone"]))
     def answer(self, outcome):
-        wanted, self.under_way = self.under_way, None
+        act, self.under_way = self.under_way, None
         self.facts.publishing = False
-        self.facts.publish_refused = outcome == "node gone"
         if outcome in {"done", "answer lost"}:
-            self.condition = wanted
+            self.condition = act.condition
         if outcome == "node gone":
-            self.condition = None
+            self.condition, self.facts.named = None, frozenset()
         if outcome == "done":
-            self.facts.published = wanted
+            self.facts.published, self.facts.named = act.condition, act.named
         else:
             self.facts.published, self.facts.publish_waits = None, True
 
@@ -168,8 +170,8 @@ class Node(RuleBasedStateMachine):
             return
         named = set(self.condition.reason.split(",")) if self.condition and self.condition.status == "True" else set()
         # An answer under way may be a yes already.
-        if self.under_way and self.under_way.status == "True":
-            named |= set(self.under_way.reason.split(","))
+        if self.under_way and self.under_way.condition.status == "True":
+            named |= set(self.under_way.condition.reason.split(","))
         keys = {KEYS[entry] for entry in named}
         assert keys <= self.locks, "the condition names a hold that is not locked"
         assert keys <= {hold.key for hold in self.disk}, "the condition names a hold that a loss of power would forget"
@@ -178,6 +180,49 @@ class Node(RuleBasedStateMachine):
             assert self.facts.locks & standing <= self.locks, "the lock of a hold that stands was let go"
         if keys & standing and self.enforcement == "strict" and self.facts.published == self.condition:
             assert self.masks | self.not_masked >= UNITS, "confirmed before it was masked"
+
+    def rest(self):
+        """Act until there is nothing to do before an answer."""
+        for _count in range(20):
+            act = next_act(self.facts)
+            if act is None:
+                return
+            self.act(act)
+            self.check()
+        raise AssertionError("it comes to no end")
+
+    @precondition(lambda self: not self.facts.shutting_down)
+    @rule(
+        holds=sets_of_holds(), changes=st.integers(1, len(RESTLESS)), outcome=st.sampled_from(["done", "answer lost"])
+    )
+    def a_lease_changes_faster_than_the_server_answers(self, holds, changes, outcome):
+        if not self.facts.synced:
+            self.news(holds)
+        before = self.facts.named
+        for restless in RESTLESS[:changes]:
+            self.news(ordered((restless, *holds)))
+            self.rest()
+            keys = {hold.key for hold in self.facts.holds}
+            # At most one write began: it names what stood then.
+            assert len(self.facts.named - before - {hold.key for hold in holds}) <= 1
+            assert self.locks <= self.facts.named | keys, "locks that nobody needs are left"
+            assert {hold.key for hold in self.disk} <= self.facts.named | keys, "holds that nobody needs are on disk"
+        if self.under_way:
+            self.answer(outcome)
+            self.rest()
+
+    @precondition(lambda self: not self.facts.shutting_down and self.enforcement != "observe")
+    @rule(holds=sets_of_holds().filter(len))
+    def others_are_confirmed_by_the_second_answer(self, holds):
+        numbers = iter(RESTLESS)
+        for _answers in range(2):
+            self.news(ordered((next(numbers), *holds)))
+            self.rest()
+            if self.under_way:
+                self.answer("done")
+            self.news(ordered((next(numbers), *holds)))
+            self.rest()
+        assert {hold.entry for hold in holds} <= set(self.condition.reason.split(","))
 
     @rule(holds=sets_of_holds())
     def all_goes_well(self, holds):
@@ -239,7 +284,7 @@ class Course:
             elif isinstance(act, Store):
                 found.stored = act.holds
             elif isinstance(act, Publish):
-                found.published = act.condition
+                found.published, found.named = act.condition, act.named
             elif isinstance(act, Unlock):
                 found.locks -= act.keys
             elif isinstance(act, Unmask):
@@ -258,12 +303,14 @@ def test_a_release_is_published_before_lock_and_masks_are_removed():
         own_masks=UNITS,
         stored=(FIRST,),
         published=Condition("True", FIRST.entry, ""),
+        named=frozenset({FIRST.key}),
     )
     assert Course(held).run() == [Publish, Unlock, Unmask, Store]
 
 
 def test_a_new_holder_is_locked_before_the_old_lock_goes():
-    changed = facts(holds=(SECOND,), locks=frozenset({FIRST.key}), masked=UNITS, own_masks=UNITS, stored=(FIRST,))
+    changed = facts(holds=(SECOND,), masked=UNITS, own_masks=UNITS, stored=(FIRST,))
+    changed.adopt(frozenset({FIRST.key}))
     assert Course(changed).run() == [Lock, Store, Publish, Unlock, Store]
 
 
@@ -290,10 +337,29 @@ def test_a_condition_that_fits_releases_nothing_before_the_api_answers():
 
 
 def test_what_can_not_be_published_is_not_released_unless_the_server_refuses_it_for_good():
-    left = facts(locks=frozenset({FIRST.key}), stored=(FIRST,), publish_waits=True)
+    left = facts(stored=(FIRST,), publish_waits=True)
+    left.adopt(frozenset({FIRST.key}))
     assert next_act(left) is None
-    left.publish_refused = True
+    left.named = frozenset()
     assert next_act(left) == Unlock(frozenset({FIRST.key}))
+
+
+def test_a_holder_that_the_condition_never_named_leaves_at_once():
+    changed = facts(holds=(RESTLESS[1],), masked=UNITS, own_masks=UNITS, publishing=True, stored=(FIRST, RESTLESS[0]))
+    changed.locks = frozenset({FIRST.key, RESTLESS[0].key})
+    # The condition named the first hold, and no write under way names the second.
+    changed.named = frozenset({FIRST.key})
+    assert Course(changed).run() == [Lock, Store, Unlock]
+    assert changed.locks == {FIRST.key, RESTLESS[1].key}
+    assert changed.stored == ordered((FIRST, RESTLESS[1]))
+
+
+def test_a_lock_that_fails_does_not_keep_the_locks_of_others():
+    changed = facts(holds=(FIRST, SECOND), masked=UNITS, own_masks=UNITS, stored=(FIRST, SECOND))
+    changed.locks = frozenset({FIRST.key, RESTLESS[0].key})
+    changed.failed_locks[SECOND.key] = "too many locks"
+    changed.published = wanted_condition(changed)
+    assert next_act(changed) == Unlock(frozenset({RESTLESS[0].key}))
 
 
 def test_what_is_not_on_disk_is_not_named():

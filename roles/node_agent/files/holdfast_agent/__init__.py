@@ -24,6 +24,7 @@ Commands:
 - ``--release``, for removal, after the unit was stopped: releases the locks, masks and holds on disk, removes the
   metrics file and sets the Node's condition to False. Lists on standard output what it released. Status 1 if something
   could not be released, for example because the API is unavailable. It then releases the rest, and can be run again.
+  If there are holds on disk, it releases nothing, unless ``--even-held`` is given.
 
 Metrics, in the text file: ``holdfast_agent_info{version,enforcement}``, ``holdfast_agent_holds``,
 ``holdfast_agent_hold_held_seconds{namespace,holder}`` and ``holdfast_agent_hold_overdue{namespace,holder}`` (1 past

@@ -24,7 +24,7 @@ from .config import Config
 from .executor import Executor
 from .holds import Hold
 from .logind import Locks, Logind
-from .loop import Timer, post, report
+from .loop import Newest, Timer, post, report
 from .masks import Masks
 from .notify import Supervisor
 from .overdue import OverdueHolds
@@ -59,13 +59,11 @@ class Agent:
         clock = ServerClock()
         api = Api(config, clock)
         self._publisher = Publisher(api, config)
-        self._watcher = Watcher(
-            api, config, lambda holds: post(self._on_holds, holds), lambda error: post(self._on_api, error)
-        )
+        self._watcher = Watcher(api, config, Newest(self._on_holds).post, lambda error: post(self._on_api, error))
         self._executor = Executor(
             self._facts, self._locks, self._masks, state, self._publisher, published=self._reconcile
         )
-        self._overdue = OverdueHolds(self._publisher, state, clock.now, config.alert_timeout)
+        self._overdue = OverdueHolds(self._publisher, state, clock, config.alert_timeout)
         self._reports = Reports(config, self._facts, clock, supervisor, self._watcher)
         # The last list from the API, also during a shutdown.
         self._latest: tuple[Hold, ...] | None = None
@@ -77,7 +75,7 @@ class Agent:
     def start(self) -> None:
         """Adopt the locks of the previous process, lock the holds on disk, then follow the API."""
         count = self._locks.adopt()
-        self._facts.locks = self._locks.keys
+        self._facts.adopt(self._locks.keys)
         LOG.info(
             "holdfast-agent %s for node %s, %s: %d locks taken over, %d holds on disk",
             __version__,
@@ -108,7 +106,9 @@ class Agent:
         self._log_changes(holds)
         self._facts.holds = holds
         self._facts.synced = True
-        self._executor.forget_failures()
+        # Holders can change their Leases at any rate. A write that failed keeps its pause: each try may have succeeded,
+        # so each keeps the locks that it names.
+        self._executor.forget_failures(of_writes=False)
         self._reconcile()
 
     def _on_api(self, error: str) -> None:

@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.release:
         from .release import release  # noqa: PLC0415
 
-        return release(config)
+        return release(config, even_held=options.even_held)
     from .daemon import run  # noqa: PLC0415
 
     return run(config)
@@ -77,8 +77,9 @@ def _parser() -> argparse.ArgumentParser:
         "--release",
         action="store_true",
         help="for removal, after the service was stopped: release the locks, masks and holds on disk, and set the "
-        "Node's condition to False; status 1 if something could not be released",
+        "Node's condition to False; status 1 if something could not be released, or if there are holds on disk",
     )
+    parser.add_argument("--even-held", action="store_true", help="with --release: also if there are holds on disk")
     return parser
 
 

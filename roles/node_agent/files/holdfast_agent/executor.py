@@ -12,7 +12,6 @@ from collections.abc import Callable
 import dbus
 
 from .bounds import cut
-from .condition import Condition
 from .holds import Hold
 from .logind import Locks
 from .loop import post
@@ -56,11 +55,16 @@ class Executor:
         facts = self._facts
         return bool(facts.failed_locks or facts.store_failed or facts.publish_waits or self._masks.worth_retrying)
 
-    def forget_failures(self) -> None:
-        """Let the plan try again what failed, except a write that the server asked not to repeat yet."""
+    def forget_failures(self, *, of_writes: bool = True) -> None:
+        """Let the plan try again what failed, except a write that the server asked not to repeat yet.
+
+        Args:
+            of_writes: Whether this includes writes of the condition.
+        """
         self._facts.failed_locks.clear()
         self._facts.store_failed = ""
-        self._facts.publish_waits = self._facts.publish_waits and time.monotonic() < self._publish_after
+        if of_writes and time.monotonic() >= self._publish_after:
+            self._facts.publish_waits = False
         self._masks.forget_failures()
 
     def carry_out(self, act: Act) -> None:
@@ -72,7 +76,7 @@ class Executor:
         elif isinstance(act, Store):
             self._store(act.holds)
         elif isinstance(act, Publish):
-            self._publish(act.condition)
+            self._publish(act)
         elif isinstance(act, Unlock):
             self._locks.release(act.keys)
             self._facts.locks = self._locks.keys
@@ -107,11 +111,12 @@ class Executor:
         else:
             self._facts.stored = holds
 
-    def _publish(self, condition: Condition) -> None:
-        if condition.status == "True" and not self._still_locked():
+    def _publish(self, act: Publish) -> None:
+        if act.named and not self._still_locked():
             return
         self._facts.publishing = True
-        self._publisher.condition(condition, lambda outcome: post(self._record_published, condition, outcome))
+        self._facts.named |= act.named
+        self._publisher.condition(act.condition, lambda outcome: post(self._record_published, act, outcome))
 
     def _still_locked(self) -> bool:
         """Check the locks once more before a holder relies on them."""
@@ -125,13 +130,14 @@ class Executor:
         self._facts.failed_locks.update(dict.fromkeys(lost, "logind does not list it"))
         return not lost
 
-    def _record_published(self, condition: Condition, outcome: Outcome) -> None:
+    def _record_published(self, act: Publish, outcome: Outcome) -> None:
         facts = self._facts
         facts.publishing = False
-        facts.publish_refused = outcome.kind == REFUSED
+        if outcome.kind == REFUSED:
+            facts.named = frozenset()
         if outcome.kind == DONE:
-            facts.published = condition
-            LOG.info("The condition says %s: %s", condition.status, cut(condition.reason, 1000))
+            facts.published, facts.named = act.condition, act.named
+            LOG.info("The condition says %s: %s", act.condition.status, cut(act.condition.reason, 1000))
         else:
             # The write may have succeeded although its answer was lost.
             facts.published = None

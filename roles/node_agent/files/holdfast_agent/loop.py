@@ -27,6 +27,27 @@ def post(call: Callable[..., None], *arguments: Any) -> None:
     GLib.idle_add(once, priority=GLib.PRIORITY_DEFAULT)
 
 
+class Newest:
+    """Passes values from a thread to a call in the loop. A value that still waits is replaced by a newer one."""
+
+    def __init__(self, call: Callable[[Any], None]) -> None:
+        self._call = call
+        self._lock = threading.Lock()
+        self._waiting: list[Any] = []
+
+    def post(self, value: Any) -> None:
+        with self._lock:
+            is_scheduled = bool(self._waiting)
+            self._waiting = [value]
+        if not is_scheduled:
+            post(self._due)
+
+    def _due(self) -> None:
+        with self._lock:
+            (value,), self._waiting = self._waiting, []
+        self._call(value)
+
+
 def report(call: Callable[..., None], *arguments: Any) -> None:
     """Make a call that only reports, and log its failure: it must not affect locks and holds."""
     try:

@@ -6,10 +6,13 @@
 The agent applies it again after each act, to the facts of that moment. So neither the order of news nor a failed act
 breaks what it guarantees at every moment:
 
-- A current hold is locked before an old lock is released.
+- While the node is held, an old lock is released only if a current hold is locked.
 - The condition names a hold only while it is locked and on disk, and stops naming it before its lock is released.
 - A hold that the condition may name on the server is on disk, so that it is locked again after a power cut.
-- Nothing is released before the first answer of the API server, or while it is unavailable.
+- Nothing is released before the first answer of the API server, and nothing that the condition may name while the
+  server is unavailable.
+- A lock, and a hold on disk, that is neither current nor named is released at once. So a Lease whose holder changes
+  faster than the API server answers keeps a few locks, and does not delay other holders.
 """
 
 from __future__ import annotations
@@ -51,8 +54,14 @@ class Facts:
     published: Condition | None = None
     publishing: bool = False
     publish_waits: bool = False
-    # The last write was refused for good: the Node is gone, or belongs to another agent.
-    publish_refused: bool = False
+    # Keys of the holds that the condition on the server may name: a write that is under way, or whose answer was lost,
+    # may have succeeded. Empty after a write was refused for good: the Node is gone, or belongs to another agent.
+    named: frozenset[str] = frozenset()
+
+    def adopt(self, locks: frozenset[str]) -> None:
+        """Begin with the locks that the previous process left. Its condition may name all that is locked or on disk."""
+        self.locks = locks
+        self.named = locks | {hold.key for hold in self.stored}
 
     @property
     def observes(self) -> bool:
@@ -89,6 +98,8 @@ class Publish:
     """Write the condition."""
 
     condition: Condition
+    # Keys of the holds that it names.
+    named: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -111,6 +122,11 @@ Act = Union[Lock, Mask, Store, Publish, Unlock, Unmask]
 def secured(facts: Facts) -> frozenset[str]:
     """Keys of the holds that the condition may name: locked now, and again after a power cut."""
     return facts.locks & {hold.key for hold in facts.stored} & {hold.key for hold in facts.holds}
+
+
+def needed_on_disk(facts: Facts) -> tuple[Hold, ...]:
+    """The current holds, and those that the condition may still name."""
+    return merged((hold for hold in facts.stored if hold.key in facts.named), facts.holds)
 
 
 def wanted_condition(facts: Facts) -> Condition:
@@ -148,9 +164,8 @@ def _secure(facts: Facts) -> Act | None:
     bare = facts.wanted_units - facts.masked - facts.failed_masks.keys()
     if bare:
         return Mask(bare)
-    both = merged(facts.stored, facts.holds)
-    if both != facts.stored and not facts.store_failed:
-        return Store(both)
+    if not set(facts.holds) <= set(facts.stored) and not facts.store_failed:
+        return Store(needed_on_disk(facts))
     return None
 
 
@@ -158,22 +173,25 @@ def _confirm(facts: Facts) -> Act | None:
     if not facts.synced or facts.publishing or facts.publish_waits:
         return None
     wanted = wanted_condition(facts)
-    return Publish(wanted) if wanted != facts.published else None
+    if wanted == facts.published:
+        return None
+    return Publish(wanted, secured(facts) if wanted.status == "True" else frozenset())
 
 
 def _release(facts: Facts) -> Act | None:
-    confirmed = facts.published == wanted_condition(facts) or facts.publish_refused
-    if not facts.synced or facts.publishing or not confirmed:
+    if not facts.synced:
         return None
     wanted = frozenset() if facts.observes else frozenset(hold.key for hold in facts.holds)
-    if not wanted <= facts.locks:
+    if wanted and not wanted & facts.locks:
         # An old lock is better than no lock.
         return None
-    if facts.locks - wanted:
-        return Unlock(facts.locks - wanted)
-    unneeded = facts.own_masks - facts.wanted_units - facts.failed_unmasks
+    unneeded = facts.locks - wanted - facts.named
     if unneeded:
-        return Unmask(unneeded)
-    if facts.stored != facts.holds and not facts.store_failed:
-        return Store(facts.holds)
+        return Unlock(unneeded)
+    bare = facts.own_masks - facts.wanted_units - facts.failed_unmasks
+    # Without a hold to protect, the masks wait until the condition names none.
+    if bare and (wanted or not facts.named):
+        return Unmask(bare)
+    if facts.stored != needed_on_disk(facts) and not facts.store_failed:
+        return Store(needed_on_disk(facts))
     return None

@@ -1,10 +1,11 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The thread that writes the condition and Events to the API server, one after another."""
+"""The thread that writes the condition and Events to the API server, one after another, and the condition first."""
 
 from __future__ import annotations
 
+import itertools
 import logging
 import queue
 import threading
@@ -22,6 +23,8 @@ from .holds import Hold
 LOG = logging.getLogger(__name__)
 EVENTS = "/api/v1/namespaces/default/events"
 DONE, AWAY, REFUSED = "done", "away", "refused"
+# Holders wait for the condition, and nobody for an Event.
+_CONDITION, _EVENT = 0, 1
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,9 @@ class Publisher:
         self._api = api
         self._config = config
         self._node = f"/api/v1/nodes/{config.node_name}"
-        self._queue: queue.SimpleQueue[tuple[Callable[[], None], Done]] = queue.SimpleQueue()
+        # Ordered by the first two: what is urgent, then what came first.
+        self._queue: queue.PriorityQueue[tuple[int, int, Callable[[], None], Done]] = queue.PriorityQueue()
+        self._numbers = itertools.count()
         self._current: dict[str, Any] | None = None
         self._has_looked = False
         self._busy_since: float | None = None
@@ -65,17 +70,17 @@ class Publisher:
 
     def _run(self) -> None:
         while True:
-            work, done = self._queue.get()
+            _urgency, _number, work, done = self._queue.get()
             self._busy_since = time.monotonic()
             outcome = _outcome(work)
             self._busy_since = None
             done(outcome)
 
     def condition(self, condition: Condition, done: Done) -> None:
-        self._queue.put((lambda: self._write_condition(condition), done))
+        self._queue.put((_CONDITION, next(self._numbers), lambda: self._write_condition(condition), done))
 
     def event(self, hold: Hold, done: Done) -> None:
-        self._queue.put((lambda: self._write_event(hold), done))
+        self._queue.put((_EVENT, next(self._numbers), lambda: self._write_event(hold), done))
 
     def write_condition(self, condition: Condition) -> None:
         """Write the condition, and nothing else of the Node's status."""

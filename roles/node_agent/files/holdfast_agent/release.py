@@ -13,6 +13,7 @@ from typing import Any
 import dbus
 
 from .api import Api, Away, Refused
+from .bounds import some
 from .clock import ServerClock
 from .condition import ALLOWED
 from .config import Config
@@ -31,14 +32,26 @@ _NOTHING_TO_CLEAN = (
 )
 
 
-def release(config: Config) -> int:
-    """Release the locks, masks and holds on disk. Returns the exit status, 0 if nothing is left."""
+def release(config: Config, *, even_held: bool) -> int:
+    """Release the locks, masks and holds on disk. Returns the exit status, 0 if nothing is left.
+
+    Args:
+        even_held: Release them even if there are holds on disk.
+    """
     bus = dbus.SystemBus()
     running = _state(bus)
     if running not in ("inactive", "failed"):
         sys.stderr.write(f"{SERVICE} is {running}: stop it first (systemctl stop {SERVICE}).\n")
         return 1
     state = State(Path(config.state_directory))
+    held = state.holds()
+    if held and not even_held:
+        sys.stderr.write(
+            f"Node {config.node_name} is held by {some([hold.entry for hold in held], 5)}, as far as the agent knows. "
+            f"If these holds ended, start {SERVICE}, which then releases them. To remove the protection of the "
+            "holders, add --even-held.\n"
+        )
+        return 1
     left = [
         # First, so that the condition names no hold without a lock.
         *_attempt("the condition", lambda: _condition(config)),
