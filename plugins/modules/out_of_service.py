@@ -128,8 +128,9 @@ options:
         description:
           - The fence agent as JSON text with C(name), for example V(fence_ipmilan), with C(plug), which names the machine
             at its device, and with C(options), a dictionary. It is a text so that it is secret as a whole.
-          - The agent runs where this task runs, also in check mode, and gets its options on its standard input. Its action
-            C(status) must end with 2, which means off. C(name) and C(plug) are recorded, the options are not.
+          - >-
+            The agent runs where this task runs, also in check mode, and gets its options on its standard input. Its action
+            C(status) must end with 2 and print C(Status: OFF). C(name) and C(plug) are recorded, the options are not.
         type: str
       command:
         description:
