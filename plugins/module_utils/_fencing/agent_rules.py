@@ -208,7 +208,9 @@ def state(status: int | None, output: str) -> str:
 
 def why_unknown(status: int | None) -> str:
     """Return what to do if the action ``status`` ended with this exit status and its output gave no state."""
-    said = f'It did not print "Status: {_STATES[status].upper()}", so the state is unknown. ' if status in _STATES else ""
+    said = (
+        f'It did not print "Status: {_STATES[status].upper()}", so the state is unknown. ' if status in _STATES else ""
+    )
     return f"{said}Check its plug and its options."
 
 

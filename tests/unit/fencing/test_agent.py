@@ -101,7 +101,7 @@ def test_options_that_the_agent_can_not_use_prove_nothing(device):
         agent.check_off(device.agent(), "node-1", 10)
     assert caught.value.fields["why"] == "not_off"
     (device.folder / "metadata.xml").write_text(METADATA.replace('<action name="list"/>', ""))
-    with pytest.raises(Refused, match='ended its action status with 2. It did not print "Status: OFF"') as caught:
+    with pytest.raises(Refused, match=r'ended its action status with 2\. It did not print "Status: OFF"') as caught:
         agent.check_off(device.agent(), "node-1", 10)
     assert caught.value.fields["output"] == "no such file"
 
