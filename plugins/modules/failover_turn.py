@@ -260,6 +260,8 @@ _PROOF: dict[str, dict[str, Any]] = {
     "command": {"type": "str"},
     "agent": {"type": "str", "no_log": True},
 }
+# They may contain a password.
+UNSHOWN = {"proof": ("command",)}
 SPEC: dict[str, Any] = {
     "argument_spec": {
         "direction": {"type": "str", "choices": ["failover", "recover"], "default": "failover"},
@@ -294,7 +296,7 @@ def kept_run(params: dict[str, Any], result: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    run_module(OPERATION, SPEC)
+    run_module(OPERATION, SPEC, UNSHOWN)
 
 
 if __name__ == "__main__":

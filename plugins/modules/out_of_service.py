@@ -128,8 +128,9 @@ options:
         description:
           - The fence agent as JSON text with C(name), for example V(fence_ipmilan), with C(plug), which names the machine
             at its device, and with C(options), a dictionary. It is a text so that it is secret as a whole.
-          - The agent runs where this task runs, also in check mode, and gets its options on its standard input. Its action
-            C(status) must end with 2, which means off. C(name) and C(plug) are recorded, the options are not.
+          - >-
+            The agent runs where this task runs, also in check mode, and gets its options on its standard input. Its action
+            C(status) must end with 2 and print C(Status: OFF). C(name) and C(plug) are recorded, the options are not.
         type: str
       command:
         description:
@@ -140,7 +141,7 @@ options:
             enough, because fence agents also exit with 0 if a machine is on.
           - A subject is a few plain words, such as C(Chassis Power). A subject that negates the state, doubts it or
             names something else, with words such as V(not), V(whether), V(unknown) or V(fan), does not count.
-          - Its output is recorded on the Node, the command is not.
+          - Its output is recorded on the Node. The command is neither recorded nor shown, except for its first word.
         type: str
       argv:
         description:
@@ -478,6 +479,8 @@ _EVIDENCE: dict[str, dict[str, Any]] = {
     "by": {"type": "str"},
     "statement": {"type": "str"},
 }
+# They may contain a password.
+UNSHOWN = {"evidence": ("command", "argv")}
 SPEC: dict[str, Any] = {
     "argument_spec": {
         **NODE,
@@ -498,7 +501,7 @@ SPEC: dict[str, Any] = {
 
 
 def main() -> None:
-    run_module(OPERATION, SPEC)
+    run_module(OPERATION, SPEC, UNSHOWN)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import invocation, run_operation
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import (
     _kubeconfig,
     _lease_renewer,
@@ -39,8 +39,9 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
     _supports_async = False
 
-    #: The module of the same name, with its SPEC and OPERATION and, if its run outlives the task, kept_run. A plugin
-    #: that extends this class sets it: under its own name, this file finds only itself here.
+    #: The module of the same name, with its SPEC and OPERATION; with kept_run, if its run outlives the task; and with
+    #: UNSHOWN, if it has commands of the user. A plugin that extends this class sets it: under its own name, this file
+    #: finds only itself here.
     module: Any = importlib.import_module(__name__.replace(".action.", ".modules."))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -75,7 +76,7 @@ class ActionModule(ActionBase):
         outcome = self.operate(params)
         if not outcome.get("failed") and not self._task.check_mode:
             self._keep_run(params, outcome)
-        outcome.setdefault("invocation", {"module_args": params})
+        outcome.setdefault("invocation", invocation(params, getattr(self.module, "UNSHOWN", {})))
         cleaned: dict[str, Any] = remove_values(outcome, validation._no_log_values)
         return cleaned
 

@@ -665,8 +665,8 @@ MUTANTS = [
     Mutant(
         "evidence-of-an-agent-that-contradicts-itself",
         7,
-        "A fence agent that prints ON counts as off by its exit status.",
-        Code("state", 'found if all(word.lower() == found for word in said) else ""', "found"),
+        "A fence agent that prints ON, or nothing, counts as off by its exit status.",
+        Code("state", 'found if said == {found} or (found == ON and not said) else ""', "found"),
         "tests/unit/fencing/test_agent_rules.py::test_the_power_state",
     ),
     Mutant(
@@ -687,7 +687,7 @@ MUTANTS = [
         "agent-switches-off-the-plug-of-another-node",
         7,
         "The list of a device's plugs is not compared with the node.",
-        Code("look", "rules.check_listed(agent, plugs, node, names() if plugs else ())"),
+        Code("look", "rules.check_listed(agent, plugs, node, names())"),
         "tests/unit/fencing/test_agent.py::test_a_wrong_plug_is_refused_before_anything_is_sent",
     ),
     # -- 8: what belongs to others

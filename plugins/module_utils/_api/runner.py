@@ -10,9 +10,10 @@ module turns its errors into results.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Callable
 
 from ansible.module_utils.basic import AnsibleModule
@@ -25,8 +26,12 @@ REPORT_TO = "https://holdfast.dev/kubernetes"
 # Options that name what a task works on.
 _OBJECTS = ("name", "node", "machine", "bare_metal_host", "namespace", "group", "operation", "run")
 
+# What Ansible shows in place of a secret.
+HIDDEN = "VALUE_SPECIFIED_IN_NO_LOG_PARAMETER"
+
 Params = Mapping[str, Any]
 Result = dict[str, Any]
+Unshown = Mapping[str, Sequence[str]]
 
 
 @dataclass
@@ -106,12 +111,13 @@ def run_operation(
         count(context.traffic())
 
 
-def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
+def run_module(operation: Operation, spec: Mapping[str, Any], unshown: Unshown = MappingProxyType({})) -> None:
     """Run an operation as a module: options from Ansible, the result to Ansible. Ends the process.
 
     Args:
         operation: What the module does.
         spec: Keyword arguments of ``AnsibleModule``.
+        unshown: See :func:`invocation`.
     """
     module = AnsibleModule(**spec)
     traffic: dict[str, int] = {}
@@ -120,9 +126,26 @@ def run_module(operation: Operation, spec: Mapping[str, Any]) -> None:
     )
     # The action plugin counts it, and takes it out of the result.
     result["api"] = traffic
+    result["invocation"] = invocation(module.params, unshown)
     if result.get("failed"):
         module.fail_json(**result)
     module.exit_json(**result)
+
+
+def invocation(params: Params, unshown: Unshown) -> Result:
+    """Return the options of a task, as its result shows them.
+
+    ``no_log`` would also hide each word of a command wherever it stands in the result, for example "off".
+
+    Args:
+        unshown: The suboptions that are not shown, by their option.
+    """
+    shown = dict(params)
+    for option, names in unshown.items():
+        given = params.get(option) or {}
+        if hidden := {name: HIDDEN for name in names if given.get(name)}:
+            shown[option] = {**given, **hidden}
+    return {"module_args": shown}
 
 
 def unexpected(error: Exception, operation: str, params: Params) -> Result:

@@ -42,14 +42,17 @@ def look(agent: FenceAgent, node: str, seconds: float, names: Callable[[], Colle
     Raises:
         InvalidInput: The agent can't prove that a machine is off, or would ignore an option.
         Refused: It is another node's machine, or the device does not have it.
-        CommandFailed: The agent does not report its state.
+        CommandFailed: The agent does not report its state, or does not list the plugs of its device.
     """
     abilities = _abilities(agent, seconds)
     rules.check_abilities(agent, abilities)
     if agent.plug and "list" in abilities.actions:
         listed = run(agent, "list", seconds)
-        plugs = rules.plugs_of(listed.output) if listed.status == 0 else {}
-        rules.check_listed(agent, plugs, node, names() if plugs else ())
+        if listed.status != 0:
+            raise failed(agent, "list", listed, seconds, "Check its options, and the rights of its user.")
+        plugs = rules.plugs_of(listed.output)
+        if plugs is not None:
+            rules.check_listed(agent, plugs, node, names())
     return state(agent, seconds)
 
 
@@ -62,7 +65,7 @@ def state(agent: FenceAgent, seconds: float) -> str:
     ended = run(agent, "status", seconds)
     found = rules.state(ended.status, ended.output)
     if not found:
-        raise failed(agent, "status", ended, seconds, "Check its plug and its options.")
+        raise failed(agent, "status", ended, seconds, rules.why_unknown(ended.status))
     return found
 
 

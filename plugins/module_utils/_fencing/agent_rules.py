@@ -21,12 +21,34 @@ from .evidence_rules import not_confirmed
 ON, OFF = "on", "off"
 # Exit statuses of the action ``status``. Any other status means that the state is unknown.
 _STATES: Mapping[int | None, str] = {0: ON, 2: OFF}
+# What ``list`` prints if the device has no list, or the agent can't ask for it.
+_NO_LIST = ("N/A", "NOTICE: List option is not working on this device yet")
+
+# Agents of which "off" does not mean that the machine has no power, each with what it does mean.
+_NO_PROOF: Mapping[str, str] = {
+    "fence_ack_manual": "it takes the word of a person; use the way attestation",
+    "fence_aws_vpc_net": "it cuts the machine off from its network, and leaves it on; use fence_aws",
+    **dict.fromkeys(
+        ("fence_compute", "fence_evacuate"), "it reports whether OpenStack uses the host, not whether the host is on"
+    ),
+    "fence_crosslink": "it reports a machine off that does not answer a ping",
+    "fence_dummy": "it is for tests, and switches nothing off",
+    "fence_heuristics_ping": "it switches nothing off",
+    "fence_kdump": "it waits for the crash dump of the machine, and switches nothing off",
+    **dict.fromkeys(("fence_mpath", "fence_scsi"), "it cuts the machine off from its storage, and leaves it on"),
+    "fence_sbd": "it reports a machine off as soon as a message to it is written, before the machine has read it",
+    "fence_skalar": "it reports machines off that start, or whose hypervisor does not answer",
+    **dict.fromkeys(
+        ("fence_virt", "fence_xvm"),
+        "it reports a machine off that the answering host does not know; use fence_virsh",
+    ),
+}
 
 _PROGRAM = re.compile(r"(?:/[\w.+-]+)*/?fence_[\w.+-]+")
 _OPTION = re.compile(r"[A-Za-z_][\w-]*")
 # The options that name the machine. Only ``plug`` may, so that the record and the checks have it.
 _PLUG = "plug"
-_PLUGS = (_PLUG, "port", "nodename")
+_PLUGS = (_PLUG, "port", "nodename", "domain", "uuid")
 # Options that would make a check or the power-off something else than what this collection asks for.
 _FORBIDDEN: Mapping[str, str] = {
     "action": "the role sets the action",
@@ -35,6 +57,7 @@ _FORBIDDEN: Mapping[str, str] = {
     "version": "the agent would do nothing",
     "delay": "the last check of the node counts for 10 s only",
     "missing_as_off": "a plug that does not exist would count as off",
+    "network_fencing": "a machine that is cut off from its network would count as off",
     "plug_separator": "the plugs are separated by commas",
     "separator": "the plugs are separated by commas",
     **dict.fromkeys(_PLUGS, "set plug next to name instead"),
@@ -100,6 +123,8 @@ def read(text: str) -> FenceAgent:
             f'The fence agent "{name}" must be the name of a program: fence_ipmilan, or an absolute path whose '
             "last part begins with fence_."
         )
+    if why := _NO_PROOF.get(name.rpartition("/")[2]):
+        raise InvalidInput(f"Fence agent {name} can't prove that a machine is off: {why}. Use another agent.")
     if not isinstance(options, dict) or not all(isinstance(option, str) for option in options):
         raise InvalidInput(f"The options of fence agent {name} must be a dictionary.")
     options = {option: value for option, value in options.items() if value is not None}
@@ -173,36 +198,52 @@ def state(status: int | None, output: str) -> str:
 
     Args:
         status: The exit status; ``None`` if the agent was killed.
-        output: The standard output, which may also name the state and must not contradict the exit status.
+        output: The standard output, which must not contradict the exit status. For off, it must say so too: 2 is also
+            the exit status of an agent that can't use its options.
     """
     found = _STATES.get(status, "")
-    said = re.findall(r"^Status:\s*(\w+)\s*$", output, re.IGNORECASE | re.MULTILINE)
-    return found if all(word.lower() == found for word in said) else ""
+    said = {word.lower() for word in re.findall(r"^Status:\s*(\w+)\s*$", output, re.IGNORECASE | re.MULTILINE)}
+    return found if said == {found} or (found == ON and not said) else ""
 
 
-def plugs_of(output: str) -> dict[str, str]:
-    """Return the plugs that the action ``list`` printed, each with its alias; empty if the device has no list."""
+def why_unknown(status: int | None) -> str:
+    """Return what to do if the action ``status`` ended with this exit status and its output gave no state."""
+    said = (
+        f'It did not print "Status: {_STATES[status].upper()}", so the state is unknown. ' if status in _STATES else ""
+    )
+    return f"{said}Check its plug and its options."
+
+
+def plugs_of(output: str) -> dict[str, str] | None:
+    """Return the plugs that the action ``list`` printed, each with its alias; ``None`` if the device has no list."""
     found = {}
-    for line in output.splitlines():
-        plug, comma, alias = line.strip().partition(",")
+    lines = [line.strip() for line in output.splitlines()]
+    for line in lines:
+        plug, comma, alias = line.partition(",")
         if comma and plug:
             found[plug.strip()] = alias.strip()
-    return found
+    return None if not found and set(lines) & set(_NO_LIST) else found
 
 
 def check_listed(agent: FenceAgent, plugs: Mapping[str, str], node: str, others: Collection[str]) -> None:
     """Refuse a plug that the device does not have, or that it calls by the name of another Node.
 
     Args:
-        plugs: The plugs of the device, each with its alias; empty if it has no list.
+        plugs: The plugs of the device, each with its alias.
         node: The node that is to be switched off.
         others: The names of the cluster's Nodes.
 
     Raises:
         Refused: It is not the node's plug.
     """
-    if not plugs or not agent.plug:
-        return
+    if not plugs:
+        raise not_confirmed(
+            node,
+            f"fence agent {agent.shown}: its action list prints no plug that can be read, so nothing proves that the "
+            "device has this one",
+            "other_host",
+            "Check the options of the agent and the rights of its user, or use another agent.",
+        )
     for plug in agent.plug.split(","):
         alias = plugs.get(plug.strip())
         if alias is None and plug.strip() not in plugs.values():

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping
 from typing import Any
 
 from .._api.connection import IMPORT_ERROR
+from .._api.errors import InvalidInput
 from . import redfish_rules as rules
 from .evidence_rules import check_uri
 from .redfish_rules import OFF, ON, BmcFailure, System
@@ -32,7 +34,7 @@ class Bmc:
         options: ``uri`` of the system, ``username``, ``password``, ``validate_certs``, ``ca_cert``, ``insecure_http``.
 
     Raises:
-        InvalidInput: The URI is invalid, has credentials in it, or is not https.
+        InvalidInput: The URI is invalid, has credentials in it, or is not https; or user or password are no UTF-8.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -45,7 +47,7 @@ class Bmc:
         )
         self._headers = {"Accept": "application/json"}
         if options.get("username"):
-            self._headers |= urllib3.make_headers(basic_auth=f"{options['username']}:{options.get('password') or ''}")
+            self._headers["Authorization"] = _basic(str(options["username"]), str(options.get("password") or ""))
 
     def read(self) -> System:
         """Return the present state of the system.
@@ -57,7 +59,7 @@ class Bmc:
         status, data = self._send("GET", self.uri, "tell its power state", retries=retries)
         try:
             content = json.loads(data) if status == 200 else None
-        except ValueError:
+        except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):
             raise BmcFailure(f"{self.uri} did not report its power state: HTTP status {status}. {_ADVICE}")
@@ -87,3 +89,22 @@ class Bmc:
         except (HTTPError, OSError) as error:
             raise BmcFailure(f"{url} did not {what}: {error}. Check whether this machine reaches the BMC.") from error
         return int(answer.status), bytes(answer.data)
+
+
+def _basic(username: str, password: str) -> str:
+    """Return the header for a user and a password, in UTF-8 as RFC 7617 says: urllib3 would take Latin-1.
+
+    Raises:
+        InvalidInput: They can't be encoded. Neither the message nor a cause has a character of them.
+    """
+    try:
+        # Ansible keeps bytes that are no UTF-8 as surrogates.
+        given = f"{username}:{password}".encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        given = None
+    if given is None:
+        raise InvalidInput(
+            "The user or the password of the BMC has a character that does not exist in UTF-8. Nothing was sent. "
+            "Give both as text in UTF-8."
+        )
+    return f"Basic {base64.b64encode(given).decode()}"

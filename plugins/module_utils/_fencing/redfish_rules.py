@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
 from .._api.errors import HoldfastError
@@ -17,6 +17,7 @@ ON, OFF = "On", "Off"
 RESETS = {OFF: ("ForceOff",), ON: ("On", "ForceOn")}
 _SERVICE = "/redfish/"
 _ACTION = "#ComputerSystem.Reset"
+_Part = TypeVar("_Part", str, list[Any], dict[str, Any])
 
 
 class BmcFailure(HoldfastError):
@@ -53,11 +54,22 @@ def read(uri: str, content: Mapping[str, Any]) -> System:
     state = content.get("PowerState")
     if not isinstance(state, str):
         raise BmcFailure(f"{uri} has no PowerState. Give the URL of the system: https://BMC/redfish/v1/Systems/ID.")
-    action = (content.get("Actions") or {}).get(_ACTION) or {}
-    resets = action.get("ResetType@Redfish.AllowableValues") or ()
-    return System(
-        uri, state, str(content.get("UUID") or ""), str(action.get("target") or ""), tuple(str(kind) for kind in resets)
-    )
+    action = _part(uri, _part(uri, content, "Actions", dict), _ACTION, dict)
+    resets = _part(uri, action, "ResetType@Redfish.AllowableValues", list)
+    # Without a kind that can be read, it does not mean that all are allowed.
+    kinds = tuple(kind if isinstance(kind, str) else "(no text)" for kind in resets)
+    return System(uri, state, _part(uri, content, "UUID", str), _part(uri, action, "target", str), kinds)
+
+
+def _part(uri: str, content: Mapping[str, Any], name: str, wanted: type[_Part]) -> _Part:
+    """Return a part of an answer; an empty one if it is not there."""
+    found = content.get(name)
+    if not isinstance(found, (wanted, type(None))):
+        raise BmcFailure(
+            f"{uri} has {name} of an unexpected type: {type(found).__name__}. Check that it is the URL of the system, "
+            "and update the firmware of the BMC, or use another way to switch the node off."
+        )
+    return wanted() if found is None else found
 
 
 def reset_url(system: System) -> str:
@@ -71,7 +83,10 @@ def reset_url(system: System) -> str:
     """
     parts = urlsplit(system.uri)
     own, prefix = parts.path.rstrip("/"), parts.path.rpartition(_SERVICE)[0]
-    path = urlsplit(system.target).path
+    try:
+        path = urlsplit(system.target).path
+    except ValueError:
+        path = ""
     if path and not path.startswith("/"):
         path = f"{own}/{path}"
     elif path.startswith(_SERVICE):

@@ -32,6 +32,7 @@ class Device:
         self.folder = folder
         (folder / "metadata.xml").write_text(METADATA)
         (folder / "state").write_text("on")
+        (folder / "list").write_text("1,node-1\n")
         self.program()
 
     def program(self, before=""):
@@ -48,7 +49,7 @@ echo "$action $plug args=$*" >> asked
 {before}
 case $action in
   metadata) cat metadata.xml; exit 0;;
-  list) echo 1,node-1; exit 0;;
+  list) cat list; exit 0;;
 esac
 [ "$plug" = 1 ] || {{ echo "no plug $plug for $password" >&2; exit 1; }}
 case $action in
@@ -86,6 +87,32 @@ def test_a_wrong_plug_is_refused_before_anything_is_sent(device):
     assert caught.value.fields["output"] == "no plug 9 for ***"
     assert {asked[0] for asked in device.asked} <= {"metadata", "list", "status"}
     assert (device.folder / "state").read_text() == "on"
+
+
+def test_a_device_without_a_list(device):
+    (device.folder / "list").write_text("N/A\n")
+    assert agent.look(device.agent(), "node-1", 10) == "on"
+
+
+def test_options_that_the_agent_can_not_use_prove_nothing(device):
+    # As fence_ibm_vpc does without the file of its key: it ends with EC_BAD_ARGS, and prints nothing.
+    device.program(before="[ $action = metadata ] || { echo 'no such file' >&2; exit 2; }")
+    with pytest.raises(Refused, match="ended its action list with 2") as caught:
+        agent.check_off(device.agent(), "node-1", 10)
+    assert caught.value.fields["why"] == "not_off"
+    (device.folder / "metadata.xml").write_text(METADATA.replace('<action name="list"/>', ""))
+    with pytest.raises(Refused, match=r'ended its action status with 2\. It did not print "Status: OFF"') as caught:
+        agent.check_off(device.agent(), "node-1", 10)
+    assert caught.value.fields["output"] == "no such file"
+
+
+def test_a_plug_that_the_device_no_longer_lists_is_not_off(device):
+    (device.folder / "state").write_text("off")
+    agent.check_off(device.agent(), "node-1", 10)
+    for listed, words in (("2,node-2\n", "has no plug 1, only 2"), ("1 uuid off\n", "prints no plug")):
+        (device.folder / "list").write_text(listed)
+        with pytest.raises(Refused, match=words):
+            agent.check_off(device.agent(), "node-1", 10)
 
 
 def test_an_agent_that_hangs_is_killed_with_all_that_it_started(device):

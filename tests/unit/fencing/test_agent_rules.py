@@ -59,6 +59,9 @@ def test_what_it_reads():
         (text(options={"missing-as-off": 1}), "would count as off"),
         (text(options={"delay": 30}), "counts for 10 s only"),
         (text(options={"port": "7"}), "set plug next to name"),
+        (text(options={"domain": "worker-9"}), "set plug next to name"),
+        (text(options={"uuid": "u-9"}), "set plug next to name"),
+        (text(options={"network-fencing": 1}), "cut off from its network"),
         (text(options={"password": "hunter2\naction=on"}), "one line of text"),
         (text(options={"a=b": "hunter2"}), "one line of text"),
         (text(options={"password": ["hunter2"]}), "one line of text"),
@@ -69,6 +72,24 @@ def test_what_is_no_agent(given, words):
     with pytest.raises(InvalidInput, match=words) as caught:
         rules.read(given)
     assert "hunter2" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("fence_virt", "does not know; use fence_virsh"),
+        ("/usr/sbin/fence_xvm", "does not know; use fence_virsh"),
+        ("fence_sbd", "before the machine has read it"),
+        ("fence_aws_vpc_net", "from its network, and leaves it on"),
+        ("fence_scsi", "from its storage, and leaves it on"),
+        ("fence_evacuate", "whether OpenStack uses the host"),
+        ("fence_crosslink", "does not answer a ping"),
+        ("fence_dummy", "switches nothing off"),
+    ],
+)
+def test_an_agent_whose_off_is_no_proof(program, words):
+    with pytest.raises(InvalidInput, match=f"{program} can't prove that a machine is off: .*{words}"):
+        rules.read(text(program, options={"ip": "bmc"}))
 
 
 @given(st.dictionaries(st.sampled_from(["ip", "password", "ipport"]), st.text() | st.integers() | st.booleans()))
@@ -114,7 +135,9 @@ def test_an_agent_that_fits():
     [
         (0, "", "on"),
         (0, "Status: ON", "on"),
-        (2, "", "off"),
+        # 2 is also the exit status of an agent that can't use its options.
+        (2, "", ""),
+        (2, "Success: OFF", ""),
         (2, "Status: OFF\n", "off"),
         (2, "warning\nstatus: off", "off"),
         # It contradicts itself.
@@ -132,7 +155,20 @@ def test_the_power_state(status, output, state):
 
 def test_the_plugs_of_a_device():
     assert rules.plugs_of("1,node-1\n 2 , \nNOTICE: no list\nN/A\n,x\n") == {"1": "node-1", "2": ""}
-    assert rules.plugs_of("NOTICE: List option is not working on this device yet") == {}
+
+
+@pytest.mark.parametrize("output", ["N/A\n", "NOTICE: List option is not working on this device yet\n"])
+def test_a_device_without_a_list(output):
+    assert rules.plugs_of(output) is None
+
+
+@pytest.mark.parametrize("output", ["", "worker-1      6d0f7f5e-6a0c-4d0e-9a6e-2f1c6f0b7a11 on\n"])
+def test_a_list_that_can_not_be_read(output):
+    plugs = rules.plugs_of(output)
+    assert plugs == {}
+    with pytest.raises(Refused, match="prints no plug that can be read") as caught:
+        rules.check_listed(FenceAgent("fence_a", "worker-1"), plugs, "node-1", ["node-1"])
+    assert caught.value.fields["why"] == "other_host"
 
 
 @pytest.mark.parametrize(
@@ -157,8 +193,6 @@ def test_a_plug_that_is_not_the_nodes(plug, plugs, words):
         ("1", {"1": "node-1"}),
         ("1,2", {"1": "psu-a", "2": ""}),
         ("node-1", {"uuid": "node-1"}),
-        ("9", {}),
-        ("", {"1": ""}),
     ],
 )
 def test_a_plug_that_may_be_the_nodes(plug, plugs):
