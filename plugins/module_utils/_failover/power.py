@@ -20,7 +20,7 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline
 from .._budget import claim_rules, gate, runs
-from .._fencing import agent, agent_rules, command, evidence_rules, last_look
+from .._fencing import agent, agent_rules, command, evidence_rules, last_look, redfish_rules
 from .._fencing.annotation import reboot_annotation
 from .._fencing.key_rules import HARD, SOFT
 from .._fencing.last_look import Look
@@ -253,7 +253,12 @@ class _Redfish:
                 expected=expected,
                 of_node=node_rules.system_uuid(node) if node else "",
             )
-        return self._system.power_state != wanted
+        if self._system.power_state == wanted:
+            return False
+        # A system that can't be switched is found before anything is sent, so that the next way is tried.
+        redfish_rules.reset_url(self._system)
+        redfish_rules.reset_type(self._system, wanted)
+        return True
 
     def switch(self, wanted: str, _look: Look | None) -> None:
         if self._system:

@@ -22,7 +22,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import power
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.annotation import NotDatable
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.redfish_rules import BmcFailure
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.redfish_rules import BmcFailure, System
 
 RECORD = {
     "id": "op",
@@ -306,3 +306,20 @@ class TestBack:
         machine = Slow(clock, stopped_at=stopped_at, meanwhile=lambda: cluster.node(ready=False, failover=RECORD))
         failed = self.back(monkeypatch, cluster, machine, run="")
         assert (failed.kind, failed.fields["why"], machine.sent) == ("refused", "created_again", [])
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [({"target": ""}, "it names none"), ({"resets": ("Nmi",)}, "allows no reset of type")],
+    ids=["no target", "no reset"],
+)
+def test_a_system_that_can_not_be_switched_is_found_before_anything_is_sent(monkeypatch, cluster, system, said):
+    """Then the next way is tried."""
+    uri = "https://bmc/redfish/v1/Systems/1"
+    known = {"uuid": "u", "target": f"{uri}/Actions/ComputerSystem.Reset", **system}
+    bmc = SimpleNamespace(uri=uri, read=lambda: System(uri, power.ON, **known))
+    monkeypatch.setattr(power, "Bmc", lambda _options: bmc)
+    given = {"uri": uri, "uuid": "u"}
+    found, _asked = switch(monkeypatch, cluster, method="redfish", facts={"fence": "redfish", "uri": uri}, bmc=given)
+    assert said in found.message
+    assert found.fields["sent"] is False
