@@ -31,6 +31,14 @@ def check_failed_node(name: str, slot: Slot) -> str:
     )
 
 
+def resume_reboot(name: str) -> str:
+    """Advise on a node whose reboot was requested by a run that died, and did not come yet."""
+    return (
+        f"A run that died was about to reboot node {name}, or has asked for it. Start the same playbook again: it "
+        f"continues. If nothing will reboot the node any more, {_release(name)}."
+    )
+
+
 def check_unhealthy_node(name: str, detail: str) -> str:
     """Advise on a node whose check failed after its reboot."""
     return (

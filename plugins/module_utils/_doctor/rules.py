@@ -169,10 +169,21 @@ def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Ver
     if slot is not None:
         return _Verdict(why="its node has failed", todo=advice_rules.check_failed_node(name, slot))
     record = node_rules.record(node, OPERATION) or {}
+    if _is_asked_to_reboot(node, record):
+        return _Verdict(why="its reboot may still come", todo=advice_rules.resume_reboot(name))
     detail = str(record.get("detail"))
     if record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED):
         return _Verdict(why="its node has failed its check", todo=advice_rules.check_unhealthy_node(name, detail))
     return None
+
+
+def _is_asked_to_reboot(node: Object, record: Mapping[str, Any]) -> bool:
+    """Whether a run recorded that it reboots the node, and the node is in the boot before that.
+
+    metal3, a BMC or a cloud may act on a request long after the run that sent it died.
+    """
+    in_phase = (record.get("phase"), record.get("result")) == ("reboot", "")
+    return in_phase and record.get("boot_id_before") == node_rules.boot_id(node)
 
 
 def abandoned(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,6 +89,23 @@ def only(seen, kind, **options):
     return found
 
 
+@pytest.mark.parametrize(
+    ("booted", "cleared"), [("boot-1", set()), ("boot-2", {"cordon n", "claim n", "record n", "slot n"})]
+)
+def test_a_node_whose_reboot_may_still_come_is_left_until_a_person_releases_it(booted, cleared):
+    """metal3 acts on the request of the dead run when it is back."""
+    asked = record(DEAD)
+    asked["operation"].update(phase="reboot", boot_id_before="boot-1")
+    midway = node("n", cordon(), claim(DEAD), asked)
+    midway["status"]["nodeInfo"] = {"bootID": booted}
+    seen = snapshot(midway, groups={"g": ledger(slot(DEAD))})
+
+    assert stale(seen) == cleared
+    assert stale(seen, release={"n"}) == {"cordon n", "claim n", "record n", "slot n"}
+    if not cleared:
+        assert "-e doctor_release=n" in only(seen, "record").todo
+
+
 EVERYTHING = {"cordon n", "opt_outs n", "claim n", "record n", "slot n"}
 
 
