@@ -189,14 +189,17 @@ def seen_in_rows(
 ) -> tuple[dict[str, Member], set[str]]:
     """The Nodes of the group from the table, and the names of those whose objects have to be read.
 
-    These are the node itself (boot ID, domain) and nodes whose slot may be healed (boot ID, annotations). If the policy
-    limits domains and there may be room, these are also unavailable nodes whose domain is in no slot.
+    These are the node itself (boot ID, domain) and nodes whose slot may be healed (boot ID, annotations). If others'
+    cordons do not count, these are also the cordoned nodes (annotations). If the policy limits domains and there may be
+    room, these are also unavailable nodes whose domain is in no slot.
     """
     group = {item.name: item for item in map(member_of_row, rows)}
     slots = ledger.slots
     whole = {request.node} | {
         name for name, slot in slots.items() if slot.state == FAILED or _left_behind(slot, request.live)
     }
+    if not request.count_others:
+        whole |= {name for name, item in group.items() if item.unschedulable}
     if policy.topology_key:
         group.update({name: replace(group[name], domain=slots[name].domain) for name in group.keys() & slots.keys()})
         busy = set(_unavailable(ledger, group, request))
@@ -376,19 +379,16 @@ def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
 def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:
     """Drop slots that are no longer needed.
 
-    These are failed slots of nodes that are Ready again with a new boot ID, unless this collection keeps them cordoned.
-    With ``live``, they are also slots of dead runs on nodes without a claim or cordon annotation: the run had not
-    started on the node, or everything but the slot was restored. If a run has claimed the node under the slot, the slot
-    stays until the node is Ready.
+    These are failed slots of nodes that are Ready again with a new boot ID. With ``live``, they are also slots of dead
+    runs on nodes without a claim or cordon annotation: the run had not started on the node, or everything but the slot
+    was restored. If a run has claimed the node under the slot, the slot stays until the node is Ready.
 
     Read the Nodes after the ledger, and store the result by compare-and-swap. A run that claims a node after the Node
     was read has then changed the ledger (see :func:`claim`), or finds its slot gone before its first step.
     """
     known = [(slot, members[name]) for name, slot in ledger.slots.items() if name in members]
     for slot, node in known:
-        booted = bool(slot.boot_id) and node.boot_id not in ("", slot.boot_id)
-        # A node that failed the user's check is Ready in a new boot, and this collection keeps it cordoned.
-        back = node.ready and booted and not (node.marked and node.unschedulable)
+        back = node.ready and bool(slot.boot_id) and node.boot_id not in ("", slot.boot_id)
         idle = _left_behind(slot, live) and not node.marked and (node.ready or not slot.claims)
         if back if slot.state == FAILED else idle:
             ledger = release(ledger, slot.node)
@@ -415,8 +415,11 @@ def _left_behind(slot: Slot, live: Collection[str] | None) -> bool:
 def _unavailable(ledger: Ledger, group: Mapping[str, Member], request: Request) -> dict[str, str]:
     """Unavailable nodes other than the one asked for, with their domains."""
     busy = {name: slot.domain for name, slot in ledger.slots.items()}
-    if request.count_others:
-        busy.update({item.name: item.domain for item in group.values() if not item.ready or item.unschedulable})
+    for item in group.values():
+        # A node that failed the user's check is Ready, has no slot any more, and this collection keeps it cordoned.
+        kept = item.unschedulable and item.marked
+        if kept or (request.count_others and (item.unschedulable or not item.ready)):
+            busy[item.name] = item.domain
     busy.pop(request.node, None)
     return busy
 

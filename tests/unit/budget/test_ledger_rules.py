@@ -122,9 +122,15 @@ class TestDecide:
         assert decision.unavailable == ("alfa", "bravo")
 
     def test_others_need_not_count(self):
-        group = [node("alfa", ready=False), node("bravo", unschedulable=True), node("charlie")]
+        theirs = node("bravo", unschedulable=True, marked=False)
+        group = [node("alfa", ready=False), theirs, node("charlie")]
 
         assert decide(Ledger(), Policy(), group, ask("charlie", count_others=False)).outcome == GRANTED
+
+    def test_a_node_that_this_collection_keeps_cordoned_counts_even_if_others_do_not(self):
+        group = [node("bravo", unschedulable=True, marked=True), node("charlie")]
+
+        assert decide(Ledger(), Policy(), group, ask("charlie", count_others=False)).outcome == REFUSED
 
     def test_a_node_with_a_slot_that_is_down_counts_once(self):
         policy = Policy(max_unavailable="2")
@@ -422,8 +428,7 @@ class TestHeal:
         ("now", "healed"),
         [
             (node("alfa", boot_id="alfa-2"), True),
-            (node("alfa", boot_id="alfa-2", unschedulable=True, marked=False), True),
-            (node("alfa", boot_id="alfa-2", unschedulable=True, marked=True), False),
+            (node("alfa", boot_id="alfa-2", unschedulable=True), True),
             (node("alfa", boot_id="alfa-2", ready=False), False),
             (node("alfa", boot_id="alfa-1"), False),
             (node("alfa", boot_id=""), False),
@@ -785,10 +790,12 @@ class Group(RuleBasedStateMachine):
         if name in self.there:
             self.there[name] = replace(self.there[name], ready=ready)
 
-    @rule(name=ANY_NODE, unschedulable=st.booleans())
-    def cordon(self, name, unschedulable):
+    @rule(name=ANY_NODE, unschedulable=st.booleans(), marked=st.booleans())
+    def cordon(self, name, unschedulable, marked):
         if name in self.there:
-            self.there[name] = replace(self.there[name], unschedulable=unschedulable)
+            # What works on a node under its slot has marked it.
+            marked = marked or name in self.ledger.slots
+            self.there[name] = replace(self.there[name], unschedulable=unschedulable, marked=marked)
 
     @rule(name=ANY_NODE)
     def boot(self, name):
@@ -823,8 +830,8 @@ class Group(RuleBasedStateMachine):
         decision = decide(before, self.policy, self.group(), request)
         mine = kept.get(name)
         busy = set(kept)
-        if count_others:
-            busy |= {item.name for item in self.there.values() if not item.ready or item.unschedulable}
+        busy |= {item.name for item in self.there.values() if item.unschedulable and (item.marked or count_others)}
+        busy |= {item.name for item in self.there.values() if not item.ready and count_others}
         busy.discard(name)
 
         may = (
@@ -847,6 +854,7 @@ class Group(RuleBasedStateMachine):
 
     def granted(self, decision, kept, mine, request):
         given = decision.ledger.slots[request.node]
+        self.there[request.node] = replace(self.there[request.node], marked=True)
         assert decision.why == ""
         assert decision.ledger.policy == self.policy
         assert {**kept, request.node: given} == decision.ledger.slots
