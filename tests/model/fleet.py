@@ -285,8 +285,8 @@ class State:
         objects, answer = api.perform(before, asked)
         if asked.path.startswith(_NODES) and objects is not before:
             node = objects[asked.path].content
-            if not node_rules.unschedulable(node):
-                # After the uncordon, the node gets pods again.
+            if node_rules.unschedulable(before[asked.path].content) and not node_rules.unschedulable(node):
+                # After the uncordon by a run, the node gets pods again. What people uncordon is their own decision.
                 objects = api.write(
                     objects,
                     machine := f"machine/{node_rules.name(node)}",

@@ -189,17 +189,14 @@ def seen_in_rows(
 ) -> tuple[dict[str, Member], set[str]]:
     """The Nodes of the group from the table, and the names of those whose objects have to be read.
 
-    These are the node itself (boot ID, domain) and nodes whose slot may be healed (boot ID, annotations). If others'
-    cordons do not count, these are also the cordoned nodes (annotations). If the policy limits domains and there may be
-    room, these are also unavailable nodes whose domain is in no slot.
+    These are the node itself (boot ID, domain) and nodes whose slot may be healed (boot ID, annotations). If the policy
+    limits domains and there may be room, these are also unavailable nodes whose domain is in no slot.
     """
     group = {item.name: item for item in map(member_of_row, rows)}
     slots = ledger.slots
     whole = {request.node} | {
         name for name, slot in slots.items() if slot.state == FAILED or _left_behind(slot, request.live)
     }
-    if not request.count_others:
-        whole |= {name for name, item in group.items() if item.unschedulable}
     if policy.topology_key:
         group.update({name: replace(group[name], domain=slots[name].domain) for name in group.keys() & slots.keys()})
         busy = set(_unavailable(ledger, group, request))
@@ -415,11 +412,8 @@ def _left_behind(slot: Slot, live: Collection[str] | None) -> bool:
 def _unavailable(ledger: Ledger, group: Mapping[str, Member], request: Request) -> dict[str, str]:
     """Unavailable nodes other than the one asked for, with their domains."""
     busy = {name: slot.domain for name, slot in ledger.slots.items()}
-    for item in group.values():
-        # A node that failed the user's check is Ready, has no slot any more, and this collection keeps it cordoned.
-        kept = item.unschedulable and item.marked
-        if kept or (request.count_others and (item.unschedulable or not item.ready)):
-            busy[item.name] = item.domain
+    if request.count_others:
+        busy.update({item.name: item.domain for item in group.values() if not item.ready or item.unschedulable})
     busy.pop(request.node, None)
     return busy
 

@@ -122,15 +122,9 @@ class TestDecide:
         assert decision.unavailable == ("alfa", "bravo")
 
     def test_others_need_not_count(self):
-        theirs = node("bravo", unschedulable=True, marked=False)
-        group = [node("alfa", ready=False), theirs, node("charlie")]
+        group = [node("alfa", ready=False), node("bravo", unschedulable=True), node("charlie")]
 
         assert decide(Ledger(), Policy(), group, ask("charlie", count_others=False)).outcome == GRANTED
-
-    def test_a_node_that_this_collection_keeps_cordoned_counts_even_if_others_do_not(self):
-        group = [node("bravo", unschedulable=True, marked=True), node("charlie")]
-
-        assert decide(Ledger(), Policy(), group, ask("charlie", count_others=False)).outcome == REFUSED
 
     def test_a_node_with_a_slot_that_is_down_counts_once(self):
         policy = Policy(max_unavailable="2")
@@ -790,12 +784,10 @@ class Group(RuleBasedStateMachine):
         if name in self.there:
             self.there[name] = replace(self.there[name], ready=ready)
 
-    @rule(name=ANY_NODE, unschedulable=st.booleans(), marked=st.booleans())
-    def cordon(self, name, unschedulable, marked):
+    @rule(name=ANY_NODE, unschedulable=st.booleans())
+    def cordon(self, name, unschedulable):
         if name in self.there:
-            # What works on a node under its slot has marked it.
-            marked = marked or name in self.ledger.slots
-            self.there[name] = replace(self.there[name], unschedulable=unschedulable, marked=marked)
+            self.there[name] = replace(self.there[name], unschedulable=unschedulable)
 
     @rule(name=ANY_NODE)
     def boot(self, name):
@@ -830,8 +822,8 @@ class Group(RuleBasedStateMachine):
         decision = decide(before, self.policy, self.group(), request)
         mine = kept.get(name)
         busy = set(kept)
-        busy |= {item.name for item in self.there.values() if item.unschedulable and (item.marked or count_others)}
-        busy |= {item.name for item in self.there.values() if not item.ready and count_others}
+        if count_others:
+            busy |= {item.name for item in self.there.values() if not item.ready or item.unschedulable}
         busy.discard(name)
 
         may = (
@@ -854,7 +846,6 @@ class Group(RuleBasedStateMachine):
 
     def granted(self, decision, kept, mine, request):
         given = decision.ledger.slots[request.node]
-        self.there[request.node] = replace(self.there[request.node], marked=True)
         assert decision.why == ""
         assert decision.ledger.policy == self.policy
         assert {**kept, request.node: given} == decision.ledger.slots
