@@ -131,7 +131,7 @@ def give_back(
                 return node, node
             return node, _write(cluster, node, unschedulable=False, record=None, marks=marks)
         if marks and (record or {}).get("owner") != owner:
-            # The cordon belongs to another owner, or nobody recorded it: it stays.
+            # The cordon belongs to another owner, or has no record: it stays.
             return node, _write(cluster, node, unschedulable=present, record=record, marks=marks)
         if record is None or record.get("owner") != owner:
             return node, node

@@ -235,11 +235,11 @@ def proven(node: Object) -> bool:
 
 
 def known_off(node: Object) -> bool:
-    """Return whether the node was proven off, and nobody has begun to switch it on since."""
+    """Return whether the node was proven off, and no recovery has begun since."""
     try:
         record = record_of(node)
     except Refused:
-        # Nobody knows whether a recovery has begun.
+        # It is unknown whether a recovery has begun.
         return False
     return proven(node) and (record is None or record["phase"] not in GOING_BACK)
 

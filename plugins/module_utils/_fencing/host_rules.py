@@ -258,7 +258,7 @@ def former_use(host: Object, written: Written, consumer: str) -> str:
 
 
 def unclear_use(host: Object, written: Written, consumer: str) -> str:
-    """Return why nobody but a person can tell whether a key belongs to a former use of the host; empty otherwise.
+    """Return why only a person can tell whether a key belongs to a former use of the host; empty otherwise.
 
     ``clusterctl move`` and a restore give the same consumer another UID. The key may keep off what a failover fenced.
     """

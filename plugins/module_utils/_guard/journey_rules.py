@@ -15,7 +15,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .._capi.rules import PRE_DRAIN, PRE_TERMINATE
-from .rules import DEADLINE, FAILED, NEVER, NODE_GONE, NOT_READY, OFF, READY, RELEASED, REMOVED, UNREACHABLE
+from .rules import (
+    DEADLINE,
+    FAILED,
+    NEVER,
+    NODE_GONE,
+    NOT_READY,
+    OFF,
+    READY,
+    RECOVER_FIRST,
+    RELEASED,
+    REMOVED,
+    UNREACHABLE,
+)
 
 # Steps that the journey carries out. After each it has other facts, and asks again.
 SWEEP, TAKE = "sweep", "take"
@@ -275,17 +287,13 @@ def _silent(facts: Facts) -> Step | None:
     if work.state != UNREACHABLE:
         return None
     if work.begun == FENCED:
-        why = (
-            f"Node {work.node} was failed over, but nothing proves that it is off. If a recovery of it was "
-            "interrupted, run the playbook holdfast.kubernetes.recover again first."
-        )
+        why = f"Node {work.node} was failed over, but nothing proves that it is off. {RECOVER_FIRST}"
         return Step(STOP, why=why)
     if facts.settings.unreachable != FENCE:
         return Step(
             STOP,
             why=f"Node {work.node} gives no sign of life, and machine_guard_unreachable is keep. Switch the node off "
-            "and fail it over, or set machine_guard_unreachable: fence. If a recovery of it was interrupted, run the "
-            "playbook holdfast.kubernetes.recover again first.",
+            f"and fail it over, or set machine_guard_unreachable: fence. {RECOVER_FIRST}",
         )
     # A failover takes its own claim.
     if work.claimed:

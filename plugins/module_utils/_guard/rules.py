@@ -28,6 +28,8 @@ from .._failover.rules import known_off
 from .._shared.bounds import cut, merged, seconds_since
 
 PURPOSE = "machine_guard"
+# A machine that a recovery may have switched on no longer counts as off.
+RECOVER_FIRST = "If a recovery of it was interrupted, run the playbook holdfast.kubernetes.recover again first."
 CLAIM = "claim"
 # Used in place of a phase if a run only reports that no run works on the Machine.
 NOT_BEGUN = "not_begun"
@@ -415,8 +417,8 @@ def check_fenced(machine: Object, state: str) -> None:
     raise Unfenced(
         f"Node {node} of Machine {name} gives no sign of life, and nothing proves that it is off: its pods may still "
         "run. The hook stays, because Cluster API would continue as if that were safe. Set machine_guard_unreachable: "
-        f"fence, or run ansible-playbook holdfast.kubernetes.failover -e failover_node={node}. If a recovery of it was "
-        "interrupted, run the playbook holdfast.kubernetes.recover again first.",
+        f"fence, or run ansible-playbook holdfast.kubernetes.failover -e failover_node={node}. "
+        f"{RECOVER_FIRST}",
         machine=name,
         node=node,
     )

@@ -147,7 +147,7 @@ def back(done, known=None, *, step="power_on", settings=None, **more):
             "refuse",
             "switched off at https://evil/1, but the ConfigMap holdfast/failovers says https://a/1.",
         ),
-        # Whoever runs it decides.
+        # The history has no URL, so the user decides.
         (back("claim", AT_BMC, settings={"redfish_uri": "https://a/1"}), "record", ""),
         (back("claim", AT_BMC, settings={"redfish_uri": "https://b/1"}), "record", ""),
         (
