@@ -31,7 +31,10 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate, runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import record_phase
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import phase_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import (
+    boot_to_end,
+    phase_of,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import inhibitor_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.event_rules import waits
@@ -51,6 +54,10 @@ _TRY_FOR = 60
 _TRY_EVERY = 1.0
 _NO_SUCH_COMMAND = (126, 127)
 _RECONNECTION = "reconnection_retries"
+
+
+class _AlreadyRebooted(Exception):
+    """The reboot that an earlier run of the operation requested has happened. It is not a failure."""
 
 
 class ActionModule(BuiltinReboot):
@@ -74,6 +81,7 @@ class ActionModule(BuiltinReboot):
         self._overridden: list[dict[str, Any]] = []
         self._sent = False
         self._boot_id = ""
+        self._resumes = False
         self._after = ""
         self._stage = Deadline(None)
         with _progress_file.telling(self._task, task_vars or {}, self._params) as self._progress:
@@ -133,12 +141,15 @@ class ActionModule(BuiltinReboot):
             raise Refused(
                 "With a local connection, this task would reboot the controller. Use the node's own connection."
             )
-        self._look(first=True)
-        self._wait_for_inhibitors()
-        self._done("inhibitors")
+        result: dict[str, Any] = {}
+        with suppress(_AlreadyRebooted):
+            self._look(first=True)
+            self._wait_for_inhibitors()
+            self._done("inhibitors")
+            if not self._task.check_mode:
+                result = super().run(tmp, task_vars)
         if self._task.check_mode:
             return {}
-        result: dict[str, Any] = super().run(tmp, task_vars)
         if result.get("failed"):
             self._after = self._after or self._boot_id_now()
             if not self._sent:
@@ -244,6 +255,8 @@ class ActionModule(BuiltinReboot):
         if first:
             self._boot_id = state.boot_id
         elif state.boot_id != self._boot_id:
+            if self._resumes:
+                raise _AlreadyRebooted
             raise Refused(
                 f"Someone else has rebooted the node (its boot ID was {self._boot_id} and is now {state.boot_id}). Run "
                 "this again if the node still needs a reboot.",
@@ -256,6 +269,11 @@ class ActionModule(BuiltinReboot):
             return state
         passed = gate.check(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
         self._overridden = passed.overridden
+        if first and (earlier := boot_to_end(passed.node, self._params.get("operation") or "")):
+            self._resumes = True
+            if self._boot_id != earlier:
+                self._boot_id = earlier
+                raise _AlreadyRebooted
         if passed.boot_id != self._boot_id:
             raise Refused(
                 f"This host has boot ID {self._boot_id}, but Node {node} reports {passed.boot_id or 'none'}. Either "

@@ -16,6 +16,8 @@ description:
   - Reboots only while the boot ID is still the one seen first and no shutdown is in progress.
   - The command itself checks the boot ID, and that the last look was at most 30 s ago by the node's uptime. A command
     that arrives late, from a paused controller, or twice, over a connection that repeats it, does nothing.
+  - With O(operation), a reboot that an earlier run of the operation requested is not repeated if it has happened. The module then
+    only waits until the Node is Ready.
   - If the node refuses because of a hold after the last check, the module checks and tries again for 60 s. If the hold
     stays, it stops immediately.
   - Success is a new boot ID over the connection and, with O(node), the same in the API with the Node Ready.
@@ -105,7 +107,7 @@ attributes:
   idempotent:
     support: none
     details:
-      - Reboots at every run.
+      - Reboots at every run, unless it resumes the reboot of an earlier run of O(operation).
 seealso:
   - module: ansible.builtin.reboot
   - module: holdfast.kubernetes.node_ready

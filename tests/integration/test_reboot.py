@@ -6,12 +6,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 
 import pytest
 from integration.support.realnodes import noted_reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import OPERATION
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import claims, runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import PURPOSE
 from lab.patience import PATIENCE
 
 pytestmark = pytest.mark.nodes
@@ -149,6 +153,25 @@ def test_check_mode_looks_and_leaves_the_node(old):
     with old.lock():
         assert old.reboot("--check", node=old.name)["error"] == "timed_out"
     assert old.boot_id == before
+
+
+def test_a_reboot_that_a_dead_run_requested_and_that_came_is_not_repeated(old):
+    """The record of the dead run names a former boot, as after a reboot that came after this run got its turn."""
+    before, run, operation = old.boot_id, "resumed", "resumed-reboot"
+    record = {"id": operation, "run": "dead", "phase": "reboot", "boot_id_before": "former", "result": ""}
+    path = paths.node(old.name)
+    with runs.heartbeat(old.cluster, run):
+        claims.take(old.cluster, old.name, run=run, operation=operation, purpose=PURPOSE)
+        try:
+            old.cluster.merge(path, {"metadata": {"annotations": {OPERATION: json.dumps(record)}}})
+            resumed = old.reboot(node=old.name, operation=operation, run=run)
+        finally:
+            claims.give_back(old.cluster, old.name, run=run)
+            old.cluster.merge(path, {"metadata": {"annotations": {OPERATION: None}}})
+            runs.end(old.cluster, run)
+    assert not resumed.get("failed"), resumed["msg"]
+    assert (resumed["step"], resumed["sent"], old.boot_id) == ("rebooted", False, before)
+    assert (resumed["boot_id_before"], resumed["boot_id_after"]) == ("former", before)
 
 
 def test_another_machine_s_name_is_refused_by_the_boot_id(old, nodes):

@@ -79,6 +79,8 @@ OK = Answer("ok")
 UNREACHABLE, CONFLICT, NOT_FOUND = Answer("unreachable"), Answer("conflict"), Answer("not found")
 # The deadline of a wait has passed; or all deadlines of the task have passed.
 TIME_IS_UP, LONG_AFTER = Answer("time is up"), Answer("long after")
+# A node got its command to reboot after the time until which the command is good.
+LATE = Answer("late")
 # Not an answer: the program was paused before it sent the request.
 PAUSED = Answer("paused")
 Objects = Mapping[str, Stored]

@@ -22,7 +22,7 @@ from model.failover import FailoverPlan
 from model.guard import GuardPlan
 from model.judge import hold_path, names, node_path
 from model.programs import START, Place, first_place
-from model.role import Plan
+from model.role import Plan, reboot
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import node_rules, paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import NAMESPACE, RUN
@@ -598,11 +598,14 @@ def _about_to_release(place: Place, name: str) -> bool:
 
 def _too_late(place: Place) -> Place:
     """The place after a long pause. A command that the program was about to send comes too late, and does nothing."""
-    asked, options = place.asked, place.call.params if place.call else {}
-    if asked is not None and (asked.verb == "REBOOT" or asked.body.get("wanted") == "off"):
-        return place.after(Answer("late"))
+    asked, call = place.asked, place.call
+    if asked is None or call is None:
+        return place
+    if asked.verb == "REBOOT" or asked.body.get("wanted") == "off":
+        return place.after(api.LATE)
     # These operations check after a pause how old their last check is.
-    return place.after(api.PAUSED) if asked is not None and {"power", "evidence"} & set(options) else place
+    checks = call.operation is reboot or {"power", "evidence"} & set(call.params)
+    return place.after(api.PAUSED) if checks else place
 
 
 _AGO = {age: to_text(START - timedelta(seconds=age)) for age in _AGES}

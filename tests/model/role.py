@@ -29,7 +29,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate, runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import record_phase
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import phase_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import (
+    boot_to_end,
+    phase_of,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing import last_look
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.ready import wait_until_back
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _settings
 
@@ -44,6 +48,8 @@ _KEYWORDS |= {"check_mode", "delegate_to", "connection", "block", "rescue", "alw
 _OMIT = object()
 # The role gives up on a node that was too late this often, see the action plugin.
 _LATE_AT_MOST = 3
+# Seconds after the last look in which the command is good, as in the action plugin.
+_ACT_WITHIN = 30
 Variables = dict[str, Any]
 
 
@@ -184,25 +190,35 @@ def reboot(context: Context, params: Mapping[str, Any]) -> Result:
 
     The command says itself in which boot it is meant, and until when.
     """
-    cluster, name, run = context.cluster, params["node"], params["run"]
-    sent = False
+    cluster, name, run, sent = context.cluster, params["node"], params["run"], False
 
-    def look() -> str:
-        return gate.check(cluster, name, override_holds=params["override_holds"], run=run).boot_id
+    def look() -> gate.Pass:
+        return gate.check(cluster, name, override_holds=params["override_holds"], run=run)
+
+    def act() -> bool:
+        """Send the command, unless the reboot that an earlier run requested has happened."""
+        for _time in range(1 + _LATE_AT_MOST):
+            until = last_look.steady() + _ACT_WITHIN
+            if look().boot_id != boot_id:
+                if earlier:
+                    return False
+                raise Refused(f"Node {name} has another boot ID: someone else has rebooted it.")
+            in_time = last_look.steady() <= until
+            said = cluster.ask("REBOOT", name, {"run": run, "boot_id": boot_id}) if in_time else api.LATE
+            if said is not api.LATE:
+                break
+        if said is not api.OK:
+            raise Refused(f"Node {name} did not reboot: {said.kind}.")
+        return True
 
     try:
         with runs.heartbeat(cluster, run):
-            boot_id = look()
-            record_phase(cluster, name, phase_of(params, "reboot"))
-            for _time in range(1 + _LATE_AT_MOST):
-                if look() != boot_id:
-                    raise Refused(f"Node {name} has another boot ID: someone else has rebooted it.")
-                said = cluster.ask("REBOOT", name, {"run": run, "boot_id": boot_id})
-                if said.kind != "late":
-                    break
-            sent = said is api.OK
-            if not sent:
-                raise Refused(f"Node {name} did not reboot: {said.kind}.")
+            found = look()
+            earlier = boot_to_end(found.node, params["operation"] or "")
+            boot_id = earlier or found.boot_id
+            if found.boot_id == boot_id:
+                record_phase(cluster, name, phase_of(params, "reboot"))
+                sent = act()
             wait_until_back(cluster, name, boot_id, Deadline(params["ready_timeout"]))
     except Held as error:
         return {**error.fields, "changed": False, "step": "held", "why": error.message, "sent": sent}

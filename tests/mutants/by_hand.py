@@ -159,6 +159,13 @@ MUTANTS = [
         Code("may_go_down", "not resumes_reboot(steps)", "True"),
         "tests/unit/reboot/test_failure_rules.py::test_whether_a_node_may_still_go_down",
     ),
+    Mutant(
+        "two-hosts-of-one-node",
+        1,
+        "Two hosts that are the same Node share its slot and its claim.",
+        Code("_refuse_two_hosts_of_a_node", "len(names) > 1", "False"),
+        "tests/unit/reboot/test_plan.py::test_two_hosts_of_one_node_are_refused",
+    ),
     # -- 2: holds, the gate, locks, the agent
     Mutant(
         "gate-ignores-leases",
@@ -233,6 +240,13 @@ MUTANTS = [
         "tests/integration/test_agent_gap.py::test_no_gap_while_the_agent_is_killed_restarted_upgraded_and_configured",
     ),
     Mutant(
+        "agent-releases-what-is-held",
+        2,
+        "The agent's release takes the locks of holds away that are on disk.",
+        Code("release", "held and not even_held", "False"),
+        "tests/unit/agent/test_agent_removal.py::test_the_program_releases_nothing_while_holds_are_on_disk",
+    ),
+    Mutant(
         "agent-removed-from-a-held-node",
         2,
         "The role removes the agent, and with it the locks, from a node that is held.",
@@ -276,6 +290,13 @@ MUTANTS = [
         "tests/unit/budget/test_lifecycle_rules.py::TestOthers::test_says_who_maintains_a_node",
     ),
     # -- 3: cordons
+    Mutant(
+        "cleanup-uncordons-another-run-s-node",
+        3,
+        "A run that lost its node during its cleanup takes the cordon and the record of the new owner away.",
+        Code("require_claim", "claimed or claim_of(node) is not None", "claimed"),
+        "tests/unit/reboot/test_finish.py::test_a_run_that_loses_its_node_in_its_cleanup_leaves_it_to_the_new_owner",
+    ),
     Mutant(
         "cordon-before-not-recorded",
         3,
@@ -403,6 +424,13 @@ MUTANTS = [
         "tests/unit/budget/test_operation_rules.py::TestBegin::test_a_failure_counts_on_while_its_slot_stands",
     ),
     Mutant(
+        "doctor-gives-back-a-node-that-may-go-down",
+        5,
+        "The doctor gives back the slot of a node whose reboot may still come.",
+        Code("_left_alone", "_is_asked_to_reboot(node, record)", "False"),
+        "tests/unit/doctor/test_rules.py::test_a_node_whose_reboot_may_still_come_is_left_until_a_person_releases_it",
+    ),
+    Mutant(
         "doctor-clears-a-node-that-is-down",
         5,
         "The doctor gives back the slot of a node that is down.",
@@ -431,6 +459,13 @@ MUTANTS = [
         "tests/integration/test_rolling_reboot.py::test_unreachable_hosts_are_failures_and_the_others_go_on",
     ),
     # -- 6: claims, operations, runs that die
+    Mutant(
+        "reboot-repeats-what-a-dead-run-requested",
+        6,
+        "A run that resumes reboots a node again whose reboot came after the run got its turn.",
+        Code("boot_to_end", "record and reboot_began(record, operation)", "False"),
+        "tests/unit/test_reboot_action.py::TestResumed::test_a_node_that_has_rebooted_is_not_rebooted_again",
+    ),
     Mutant(
         "claim-of-a-live-run-passes",
         6,
@@ -656,6 +691,34 @@ MUTANTS = [
         "tests/unit/guard/test_rules.py::TestRelease::test_a_silent_node_keeps_its_machine",
     ),
     Mutant(
+        "proof-survives-a-recovery",
+        7,
+        "A node counts as off while an interrupted recovery may have switched it on.",
+        Code("known_off", "record is None or record['phase'] not in GOING_BACK", "True"),
+        "tests/unit/failover/test_taint.py::test_the_proof_before_a_recovery_that_was_interrupted_no_longer_counts",
+    ),
+    Mutant(
+        "recovery-switches-on-what-another-run-fenced",
+        7,
+        "The claim is not checked again directly before the machine is switched on.",
+        Code("_switch_on", "began = last_look.steady()\n_claimed(context, params)", "began = last_look.steady()"),
+        "tests/unit/failover/test_power.py::TestBack::test_its_claim_is_checked_directly_before",
+    ),
+    Mutant(
+        "failover-key-removed-after-a-move",
+        7,
+        "The key that keeps a fenced host off goes because its consumer has another UID, as after clusterctl move.",
+        Code("former_use", "used_by(host) not in ('', written.used_by)", "True"),
+        "tests/unit/fencing/test_annotation.py::test_a_key_stays_while_only_the_uid_of_the_consumer_has_changed",
+    ),
+    Mutant(
+        "evidence-of-an-agent-that-switches-nothing-off",
+        7,
+        "A fence agent whose off is no proof is taken.",
+        Code("read", "_NO_PROOF.get(name.rpartition('/')[2])", "None"),
+        "tests/unit/fencing/test_agent_rules.py::test_an_agent_whose_off_is_no_proof",
+    ),
+    Mutant(
         "guard-leaves-its-key-on-the-host",
         7,
         "The failover's key keeps the host off in its next use.",
@@ -795,6 +858,13 @@ MUTANTS = [
         "A wrong answer is taken as it is.",
         Code("answer", "found.problems.append(f'{name} {error}{_shown(value, option)}')"),
         "tests/unit/test_survey.py::TestQuestion::test_a_wrong_answer_is_refused_by_name",
+    ),
+    Mutant(
+        "credentials-go-where-a-node-says",
+        9,
+        "The user's credentials of a BMC go to the URL that the Node's own record names.",
+        Code("_another_machine", "not given and kept and urls == {kept}", "not given"),
+        "tests/unit/failover/test_turn.py::test_a_node_does_not_say_where_the_credentials_go",
     ),
     Mutant(
         "answer-choice-unchecked",

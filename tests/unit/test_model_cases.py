@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model import programs
+from model import programs, role
 from model.explore import explore
 from model.fleet import Scope
 from model.role import Plan
@@ -131,6 +131,25 @@ def test_a_slot_stays_on_a_node_that_a_killed_run_left_cordoned():
 
     assert not found.broken, found
     assert found.whole
+
+
+def a_reboot_that_comes_late():
+    """A run sends the reboot, and dies. The node is still seen to be up when the next run of the operation begins."""
+    return happens(lead_past(runs("one", "one", death=1), 0, "REBOOT alfa"), "run-1 dies", "run-1 is silent for 100 s")
+
+
+def test_a_reboot_that_a_dead_run_requested_is_not_requested_again():
+    found = explore(a_reboot_that_comes_late())
+
+    assert not found.broken, found
+    assert found.whole
+
+
+def test_without_a_look_at_the_boot_that_was_to_end_it_would_be(monkeypatch):
+    """The rule as it was. The node comes back while the next run is between its turn and its reboot."""
+    monkeypatch.setattr(role, "boot_to_end", lambda *_arguments: "")
+
+    assert "promise 6: alfa is rebooted twice in operation one" in explore(a_reboot_that_comes_late()).broken
 
 
 # As many states as make the tests fast: no promise is broken in the first steps after the moment in question.

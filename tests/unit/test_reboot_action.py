@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.holdfast.kubernetes.plugins.action import reboot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import OPERATION
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import inhibitor_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
@@ -33,6 +35,7 @@ class Node:
         self.seen: list[str] = []
         self.retries = 5
         self.gate: list[Any] = []
+        self.node: Any = None
         self.action = reboot.ActionModule.__new__(reboot.ActionModule)
         defaults = {"node": "worker-1", "override_holds": False, "msg": "now", "pre_reboot_delay": 0}
         vars(self.action).update(
@@ -41,6 +44,10 @@ class Node:
             _overridden=[],
             _sent=False,
             _boot_id=BOOT,
+            _resumes=False,
+            _phases={},
+            _stage=reboot.Deadline(None),
+            _tell=self.seen.append,
             _task=SimpleNamespace(args=dict(params), action="holdfast.kubernetes.reboot"),
             _connection=SimpleNamespace(get_option=lambda name: self.retries, set_option=self._set_option),
             _low_level_execute_command=self._execute,
@@ -62,7 +69,7 @@ class Node:
         held = self.gate.pop(0) if self.gate else None
         if isinstance(held, Exception):
             raise held
-        return Pass(self.boot_id)
+        return Pass(self.boot_id, node=self.node)
 
     def _find(self, **options):
         self.seen.append("find")
@@ -75,6 +82,8 @@ class Node:
                 raise CUT
             array = f"{self.boot_id}\n{self.uptime}\nb {str(self.preparing).lower()}\na(ssssuu) 0\n"
             return {"rc": 0, "stdout": array, "stderr": ""}
+        if command == "cat /proc/sys/kernel/random/boot_id":
+            return {"rc": 0, "stdout": f"{self.boot_id}\n", "stderr": ""}
         self.seen.append("act" if self.retries == 0 else f"act with {self.retries} retries")
         self.command = command
         answer = self.answers.pop(0)
@@ -95,6 +104,11 @@ class Node:
 @pytest.fixture
 def node(monkeypatch):
     return Node(monkeypatch)
+
+
+def node_with(boot_id=BOOT, **record):
+    marks = {OPERATION: json.dumps({"id": "kernel", **record})} if record else {}
+    return {"metadata": {"name": "worker-1", "annotations": marks}, "status": {"nodeInfo": {"bootID": boot_id}}}
 
 
 def fine(_node=None):
@@ -194,6 +208,58 @@ def test_a_shutdown_that_is_in_progress_counts_as_sent(node):
     with pytest.raises(Refused, match="in progress"):
         node.reboot()
     assert (node.acts, node.action._sent) == (0, True)
+
+
+class TestResumed:
+    """An earlier run of the operation asked for the reboot and died. Its command may still have its effect."""
+
+    @pytest.fixture
+    def node(self, monkeypatch):
+        node = Node(monkeypatch, operation="kernel", ready_timeout=60)
+        node.node = node_with(phase="reboot", boot_id_before=BOOT)
+        node.action._task.check_mode = False
+        node.action._connection.transport = "ssh"
+        monkeypatch.setattr(reboot.BuiltinReboot, "run", lambda *_arguments: node.reboot())
+        monkeypatch.setattr(reboot, "record_phase", lambda *_arguments: None)
+
+        def back(_cluster, _name, before, _deadline):
+            node.seen.append(f"back from {before}")
+            return node_with(boot_id=node.boot_id)
+
+        monkeypatch.setattr(reboot, "wait_until_back", back)
+        return node
+
+    def test_a_node_that_has_rebooted_is_not_rebooted_again(self, node):
+        node.boot_id = NEXT
+        assert not node.action._reboot(None, {}).get("failed")
+        assert (node.acts, node.action._sent, node.action._after) == (0, False, NEXT)
+        assert f"back from {BOOT}" in node.seen
+
+    def test_a_node_that_reboots_after_the_first_look_is_not_rebooted_again(self, node):
+        looks = []
+
+        def find(**_options):
+            looks.append(node.seen.count("gate"))
+            node.boot_id = NEXT
+            return {"files": [{"path": "/bin/systemctl"}]}
+
+        node.action._execute_module = find
+        assert not node.action._reboot(None, {}).get("failed")
+        assert (node.acts, node.action._sent, looks) == (0, False, [1])
+        assert f"back from {BOOT}" in node.seen
+
+    def test_a_node_that_has_not_rebooted_is_rebooted(self, node):
+        node.answers = [lambda node: setattr(node, "boot_id", NEXT) or fine()]
+        assert not node.action._reboot(None, {}).get("failed")
+        assert (node.acts, node.action._sent, node.action._after) == (1, True, NEXT)
+
+    @pytest.mark.parametrize("record", [{"phase": "drain"}, {"id": "other", "phase": "reboot"}])
+    def test_a_boot_that_no_run_of_the_operation_began_to_end_does_not_count(self, node, record):
+        node.node = node_with(boot_id_before=BOOT, **record)
+        node.boot_id = NEXT
+        node.answers = [lambda node: setattr(node, "boot_id", "later") or fine()]
+        assert not node.action._reboot(None, {}).get("failed")
+        assert (node.acts, node.action._sent) == (1, True)
 
 
 class TestGuard:

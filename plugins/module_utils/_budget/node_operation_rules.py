@@ -11,7 +11,7 @@ from typing import Any
 
 from .._api import node_rules
 from .._api.errors import InvalidInput
-from .._api.names import CORDON
+from .._api.names import CORDON, OPERATION
 from .._api.objects import Object
 from .._api.times import from_text
 from .._shared.bounds import cut, seconds_since
@@ -45,6 +45,17 @@ def phase_of(params: Mapping[str, Any], name: str) -> Phase | None:
             f"operation {operation} needs run, the run that has the claim on the node. Give both, or neither."
         )
     return Phase(operation, run, name) if operation else None
+
+
+def reboot_began(record: Mapping[str, Any] | None, operation: str) -> bool:
+    """Whether a run of the operation recorded that it reboots the node, and no later phase."""
+    return record is not None and record.get("id") == operation and record.get("phase") == "reboot"
+
+
+def boot_to_end(node: Object | None, operation: str) -> str:
+    """ID of the boot that a run of the operation began to end by a reboot; empty if none did."""
+    record = node_rules.record(node, OPERATION) if node and operation else None
+    return str(record.get("boot_id_before") or "") if record and reboot_began(record, operation) else ""
 
 
 def change_of(params: Mapping[str, Any]) -> Change | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._budget.claim_rules import ClaimLost
+from .._budget.node_operation_rules import reboot_began
 from .seen_rules import WORK
 
 FAILED, STOPPED, LOST = "failed", "stopped", "lost"
@@ -36,12 +37,6 @@ class Failure:
     untouched: bool = False
     switched_off: bool = False
     unseen: bool = False
-
-
-def reboot_began(node: Mapping[str, Any], operation: str) -> bool:
-    """Whether a run of the operation recorded that it reboots the node, and no later phase."""
-    record = node.get("operation") or {}
-    return bool(record.get("id") == operation and record.get("phase") == "reboot")
 
 
 def resumes_reboot(steps: Sequence[str]) -> bool:
@@ -74,7 +69,7 @@ def may_go_down(
         return True
     nothing_sent = (sent is False or refused) and not resumes_reboot(steps) and method != "command"
     same_boot = node.get("boot_id") == (node.get("operation") or {}).get("boot_id_before")
-    return reboot_began(node, operation) and same_boot and not nothing_sent
+    return reboot_began(node.get("operation"), operation) and same_boot and not nothing_sent
 
 
 def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store, runs
 from .._budget.claim_rules import PURPOSE, ClaimLost
+from .._budget.node_operation_rules import reboot_began
 from .._nodes.leftovers import leftover_pods
 from .._nodes.ready import node_ready
 from .end_rules import after_hold, detail_of, detail_of_failure, result_of, steps_after
 from .facts_rules import WAITING, WORKING
-from .failure_rules import LOST, Failure, judge, may_go_down, reboot_began, resumes_reboot
+from .failure_rules import LOST, Failure, judge, may_go_down, resumes_reboot
 from .journey_rules import NOTIFICATION, STOP, user_files
 from .silences import Silences
 from .work import Work, sets_marks
@@ -113,7 +114,7 @@ def _deleted_pods(work: Work) -> list[str]:
 
 def _held(work: Work, params: Params) -> Result:
     node, turn = read_node(work.context.cluster, work.node), params["turn"]
-    began = reboot_began({"operation": node_rules.record(node, OPERATION)}, work.operation)
+    began = reboot_began(node_rules.record(node, OPERATION), work.operation)
     step = after_hold(
         work.node,
         params["rebooted"]["why"],
