@@ -25,7 +25,7 @@ from unit import example_checks as checks
 
 ALL = blocks()
 # Sphinx reads the last one.
-LANGUAGES = {"", "yaml", "json", "python", "go", "ini", "text", "mermaid", "{toctree}"}
+LANGUAGES = {"", "yaml", "json", "python", "go", "ini", "text", "{toctree}"}
 MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
@@ -117,15 +117,6 @@ def test_settings_of_ansible(block):
         for entry in setting.get("ini", [])
     }
     assert {(section, key) for section in parser.sections() for key in parser[section]} <= known
-
-
-@of("mermaid")
-def test_diagrams(block):
-    node = r"\w+(\[\(?[^\[\]]+\)?\])?"
-    first, *lines = block.text.splitlines()
-    assert re.fullmatch(r"flowchart (LR|BT|TB)", first)
-    for line in lines:
-        assert re.fullmatch(rf"  {node} --> {node}( & {node})*", line), line
 
 
 def test_ansible_accepts_the_plays_and_tasks(tmp_path):

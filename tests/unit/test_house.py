@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,15 @@ def test_pure_files_are_called_rules(path):
 
 def test_packages_import_each_other_in_one_direction():
     assert HOUSE.cycle() == []
+
+
+def test_the_architecture_lists_packages_after_those_that_they_import():
+    text = (CHECKOUT / "docs/architecture.md").read_text()
+    listed = re.findall(r"^\| `(_\w+)` \|", text, re.MULTILINE)
+    assert sorted(listed) == sorted({path.parent.name for path in HOUSE.files})
+    for path in HOUSE.files:
+        used = {name.split(".")[2] for name in imported(path) if name.startswith(".._")}
+        assert {package for package in used if listed.index(package) > listed.index(path.parent.name)} == set(), path
 
 
 class TestHouse:

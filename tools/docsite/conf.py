@@ -14,7 +14,7 @@ project = "holdfast.kubernetes"
 author = project_copyright = "holdfast.kubernetes contributors"
 language = "en"
 
-extensions = ["myst_parser", "sphinx_antsibull_ext", "sphinxcontrib.mermaid"]
+extensions = ["myst_parser", "sphinx_antsibull_ext"]
 # Sphinx reads a copy of the repository, so each link of a guide leads where it leads in the repository.
 include_patterns = [
     "index.md",
@@ -30,7 +30,6 @@ include_patterns = [
 
 # Headings have the same anchors as on GitHub.
 myst_heading_anchors = 4
-myst_fence_as_directive = ["mermaid"]
 # A block without a language has commands.
 highlight_language = "bash"
 

@@ -128,7 +128,8 @@ def axis(timeline: Timeline) -> str:
 def used_colours(timeline: Timeline) -> list[str]:
     """Return the colours of the phases that occur, in the order of the legend."""
     used = {colour(span.phase) for spans in timeline.nodes.values() for span in spans if not span.ended}
-    return [name for name in COLOURS if name in used]
+    known = {**FAILOVER, **COLOURS} if _is_failover(timeline) else COLOURS
+    return [name for name in known if name in used]
 
 
 def used_marks(timeline: Timeline) -> list[tuple[str, str]]:
@@ -142,9 +143,12 @@ def used_marks(timeline: Timeline) -> list[tuple[str, str]]:
 
 def legend_word(timeline: Timeline, name: str) -> str:
     """Return what a colour means in this timeline."""
+    return FAILOVER.get(name, COLOURS[name][0]) if _is_failover(timeline) else COLOURS[name][0]
+
+
+def _is_failover(timeline: Timeline) -> bool:
     phases = {span.phase for spans in timeline.nodes.values() for span in spans}
-    failover = phases & {"fence", "taint", "move", "power_on", "in_service", "delete"}
-    return FAILOVER.get(name, COLOURS[name][0]) if failover else COLOURS[name][0]
+    return bool(phases & {"fence", "taint", "move", "power_on", "in_service", "delete"})
 
 
 def picture(timeline: Timeline, title: str) -> str:

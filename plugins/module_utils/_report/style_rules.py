@@ -29,8 +29,15 @@ COLOURS = {
     "uncordon": ("uncordon", "#5cc46f", "#4fb765"),
     "other": ("other", "#a08b76", "#ab957f"),
 }
-# The words of a failover for the same colours.
-FAILOVER = {"wait": "look and claim", "drain": "move", "reboot": "fence or power on", "ready": "ready, in service"}
+# The words of a failover for the same colours, in the order of its steps.
+FAILOVER = {
+    "wait": "look and claim",
+    "cordon": "cordon",
+    "reboot": "fence or power on",
+    "taint": "taint",
+    "drain": "move",
+    "ready": "ready, in service",
+}
 _PAGE = {
     "bg": ("#ffffff", "#10151b"),
     "card": ("#f5f7f9", "#181f27"),

@@ -149,6 +149,20 @@ def test_failover_shows_its_proof_and_its_steps():
         assert shown in text
 
 
+@pytest.mark.parametrize(
+    ("report", "order"),
+    [
+        (runs.failover(), ["look and claim", "cordon", "fence or power on", "taint", "move"]),
+        (runs.rolling(3), ["waits for its turn", "cordon", "drain", "reboot", "ready", "uncordon"]),
+    ],
+)
+def test_the_legend_has_the_order_of_the_steps(report, order):
+    timeline = content_rules.timeline_of(report)
+    words = [chart_rules.legend_word(timeline, name) for name in chart_rules.used_colours(timeline)]
+    assert [word for word in words if word in order] == [word for word in order if word in words]
+    assert len(set(words) & set(order)) >= 4
+
+
 def test_plan_shows_verdicts():
     nodes = [{"name": "a", "result": "planned", "verdict": "never", "detail": "pod x has no owner"}]
     text = page({"summary": {"operation": "kernel", "check_mode": True}, "nodes": nodes})
