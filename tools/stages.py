@@ -269,6 +269,8 @@ subprocess.run([sys.executable, "-m", "ensurepip"], check=True)
 wanted = [argument for argument in sys.argv[1:] if argument.startswith("pip==")]
 subprocess.run([sys.executable, "-m", "pip", "install", *wanted], check=True)
 """
+# The versions of pip that ansible-test installs: of ansible-core 2.19 and of later ones.
+_PIP_VERSIONS = ("24_2", "25_2")
 
 
 def sanity_home() -> Path:
@@ -276,7 +278,8 @@ def sanity_home() -> Path:
     home = Path.home() / ".cache/holdfast-sanity"
     cache = home / ".ansible/test/cache"
     cache.mkdir(parents=True, exist_ok=True)
-    (cache / "get_pip_24_2.py").write_text(_GET_PIP)
+    for version in _PIP_VERSIONS:
+        (cache / f"get_pip_{version}.py").write_text(_GET_PIP)
     configuration = home / ".config/pip/pip.conf"
     configuration.parent.mkdir(parents=True, exist_ok=True)
     configuration.touch(mode=0o600)

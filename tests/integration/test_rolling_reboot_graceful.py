@@ -23,7 +23,7 @@ pytestmark = pytest.mark.nodes
 SHORTER = "/etc/systemd/logind.conf.d/zzz-test-shorter.conf"
 MANAGER = "org.freedesktop.login1 /org/freedesktop/login1 org.freedesktop.login1.Manager"
 DBUS = "/usr/lib/python3/dist-packages/dbus"
-# The result of the task that waits for the node's turn says what the node was asked.
+# What the node answered is in the result of the plan's question to it.
 ASKED = re.compile(r'"shutdown": {')
 WARNED = "WARNING: Graceful shutdown of node"
 
