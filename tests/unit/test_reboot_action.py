@@ -66,9 +66,9 @@ class Node:
 
     def _gate(self, *_arguments, **_options):
         self.seen.append("gate")
-        held = self.gate.pop(0) if self.gate else None
-        if isinstance(held, Exception):
-            raise held
+        answers, self.gate = self.gate[:1], self.gate[1:]
+        for refusal in filter(None, answers):
+            raise refusal
         return Pass(self.boot_id, node=self.node)
 
     def _find(self, **options):

@@ -83,7 +83,7 @@ def run(argv: list[str], environment: Mapping[str, str], seconds: float, *, stdi
         InvalidInput: It cannot be started.
     """
     try:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # pylint: disable=ansible-bad-function
             argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

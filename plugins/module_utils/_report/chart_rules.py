@@ -51,7 +51,7 @@ def clock(at: float) -> str:
     return datetime.fromtimestamp(at, timezone.utc).strftime("%H:%M:%S")
 
 
-def bar(timeline: Timeline, spans: Sequence[Span], *, width: float = 0) -> str:
+def lane(timeline: Timeline, spans: Sequence[Span], *, width: float = 0) -> str:
     """Return the phases of a node.
 
     Args:
@@ -155,7 +155,7 @@ def picture(timeline: Timeline, title: str) -> str:
     """Return the timeline as an SVG document of a fixed width. It follows the reader's light or dark style."""
     wide = _WIDTH - _NAMES - 2 * _EDGE
     rows: list[tuple[str, int, str]] = [
-        (name, _ROW, bar(timeline, timeline.nodes[name], width=wide)) for name in order(timeline)
+        (name, _ROW, lane(timeline, timeline.nodes[name], width=wide)) for name in order(timeline)
     ]
     rows += [(f"budget {group}", BUDGET + 10, budget(timeline, looks)) for group, looks in timeline.budgets.items()]
     y, parts = 62, []

@@ -144,7 +144,7 @@ def _timeline(timeline: Timeline, number: int) -> str:
         for group, looks in timeline.budgets.items()
     )
     lanes = "".join(
-        _lane(name, chart_rules.BAR, chart_rules.bar(timeline, timeline.nodes[name]), key=_lane_key(timeline, name))
+        _lane(name, chart_rules.BAR, chart_rules.lane(timeline, timeline.nodes[name]), key=_lane_key(timeline, name))
         for name in chart_rules.order(timeline)
     )
     axis = _lane("node", chart_rules.BAR, chart_rules.axis(timeline), style="lane head muted")
