@@ -21,7 +21,9 @@ from unit.report import runs
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._report import page_rules
 from lab.chromium import Chromium
-from lab.terminal import Terminal, still
+
+# It needs rich, which the environments of `make matrix` don't have.
+screens = pytest.importorskip("lab.terminal")
 
 pytestmark = pytest.mark.long
 WIDTHS = (400, 1000, 2000)
@@ -102,7 +104,7 @@ def test_run_with_a_hold_and_a_failure(rolling, browser, pictures, width):
             released.append(held)
             rolling.release(held)
 
-    terminal = Terminal(command, width, 36, environment, folder)
+    terminal = screens.Terminal(command, width, 36, environment, folder)
     code = terminal.follow(meanwhile)
 
     last = terminal.frames[-1].text
@@ -121,7 +123,7 @@ def test_run_with_a_hold_and_a_failure(rolling, browser, pictures, width):
     assert all(len(line) <= width for frame in terminal.frames for line in frame.text.splitlines())
     table = seen[0].text.splitlines().index("Rolling reboot, operation kernel-2026-11, run job-4711")
     frame = replace(seen[0], lines=seen[0].lines[table:])
-    (pictures / f"live-{width}.svg").write_text(still(frame, width, len(frame.lines)))
+    (pictures / f"live-{width}.svg").write_text(screens.still(frame, width, len(frame.lines)))
     check(browser, folder / "report.html", pictures / "report-failure.png")
 
 
