@@ -27,6 +27,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
     Refused,
     TimedOut,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.read_node import read_node
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import unexpected
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate, runs
@@ -60,6 +61,14 @@ class _AlreadyRebooted(Exception):
     """The reboot that an earlier run of the operation requested has happened. It is not a failure."""
 
 
+def _another_machine(boot_id: str, node: str, reported: str) -> Refused:
+    return Refused(
+        f"This host has boot ID {boot_id}, but Node {node} reports {reported or 'none'}. Either node names another "
+        "machine, or its kubelet has not reported since the last boot.",
+        node=node,
+    )
+
+
 class ActionModule(BuiltinReboot):
     """Adds to ansible.builtin.reboot what a node of a cluster needs before and after."""
 
@@ -81,7 +90,8 @@ class ActionModule(BuiltinReboot):
         self._overridden: list[dict[str, Any]] = []
         self._sent = False
         self._boot_id = ""
-        self._resumes = False
+        # The boot that an earlier run of the operation began to end.
+        self._earlier = ""
         self._after = ""
         self._stage = Deadline(None)
         with _progress_file.telling(self._task, task_vars or {}, self._params) as self._progress:
@@ -112,12 +122,13 @@ class ActionModule(BuiltinReboot):
         if self._params.get("operation") and not result.get("failed"):
             result.setdefault("step", "rebooted")
         happened = bool(self._after) and self._after != self._boot_id
+        changed = happened and self._sent
         if self._task.check_mode and not result.get("failed"):
-            happened = True
+            happened = changed = not self._after
         result.update(
             rebooted=happened,
             sent=self._sent,
-            changed=happened,
+            changed=changed,
             boot_id_before=self._boot_id or None,
             boot_id_after=self._after or None,
             elapsed=round(time.monotonic() - started, 1),
@@ -141,29 +152,55 @@ class ActionModule(BuiltinReboot):
             raise Refused(
                 "With a local connection, this task would reboot the controller. Use the node's own connection."
             )
-        result: dict[str, Any] = {}
-        with suppress(_AlreadyRebooted):
+        node, patience = self._params.get("node"), self._params["ready_timeout"]
+        if node and self._params.get("operation"):
+            self._earlier = boot_to_end(read_node(self._cluster(), node), self._params["operation"])
+        try:
+            if self._earlier:
+                self._wait_for_earlier_reboot()
             self._look(first=True)
             self._wait_for_inhibitors()
             self._done("inhibitors")
-            if not self._task.check_mode:
-                result = super().run(tmp, task_vars)
-        if self._task.check_mode:
-            return {}
+            if self._task.check_mode:
+                return {}
+            result: dict[str, Any] = super().run(tmp, task_vars)
+        except _AlreadyRebooted:
+            result, self._overridden = {}, []
+            if self._task.check_mode:
+                self._after = self._boot_id_now()
+                return {}
         if result.get("failed"):
             self._after = self._after or self._boot_id_now()
             if not self._sent:
                 self._name_late_holds()
             return result
         self._done("reboot")
-        self._after = self._boot_id_now()
-        node = self._params.get("node")
-        if node:
-            self._tell("Ready with a new boot ID")
-            back = wait_until_back(self._cluster(), node, self._boot_id, Deadline(self._params["ready_timeout"]))
-            self._after = node_rules.boot_id(back)
-            self._done("ready")
+        now = self._boot_id_now()
+        if self._sent:
+            self._after = now
+        if not node:
+            return result
+        self._tell("Ready with a new boot ID")
+        reported = node_rules.boot_id(wait_until_back(self._cluster(), node, self._boot_id, Deadline(patience)))
+        if not self._sent and now not in ("", reported):
+            raise _another_machine(now, node, reported)
+        self._after = reported
+        # The next reboot of this operation is another one.
+        record_phase(self._cluster(), node, phase_of(self._params, "ready"))
+        self._done("ready")
         return result
+
+    def _wait_for_earlier_reboot(self) -> None:
+        """Wait while the reboot that an earlier run requested is under way: the host goes down, is down, or boots."""
+        deadline = Deadline(self._params["reboot_timeout"])
+        while not deadline.passed:
+            with suppress(AnsibleConnectionFailure, Refused):
+                if not self._logind().preparing_for_shutdown:
+                    return
+            self._tell("the end of the reboot that an earlier run requested")
+            time.sleep(_LOOK_EVERY)
+            with suppress(AnsibleError, AttributeError):
+                self._connection.reset()
 
     def perform_reboot(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, Any]:
         """Look a last time and then send the command, until the node accepts it or finally refuses it."""
@@ -253,15 +290,8 @@ class ActionModule(BuiltinReboot):
                 boot_id=state.boot_id,
             )
         if first:
-            self._boot_id = state.boot_id
-        elif state.boot_id != self._boot_id:
-            if self._resumes:
-                raise _AlreadyRebooted
-            raise Refused(
-                f"Someone else has rebooted the node (its boot ID was {self._boot_id} and is now {state.boot_id}). Run "
-                "this again if the node still needs a reboot.",
-                boot_id=state.boot_id,
-            )
+            self._boot_id = self._earlier or state.boot_id
+        self._check_boot(state)
         if not first:
             self._refuse_blocks(state)
         node = self._params.get("node")
@@ -269,23 +299,29 @@ class ActionModule(BuiltinReboot):
             return state
         passed = gate.check(self._cluster(), node, override_holds=self._params["override_holds"], run=self._run_id)
         self._overridden = passed.overridden
-        if first and (earlier := boot_to_end(passed.node, self._params.get("operation") or "")):
-            self._resumes = True
-            if self._boot_id != earlier:
-                self._boot_id = earlier
-                raise _AlreadyRebooted
+        if self._earlier and passed.boot_id not in ("", self._earlier):
+            # The API server did not answer until the node was back.
+            raise _AlreadyRebooted
         if passed.boot_id != self._boot_id:
-            raise Refused(
-                f"This host has boot ID {self._boot_id}, but Node {node} reports {passed.boot_id or 'none'}. Either "
-                "node names another machine, or its kubelet has not reported since the last boot.",
-                node=node,
-            )
+            raise _another_machine(self._boot_id, node, passed.boot_id)
         return state
+
+    def _check_boot(self, state: inhibitor_rules.Logind) -> None:
+        if state.boot_id == self._boot_id:
+            return
+        if self._earlier:
+            raise _AlreadyRebooted
+        raise Refused(
+            f"Someone else has rebooted the node (its boot ID was {self._boot_id} and is now {state.boot_id}). Run "
+            "this again if the node still needs a reboot.",
+            boot_id=state.boot_id,
+        )
 
     def _wait_for_inhibitors(self) -> None:
         deadline = Deadline(self._params["inhibitor_timeout"])
         while True:
             state = self._logind()
+            self._check_boot(state)
             foreign = self._foreign(state)
             if not foreign or deadline.passed:
                 break

@@ -16,8 +16,8 @@ description:
   - Reboots only while the boot ID is still the one seen first and no shutdown is in progress.
   - The command itself checks the boot ID, and that the last look was at most 30 s ago by the node's uptime. A command
     that arrives late, from a paused controller, or twice, over a connection that repeats it, does nothing.
-  - With O(operation), a reboot that an earlier run of the operation requested is not repeated if it has happened. The module then
-    only waits until the Node is Ready.
+  - With O(operation), a reboot that an earlier run of the operation requested is not repeated. If it is under way, the module
+    waits up to O(reboot_timeout) until the host answers. If it has happened, the module only waits until the Node is Ready.
   - If the node refuses because of a hold after the last check, the module checks and tries again for 60 s. If the hold
     stays, it stops immediately.
   - Success is a new boot ID over the connection and, with O(node), the same in the API with the Node Ready.
@@ -131,7 +131,7 @@ why:
   type: str
   returned: if it is held
 rebooted:
-  description: Whether the boot ID has changed.
+  description: Whether the boot ID has changed, also by a reboot that an earlier run requested.
   type: bool
   returned: always
 boot_id_before:
@@ -151,7 +151,7 @@ elapsed:
   sample: 23.4
 phases:
   description: Seconds until inhibitors were gone (C(inhibitors)), until the host answered (C(reboot)) and until the Node was
-    Ready (C(ready)).
+    Ready (C(ready)). What was not waited for is missing.
   type: dict
   returned: always
   sample: {inhibitors: 0.4, reboot: 16.1, ready: 5.2}

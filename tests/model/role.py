@@ -25,6 +25,7 @@ from model.continuation import constant
 from model.programs import Call, Program, Result, Tasks
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held, HoldfastError, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.read_node import read_node
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import gate, runs
@@ -205,21 +206,21 @@ def reboot(context: Context, params: Mapping[str, Any]) -> Result:
                 raise Refused(f"Node {name} has another boot ID: someone else has rebooted it.")
             in_time = last_look.steady() <= until
             said = cluster.ask("REBOOT", name, {"run": run, "boot_id": boot_id}) if in_time else api.LATE
+            # A node that does not answer, or that answers in another boot, counts as told.
             if said is not api.LATE:
-                break
-        if said is not api.OK:
-            raise Refused(f"Node {name} did not reboot: {said.kind}.")
-        return True
+                return True
+        raise Refused(f"Node {name} did not reboot: {said.kind}.")
 
     try:
         with runs.heartbeat(cluster, run):
+            earlier = boot_to_end(read_node(cluster, name), params["operation"] or "")
             found = look()
-            earlier = boot_to_end(found.node, params["operation"] or "")
             boot_id = earlier or found.boot_id
             if found.boot_id == boot_id:
                 record_phase(cluster, name, phase_of(params, "reboot"))
                 sent = act()
             wait_until_back(cluster, name, boot_id, Deadline(params["ready_timeout"]))
+            record_phase(cluster, name, phase_of(params, "ready"))
     except Held as error:
         return {**error.fields, "changed": False, "step": "held", "why": error.message, "sent": sent}
     except HoldfastError as error:

@@ -462,7 +462,7 @@ MUTANTS = [
     Mutant(
         "reboot-repeats-what-a-dead-run-requested",
         6,
-        "A run that resumes reboots a node again whose reboot came after the run got its turn.",
+        "A run that resumes reboots a node a second time if the requested reboot came after the run got its turn.",
         Code("boot_to_end", "record and reboot_began(record, operation)", "False"),
         "tests/unit/test_reboot_action.py::TestResumed::test_a_node_that_has_rebooted_is_not_rebooted_again",
     ),

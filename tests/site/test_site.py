@@ -19,7 +19,6 @@ from sphinx.search.en import SearchEnglish
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SITE = CHECKOUT / "build/site"
-# It draws the diagrams.
 
 
 class Page(HTMLParser):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from pathlib import Path
@@ -36,6 +37,7 @@ class Node:
         self.retries = 5
         self.gate: list[Any] = []
         self.node: Any = None
+        self.reported = ""
         self.action = reboot.ActionModule.__new__(reboot.ActionModule)
         defaults = {"node": "worker-1", "override_holds": False, "msg": "now", "pre_reboot_delay": 0}
         vars(self.action).update(
@@ -44,7 +46,8 @@ class Node:
             _overridden=[],
             _sent=False,
             _boot_id=BOOT,
-            _resumes=False,
+            _earlier="",
+            _after="",
             _phases={},
             _stage=reboot.Deadline(None),
             _tell=self.seen.append,
@@ -215,51 +218,99 @@ class TestResumed:
 
     @pytest.fixture
     def node(self, monkeypatch):
-        node = Node(monkeypatch, operation="kernel", ready_timeout=60)
+        node = Node(monkeypatch, operation="kernel", ready_timeout=60, reboot_timeout=60)
         node.node = node_with(phase="reboot", boot_id_before=BOOT)
         node.action._task.check_mode = False
         node.action._connection.transport = "ssh"
+        node.action._connection.reset = lambda: node.seen.append("reset")
+        node.recorded = []
+        monkeypatch.setattr(reboot, "read_node", lambda *_arguments: node.node)
         monkeypatch.setattr(reboot.BuiltinReboot, "run", lambda *_arguments: node.reboot())
-        monkeypatch.setattr(reboot, "record_phase", lambda *_arguments: None)
+        monkeypatch.setattr(reboot, "record_phase", lambda _cluster, _name, phase: node.recorded.append(phase.name))
+        monkeypatch.setattr(reboot.runs, "heartbeat", lambda *_arguments: contextlib.nullcontext())
 
         def back(_cluster, _name, before, _deadline):
             node.seen.append(f"back from {before}")
-            return node_with(boot_id=node.boot_id)
+            return node_with(boot_id=node.reported or node.boot_id)
 
         monkeypatch.setattr(reboot, "wait_until_back", back)
         return node
 
+    def assert_not_repeated(self, node, result):
+        assert (result.get("failed"), result["step"], result["rebooted"]) == (None, "rebooted", True)
+        assert (node.acts, result["sent"], result["changed"]) == (0, False, False)
+        assert (result["boot_id_before"], result["boot_id_after"]) == (BOOT, NEXT)
+        assert (f"back from {BOOT}" in node.seen, node.recorded[-1:]) == (True, ["ready"])
+        assert "overridden_holds" not in result
+
     def test_a_node_that_has_rebooted_is_not_rebooted_again(self, node):
         node.boot_id = NEXT
-        assert not node.action._reboot(None, {}).get("failed")
-        assert (node.acts, node.action._sent, node.action._after) == (0, False, NEXT)
-        assert f"back from {BOOT}" in node.seen
+        self.assert_not_repeated(node, node.action._outcome(None, {}))
+
+    def test_a_hold_on_a_node_that_has_rebooted_does_not_count(self, node):
+        node.boot_id = NEXT
+        node.gate = [Held("held by tenant/backup")]
+        self.assert_not_repeated(node, node.action._outcome(None, {}))
 
     def test_a_node_that_reboots_after_the_first_look_is_not_rebooted_again(self, node):
-        looks = []
-
         def find(**_options):
-            looks.append(node.seen.count("gate"))
             node.boot_id = NEXT
             return {"files": [{"path": "/bin/systemctl"}]}
 
         node.action._execute_module = find
-        assert not node.action._reboot(None, {}).get("failed")
-        assert (node.acts, node.action._sent, looks) == (0, False, [1])
-        assert f"back from {BOOT}" in node.seen
+        self.assert_not_repeated(node, node.action._outcome(None, {}))
+        assert "gate" in node.seen
+
+    def test_a_node_that_reboots_while_the_api_is_away_is_not_rebooted_again(self, node, monkeypatch):
+        def gate(*_arguments, **_options):
+            node.boot_id = NEXT
+            return Pass(NEXT, overridden=[{"holder": "backup"}])
+
+        monkeypatch.setattr(reboot.gate, "check", gate)
+        self.assert_not_repeated(node, node.action._outcome(None, {}))
+
+    @pytest.mark.parametrize("state", ["preparing", "gone"])
+    def test_a_reboot_that_is_under_way_is_waited_for(self, node, monkeypatch, state):
+        node.preparing, node.boot_id = state == "preparing", "gone" if state == "gone" else BOOT
+
+        def sleep(_seconds):
+            node.preparing, node.boot_id = False, NEXT
+
+        monkeypatch.setattr(reboot.time, "sleep", sleep)
+        self.assert_not_repeated(node, node.action._outcome(None, {}))
+        assert "reset" in node.seen
+
+    def test_a_host_that_stays_away_is_a_failure(self, node, monkeypatch):
+        node.boot_id = "gone"
+        node.action._params["reboot_timeout"] = 0
+        result = node.action._outcome(None, {})
+        assert (result["failed"], result["error"], result["sent"]) == (True, "unreachable", False)
 
     def test_a_node_that_has_not_rebooted_is_rebooted(self, node):
         node.answers = [lambda node: setattr(node, "boot_id", NEXT) or fine()]
-        assert not node.action._reboot(None, {}).get("failed")
-        assert (node.acts, node.action._sent, node.action._after) == (1, True, NEXT)
+        result = node.action._outcome(None, {})
+        assert (node.acts, result["sent"], result["changed"], result["boot_id_after"]) == (1, True, True, NEXT)
+        assert node.recorded == ["reboot", "ready"]
 
-    @pytest.mark.parametrize("record", [{"phase": "drain"}, {"id": "other", "phase": "reboot"}])
-    def test_a_boot_that_no_run_of_the_operation_began_to_end_does_not_count(self, node, record):
+    def test_another_machine_is_no_proof(self, node):
+        node.boot_id, node.reported = "of another machine", NEXT
+        result = node.action._outcome(None, {})
+        assert (result["failed"], result["error"], result["rebooted"]) == (True, "refused", False)
+        assert "names another machine" in result["msg"]
+
+    def test_check_mode_writes_nothing(self, node):
+        node.action._task.check_mode = True
+        node.boot_id = NEXT
+        result = node.action._outcome(None, {})
+        assert (result.get("failed"), result["changed"], node.recorded) == (None, False, [])
+
+    @pytest.mark.parametrize("record", [{"phase": "drain"}, {"phase": "ready"}, {"id": "other", "phase": "reboot"}])
+    def test_a_record_of_another_phase_or_operation_does_not_count(self, node, record):
         node.node = node_with(boot_id_before=BOOT, **record)
         node.boot_id = NEXT
         node.answers = [lambda node: setattr(node, "boot_id", "later") or fine()]
-        assert not node.action._reboot(None, {}).get("failed")
-        assert (node.acts, node.action._sent) == (1, True)
+        result = node.action._outcome(None, {})
+        assert (node.acts, result["sent"], result["boot_id_before"]) == (1, True, NEXT)
 
 
 class TestGuard:

@@ -53,7 +53,7 @@ def reboot_began(record: Mapping[str, Any] | None, operation: str) -> bool:
 
 
 def boot_to_end(node: Object | None, operation: str) -> str:
-    """ID of the boot that a run of the operation began to end by a reboot; empty if none did."""
+    """The boot ID that the node had when a run of the operation began its reboot; empty if no run did."""
     record = node_rules.record(node, OPERATION) if node and operation else None
     return str(record.get("boot_id_before") or "") if record and reboot_began(record, operation) else ""
 
