@@ -588,6 +588,14 @@ def _about_to_power_off(place: Place, name: str, also: str = "/configmaps") -> b
     return looked or (also in asked.path and asked.writes)
 
 
+def about_to_reboot(place: Place, name: str) -> bool:
+    """Whether a run has read a node in a look, and may send the reboot at once."""
+    asked, call = place.asked, place.call
+    if asked is None or call is None or call.operation is not reboot or call.params["node"] != name:
+        return False
+    return asked.verb == "REBOOT" or asked.path == paths.LEASES
+
+
 def _about_to_release(place: Place, name: str) -> bool:
     """Whether a run has checked a node for the last time, and is about to remove the hook of its Machine."""
     asked = place.asked

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from model import api
 from model.after import check_the_end, doctor
-from model.fleet import FAULTS, ZONE, Move, Run, Scope, State
+from model.fleet import FAULTS, ZONE, Move, Run, Scope, State, about_to_reboot
 from model.judge import hold_path, node_path
 from model.programs import first_place
 from model.role import Plan
@@ -180,6 +180,9 @@ class Machine(RuleBasedStateMachine):
 
     @rule(release=st.lists(a_node, max_size=2, unique=True))
     def the_doctor_comes(self, release: list[str]) -> None:
+        # Between the last look of a run and its reboot, a person is too late.
+        places = [place for run in self.state.runs if run.status == "awake" for place in run.places]
+        release = [name for name in release if not any(about_to_reboot(place, name) for place in places)]
         self.take(Move(("the doctor comes, told to release ", release), lambda: doctor(self.state, release)))
 
     # -- the end
