@@ -152,7 +152,7 @@ class ActionModule(BuiltinReboot):
             raise Refused(
                 "With a local connection, this task would reboot the controller. Use the node's own connection."
             )
-        node, patience = self._params.get("node"), self._params["ready_timeout"]
+        node = self._params.get("node")
         if node and self._params.get("operation"):
             self._earlier = boot_to_end(read_node(self._cluster(), node), self._params["operation"])
         try:
@@ -181,7 +181,8 @@ class ActionModule(BuiltinReboot):
         if not node:
             return result
         self._tell("Ready with a new boot ID")
-        reported = node_rules.boot_id(wait_until_back(self._cluster(), node, self._boot_id, Deadline(patience)))
+        back = wait_until_back(self._cluster(), node, self._boot_id, Deadline(self._params["ready_timeout"]))
+        reported = node_rules.boot_id(back)
         if not self._sent and now not in ("", reported):
             raise _another_machine(now, node, reported)
         self._after = reported

@@ -463,7 +463,7 @@ MUTANTS = [
         "reboot-repeats-what-a-dead-run-requested",
         6,
         "A run that resumes reboots a node a second time if the requested reboot came after the run got its turn.",
-        Code("boot_to_end", "record and reboot_began(record, operation)", "False"),
+        Code("boot_to_end", "reboot_began(record, operation)", "False"),
         "tests/unit/test_reboot_action.py::TestResumed::test_a_node_that_has_rebooted_is_not_rebooted_again",
     ),
     Mutant(

@@ -72,7 +72,7 @@ class Node:
         answers, self.gate = self.gate[:1], self.gate[1:]
         for refusal in filter(None, answers):
             raise refusal
-        return Pass(self.boot_id, node=self.node)
+        return Pass(self.boot_id)
 
     def _find(self, **options):
         self.seen.append("find")

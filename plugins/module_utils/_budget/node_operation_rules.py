@@ -52,10 +52,10 @@ def reboot_began(record: Mapping[str, Any] | None, operation: str) -> bool:
     return record is not None and record.get("id") == operation and record.get("phase") == "reboot"
 
 
-def boot_to_end(node: Object | None, operation: str) -> str:
+def boot_to_end(node: Object, operation: str) -> str:
     """The boot ID that the node had when a run of the operation began its reboot; empty if no run did."""
-    record = node_rules.record(node, OPERATION) if node and operation else None
-    return str(record.get("boot_id_before") or "") if record and reboot_began(record, operation) else ""
+    record = node_rules.record(node, OPERATION) or {}
+    return str(record.get("boot_id_before") or "") if reboot_began(record, operation) else ""
 
 
 def change_of(params: Mapping[str, Any]) -> Change | None:
