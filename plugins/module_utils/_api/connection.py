@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import traceback
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +21,7 @@ try:
     from kubernetes import config as kube_config
     from kubernetes.client import ApiClient, Configuration
     from kubernetes.config.config_exception import ConfigException
+    from urllib3.util.ssl_ import create_urllib3_context
 
     IMPORT_ERROR = ""
 except ImportError:
@@ -65,10 +67,16 @@ def connect(options: Mapping[str, Any]) -> Any:
         )
     given = {key: value for key, value in options.items() if value is not None}
     configuration = Configuration()
-    if not _speaks_for_itself(given):
-        _load(given, configuration)
-    _override(given, configuration)
-    client = ApiClient(configuration=configuration)
+    # The library writes the certificates and the key of a kubeconfig to files, and removes them in an exit handler.
+    # Ansible ends its workers without exit handlers, so private keys would stay in the temporary directory.
+    # Version 31 looks for the files of an earlier call, and fails if they are gone.
+    getattr(kube_config.kube_config, "_temp_files", {}).clear()
+    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+        if not _speaks_for_itself(given):
+            _load(given, configuration, folder)
+        _override(given, configuration)
+        client = ApiClient(configuration=configuration)
+        _keep_in_memory(client.rest_client.pool_manager.connection_pool_kw, folder)
     client.user_agent = "holdfast.kubernetes"
     if given.get("impersonate_user"):
         client.set_default_header("Impersonate-User", given["impersonate_user"])
@@ -79,9 +87,38 @@ def _speaks_for_itself(given: Mapping[str, Any]) -> bool:
     return bool(given.get("host")) and any(all(given.get(name) for name in names) for names in _DIRECT)
 
 
-def _load(given: Mapping[str, Any], configuration: Any) -> None:
+def _keep_in_memory(pool: dict[str, Any], folder: str) -> None:
+    """Load what the library wrote to ``folder``, which is removed next.
+
+    Other paths stay paths, because their files may change: a kubelet rotates its own certificate.
+
+    Raises:
+        InvalidInput: They are not certificates, or not the key of the certificate.
+    """
+    written = {name for name in ("ca_certs", "cert_file", "key_file") if (pool[name] or "").startswith(folder)}
+    if not written:
+        return
+    context = create_urllib3_context(cert_reqs=pool["cert_reqs"])
+    try:
+        if "ca_certs" in written:
+            context.load_verify_locations(pool.pop("ca_certs"))
+        elif not (pool["ca_certs"] or pool.get("ca_cert_data")):
+            context.load_default_certs()
+        if pool["cert_file"] and written & {"cert_file", "key_file"}:
+            # Without a password, OpenSSL asks for that of an encrypted key on the terminal.
+            context.load_cert_chain(pool.pop("cert_file"), pool.pop("key_file"), password="")
+    except OSError as error:
+        raise InvalidInput(
+            f"The certificates or the key in the kubeconfig can't be used: {error}. Give PEM, the key that belongs to "
+            "the certificate, and a key without a password."
+        ) from error
+    pool["ssl_context"] = context
+
+
+def _load(given: Mapping[str, Any], configuration: Any, folder: str) -> None:
     kubeconfig, context = given.get("kubeconfig"), given.get("context")
     arguments = {
+        "temp_file_path": folder,
         "context": context,
         "client_configuration": configuration,
         "persist_config": given.get("persist_config", False),
