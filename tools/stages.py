@@ -9,7 +9,7 @@ Each stage prints a summary and its duration; its whole output is in build/logs.
 run; the exit status is the one of the first failed stage. The last line is `N passed, N failed`.
 
 `test` runs the tests that are not marked `long`, and one Molecule scenario. `test-all` runs everything. In both, the
-stages without a lab run in the background with the lowest priority, because the tests on the lab mostly wait.
+stages without a lab run in the background with a low priority, because the tests on the lab mostly wait.
 tools/measure.py reads the files that the stages write.
 """
 
@@ -77,8 +77,9 @@ class Interrupted(BaseException):
 
 # The processes that run now, in any thread. An interrupted stage ends them.
 _running: set[subprocess.Popen[bytes]] = set()
-# With autogroup, the kernel divides the CPU time between sessions first, so the session needs the lowest priority, too.
-_LOWEST_PRIORITY = ["sh", "-c", '{ echo 19 > /proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"', "sh"]
+# With autogroup, the kernel divides the CPU time between sessions first, so the session needs a low priority, too. With
+# the lowest one, a test can stand still for so long that a timeout of the product passes.
+_LOW_PRIORITY = ["sh", "-c", '{ echo 10 > /proc/self/autogroup; } 2>/dev/null; exec nice -n 10 "$@"', "sh"]
 # CPU seconds of the commands that the stages waited for, by their logs.
 _cpu: dict[Path, float] = {}
 
@@ -118,7 +119,7 @@ def run(
 ) -> int:
     """Run a command and return its exit status. Its output goes to ``log``; with ``show``, to the terminal as well.
 
-    With ``background``, it gets only the CPU time that nothing else needs.
+    With ``background``, it gets a tenth of the CPU time that a stage with the lab gets, or what that leaves.
 
     There is no pipe for the output, because processes that the lab starts would keep it open forever.
     """
@@ -128,7 +129,7 @@ def run(
         output.flush()
         shown.seek(0, os.SEEK_END)
         process = subprocess.Popen(
-            [*_LOWEST_PRIORITY, *command] if background else command,
+            [*_LOW_PRIORITY, *command] if background else command,
             cwd=cwd,
             env=env or environment(),
             stdin=subprocess.DEVNULL,

@@ -23,6 +23,7 @@ from holdfast_agent.holds import Hold
 from holdfast_agent.publisher import AWAY, DONE, REFUSED, Outcome, Publisher, _outcome
 from holdfast_agent.watch import Watcher
 from lab.certificates import Authority
+from lab.patience import PATIENCE
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -308,7 +309,7 @@ def test_the_condition_is_written_before_the_events_that_wait(monkeypatch):
     publisher.condition(Condition("True", "shop/alice", "c"), lambda _outcome: done.release())
     publisher.start()
     for _write in range(4):
-        assert done.acquire(timeout=10)
+        assert done.acquire(timeout=PATIENCE)
     assert written == ["shop/alice", "a", "b", "c"]
 
 

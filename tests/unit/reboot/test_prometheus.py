@@ -27,6 +27,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.prometheus import Prometheus
 from ansible_collections.holdfast.kubernetes.plugins.modules import node_blockers
+from lab.patience import PATIENCE
 
 NODE = "node-1"
 FIRING = {"labels": {"alertname": "DiskFull"}, "state": "firing", "activeAt": "2026-11-21T09:00:00Z"}
@@ -115,7 +116,7 @@ def nobody() -> str:
 
 def asked(url: str, **options: Any) -> Prometheus:
     spec = {"alerts": node_blockers.SPEC["argument_spec"]["alerts"]}
-    validation = ArgumentSpecValidator(spec).validate({"alerts": {"url": url, **options}})
+    validation = ArgumentSpecValidator(spec).validate({"alerts": {"url": url, "timeout": PATIENCE, **options}})
     assert not validation.error_messages, validation.error_messages
     return Prometheus(validation.validated_parameters["alerts"], NODE)
 
