@@ -65,6 +65,8 @@ class Cluster:
 
     def __init__(self, options: Mapping[str, Any], *, dry_run: bool = False) -> None:
         self._client = connect(options)
+        # Each time that the library reads a token, it sets the host back to that of the kubeconfig.
+        self._host: str = self._client.configuration.host
         self._groups: list[str] = list(options.get("impersonate_groups") or [])
         if len(self._groups) > 1 and not _REPEATS:
             raise InvalidInput(
@@ -288,7 +290,7 @@ class Cluster:
         # The name under which a token is kept differs between versions of the library. This also refreshes it.
         token = self._client.configuration.auth_settings().get("BearerToken")
         if token and token["value"]:
-            headers["Authorization"] = token["value"]
+            headers["Authorization"] = _printable(token["value"])
         for group in self._groups:
             # The server wants one header for each group.
             headers.add("Impersonate-Group", group)
@@ -298,7 +300,7 @@ class Cluster:
         try:
             answer = self._client.rest_client.pool_manager.request(
                 method,
-                self._client.configuration.host + path + _query(query),
+                self._host + path + _query(query),
                 body=None if body is None else json.dumps(body),
                 headers=headers,
                 timeout=Timeout(connect=connecting, read=reading),
@@ -315,12 +317,27 @@ class Cluster:
         return answer
 
     def _unreachable(self, method: str, path: str, error: BaseException) -> Unreachable:
-        host = self._client.configuration.host
+        host = self._host
         return Unreachable(
             f"The API server {host} did not answer {method} {path}: {error}. Check that it runs, and that this machine "
             "reaches it with these options.",
             host=host,
         )
+
+
+def _printable(authorization: str) -> str:
+    """Return the value of a header without the line break at the end of a file.
+
+    Raises:
+        InvalidInput: It has other characters that no header can have. An error of the library would show the secret.
+    """
+    text = authorization.strip()
+    if not text.isascii() or not text.isprintable():
+        raise InvalidInput(
+            "The token or the password for the API server has a line break or another character that is not allowed. "
+            "Check api_key, or the token in the kubeconfig."
+        )
+    return text
 
 
 def _query(values: Mapping[str, Any]) -> str:

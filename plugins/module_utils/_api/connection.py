@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
 import traceback
 from collections.abc import Mapping
 from typing import Any
@@ -32,6 +33,8 @@ _INSTALL = (
     f"Install it there, for example with pip install 'kubernetes>={_OLDEST},<38', or use an execution environment "
     "that has it."
 )
+# The library remembers the files that it writes in one place for the whole process.
+_LOADING = threading.Lock()
 _DIRECT = (("username", "password"), ("api_key",), ("client_cert", "client_key"))
 _ATTRIBUTES = {
     "host": "host",
@@ -67,11 +70,13 @@ def connect(options: Mapping[str, Any]) -> Any:
         )
     given = {key: value for key, value in options.items() if value is not None}
     configuration = Configuration()
+    # Later versions take them from HTTP_PROXY and similar variables.
+    configuration.proxy = configuration.no_proxy = None
     # The library writes the certificates and the key of a kubeconfig to files, and removes them in an exit handler.
     # Ansible ends its workers without exit handlers, so private keys would stay in the temporary directory.
-    # Version 31 looks for the files of an earlier call, and fails if they are gone.
-    getattr(kube_config.kube_config, "_temp_files", {}).clear()
-    with tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+    with _LOADING, tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
+        # Version 31 looks for the files of an earlier call, and fails if they are gone.
+        getattr(kube_config.kube_config, "_temp_files", {}).clear()
         if not _speaks_for_itself(given):
             _load(given, configuration, folder)
         _override(given, configuration)

@@ -98,3 +98,12 @@ def record(item: Object, annotation: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def slim(item: Object) -> Object:
+    """Return an object without large parts that no rule needs: managed fields, and a Node's images and addresses."""
+    metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
+    status = item.get("status") or {}
+    if "nodeInfo" in status:
+        status = {key: status.get(key) for key in ("conditions", "nodeInfo")}
+    return {**item, "metadata": metadata, "status": status}

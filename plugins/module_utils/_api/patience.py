@@ -23,6 +23,8 @@ except ImportError:
 API_TIMEOUT = 30
 # After these statuses, the same request may get another answer a moment later.
 _PASSING = (429, 500, 502, 503, 504)
+# What the text of a 500 says if the same request may succeed later.
+_PASSING_500 = ("etcdserver", "failed calling webhook")
 # With these statuses, the API server has not carried out the request.
 _NOT_DONE = (429,)
 _LONGEST_PAUSE = 5.0
@@ -110,8 +112,9 @@ def _passes(response: Any, error: Exception | None) -> bool:
 
 def overloaded(status: int, text: str) -> bool:
     """Whether the cause of an answer is the state of the API server and not the request."""
-    # Requests that can never work also get 500. If etcd has no leader, the text names etcdserver.
-    return status in _PASSING and (status != 500 or "etcdserver" in text)
+    # Requests that can never work also get 500. The others are those without a leader of etcd, and those whose
+    # admission webhook does not answer: its pods may be on the node that is rebooted.
+    return status in _PASSING and (status != 500 or any(words in text for words in _PASSING_500))
 
 
 def contains(found: Any, wanted: Any) -> bool:

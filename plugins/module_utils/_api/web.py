@@ -106,7 +106,7 @@ class WebServer:
         return content
 
     def _pool(self) -> Any:
-        """A connection pool with the proxies of the environment, as for the API server."""
+        """A connection pool with the proxies of the environment."""
         configuration = Configuration(host=self.url)
         configuration.verify_ssl = self._verify
         configuration.ssl_ca_cert = self._ca_cert

@@ -9,7 +9,9 @@ import base64
 import ssl
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import connection
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.connection import connect
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput, Unreachable
@@ -85,6 +88,26 @@ def test_no_key_stays_in_the_temporary_directory(server, authority, temporary):
         cluster = Cluster(options(kubeconfig(server.url, authority.certificate, authority.client("jo"))))
         assert not list(temporary.iterdir())
         cluster.get("/version")
+
+    assert server.seen == ["jo", "jo"]
+    assert not list(temporary.iterdir())
+
+
+def test_two_threads_do_not_share_their_files(server, authority, temporary, monkeypatch):
+    # As two event sources in one process do.
+    keep = connection._keep_in_memory
+
+    def slow(*arguments):
+        time.sleep(0.2)
+        keep(*arguments)
+
+    monkeypatch.setattr(connection, "_keep_in_memory", slow)
+    given = options(kubeconfig(server.url, authority.certificate, authority.client("jo")))
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(Cluster, given)
+        second = pool.submit(Cluster, given)
+        for cluster in (first.result(), second.result()):
+            cluster.get("/version")
 
     assert server.seen == ["jo", "jo"]
     assert not list(temporary.iterdir())

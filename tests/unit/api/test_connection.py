@@ -148,6 +148,13 @@ class TestKubeconfig:
 
         assert connect({}).configuration.host == "https://home.example"
 
+    def test_the_host_beats_it_in_each_request(self, server):
+        cluster = Cluster({"kubeconfig": kubeconfig("http://one.invalid"), "host": server.url})
+        cluster.get("/version")
+        cluster.get("/version")
+
+        assert [seen.headers["Authorization"] for seen in server.seen] == ["Bearer secret-of-one"] * 2
+
     def test_options_beat_it(self, path):
         client = connect({"kubeconfig": str(path), "host": "https://other.example/", "validate_certs": False})
 
@@ -216,6 +223,22 @@ class TestIdentity:
     def test_token_of_the_kubeconfig(self, server):
         assert headers_of(server, {"kubeconfig": kubeconfig(server.url)})["Authorization"] == "Bearer secret-of-one"
 
+    def test_a_line_break_at_the_end_of_a_token_is_left_out(self, server, tmp_path):
+        path = tmp_path / "token"
+        path.write_text("from-file\n")
+        given = kubeconfig(server.url)
+        given["users"][0]["user"] = {"tokenFile": str(path)}
+
+        assert headers_of(server, {"host": server.url, "api_key": "abc\n"})["Authorization"] == "Bearer abc"
+        assert headers_of(server, {"kubeconfig": given})["Authorization"] == "Bearer from-file"
+
+    @pytest.mark.parametrize("token", ["sec\nret", "sec\rret", "secr\u00e9t", "sec\x00ret"])
+    def test_a_token_with_a_character_that_is_not_allowed_is_refused_and_not_shown(self, server, token):
+        with pytest.raises(InvalidInput, match="another character that is not allowed") as caught:
+            headers_of(server, {"host": server.url, "api_key": token})
+        assert "sec" not in caught.value.message
+        assert server.seen == []
+
     def test_impersonation_with_two_groups(self, server):
         options = {"host": server.url, "api_key": "a", "impersonate_user": "jo", "impersonate_groups": ["ops", "dev"]}
         headers = headers_of(server, options)
@@ -240,6 +263,13 @@ class TestIdentity:
         assert server.seen[-1].path == "http://cluster.invalid/version"
         assert headers["Proxy-Authorization"].startswith("Basic ")
         assert headers["Authorization"] == "Bearer abc"
+
+    @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+    def test_proxies_of_the_environment_are_ignored(self, server, monkeypatch, variable):
+        monkeypatch.setenv(variable, "http://127.0.0.1:1")
+
+        assert headers_of(server, {"host": server.url, "api_key": "abc"})
+        assert headers_of(server, {"kubeconfig": kubeconfig(server.url)})
 
     def test_no_proxy(self, server):
         options = {"host": server.url, "api_key": "abc", "proxy": "http://proxy.invalid:1", "no_proxy": "127.0.0.1"}

@@ -216,6 +216,13 @@ def test_a_refused_connection_is_tried_again(api):
     assert found == [api.thing]
 
 
+def test_a_webhook_that_does_not_answer_is_waited_for():
+    away = 'Internal error occurred: failed calling webhook "x.example": connect: connection refused'
+    assert patience.overloaded(500, away)
+    assert not patience.overloaded(500, "Internal error occurred: no kind is registered")
+    assert not patience.overloaded(403, 'admission webhook "x.example" denied the request')
+
+
 def test_it_ends_with_the_time_and_says_what_it_met(api):
     cluster = Cluster({"host": "http://127.0.0.1:1", "api_key": "abc", "api_timeout": 1})
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1.*refused"):
@@ -224,7 +231,6 @@ def test_it_ends_with_the_time_and_says_what_it_met(api):
     api.faults = [("GET", (503, {}))] * 1000
     with pytest.raises(ApiFailure, match=r"503.*not now"):
         busy.get(THING)
-    assert api.seen.count("GET") > 1
 
 
 @pytest.mark.parametrize("method", METHODS)
