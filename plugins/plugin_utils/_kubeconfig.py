@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from ansible.parsing.vault import is_encrypted_file
 
 _LISTS = ("clusters", "contexts", "users")
 _FILES = ("certificate-authority", "client-certificate", "client-key")
@@ -25,15 +26,24 @@ def paths_of(kubeconfig: str | list[Any]) -> list[str]:
 
 
 def decrypted(loader: Any, kubeconfig: Any) -> Any:
-    """Return paths with each vault replaced by a decrypted copy that Ansible removes; anything else unchanged.
+    """Return the content of a kubeconfig with a vault, as text, and any other one unchanged.
+
+    Ansible's own decrypted copy of a file stays on the disk until the playbook ends: one for each task.
 
     Args:
         loader: Ansible's DataLoader, which knows the vault secrets.
         kubeconfig: A path, a list of paths, or the content.
     """
-    if not isinstance(kubeconfig, (str, list)):
+    if not isinstance(kubeconfig, (str, list)) or not any(map(_is_vault, paths_of(kubeconfig))):
         return kubeconfig
-    return [str(loader.get_real_file(path)) if os.path.isfile(path) else path for path in paths_of(kubeconfig)]
+    return as_text(whole(loader, [path for path in paths_of(kubeconfig) if os.path.isfile(path)]))
+
+
+def _is_vault(path: str) -> bool:
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return bool(is_encrypted_file(file))
 
 
 def whole(loader: Any, kubeconfig: Any) -> Any:
@@ -48,7 +58,7 @@ def whole(loader: Any, kubeconfig: Any) -> Any:
         return kubeconfig
     merged: dict[str, Any] = {}
     for path in paths:
-        content = yaml.safe_load(Path(loader.get_real_file(path)).read_text(encoding="utf-8")) or {}
+        content = yaml.safe_load(loader.get_text_file_contents(os.path.abspath(path))) or {}
         _merge(merged, _embedded(content, Path(path).parent))
     return merged
 
