@@ -105,7 +105,8 @@ def _results(task: str, outcome: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if task == "reboot_report":
         return list(outcome.get("nodes") or ())
     if task == "machine_guard_step":
-        return list((outcome.get("kept") or {}).get("results") or ())
+        # A step ends the work on one Machine at most.
+        return list((outcome.get("kept") or {}).get("results") or ())[-1:]
     return []
 
 

@@ -54,10 +54,25 @@ def test_a_worker_takes_steps_until_the_module_says_that_it_is_done():
     first, *others = block["block"]
     assert (first["ansible.builtin.include_tasks"], "when" in first) == ("step.yml", False)
     assert {task["when"] for task in others} == {"__machine_guard_turn.step != 'done'"}
-    assert others[-1]["ansible.builtin.include_tasks"] == "serve.yml"
+    assert includes(ROLE / "tasks/further_steps.yml")[-1] == "further_steps.yml"
     for path in FILES:
         for task in tasks(path):
             assert not {"loop", "ansible.builtin.meta", "ansible.builtin.wait_for"} & task.keys(), task["name"]
+
+
+def test_files_that_include_each_other_form_a_tree():
+    """Each file inside another one makes the tasks of a worker slower, and Ansible fails at about 300 of them."""
+    assert includes(ROLE / "tasks/serve.yml") == ["step.yml", "ten_steps.yml", "further_steps.yml"]
+    assert includes(ROLE / "tasks/ten_steps.yml") == ["step.yml"] * 10
+    assert includes(ROLE / "tasks/hundred_steps.yml") == ["ten_steps.yml"] * 10
+    assert includes(ROLE / "tasks/further_steps.yml") == [*["hundred_steps.yml"] * 10, "further_steps.yml"]
+
+
+def includes(path):
+    """The files that a file includes, each unless the last step was the last one, but for the first step of all."""
+    found = [task for task in tasks(path) if "ansible.builtin.include_tasks" in task]
+    assert all("when" in task for task in found if task["name"] != "Take a step")
+    return [task["ansible.builtin.include_tasks"] for task in found]
 
 
 def test_there_are_few_internal_variables():
