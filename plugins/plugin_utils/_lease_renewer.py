@@ -27,6 +27,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _parent_death
 
+# How often in a row the Lease of the run may be missing. The run has ended, or it was paused for so long that others
+# took it for dead and deleted its Lease. Then the next task that works for the run creates the Lease again.
+_MISSING_AT_MOST = 6
 _NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._lease_renewer"
 
 
@@ -66,15 +69,15 @@ def main() -> None:
     if order["alertmanager"]:
         # In a thread, because a slow Alertmanager must not delay the run's sign of life.
         threading.Thread(target=_extend_silences, args=(order,), daemon=True).start()
-    pause = runs.RENEW_EVERY
-    while not process.ended_within(pause):
+    pause, missing = runs.RENEW_EVERY, 0
+    while missing < _MISSING_AT_MOST and not process.ended_within(pause):
         if _stopped(order["pid"]):
             continue
         try:
             runs.touch(cluster, order["run"], patient=False)
-            pause = runs.RENEW_EVERY
+            pause, missing = runs.RENEW_EVERY, 0
         except NotFound:
-            return
+            pause, missing = runs.RENEW_EVERY, missing + 1
         except HoldfastError:
             # The API server is unreachable. Other runs decide what the silence means.
             pause = runs.RENEW_AGAIN
@@ -103,6 +106,9 @@ class Process:
                 self._descriptor = os.pidfd_open(pid)
             except ProcessLookupError:
                 self._gone = True
+            except OSError:
+                # An old kernel or a sandbox does not allow it.
+                pass
 
     def ended_within(self, seconds: float) -> bool:
         """Wait for its end for at most this many seconds; return whether it has ended."""

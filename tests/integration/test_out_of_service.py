@@ -380,6 +380,10 @@ def test_in_a_live_slot(up):
     failed = refused(up, "in_slot")
     assert failed["slot"]["run"] == f"theirs-{up.name}"
 
+    # A slot comes before the claim, so the run with the claim is the only one that works on the node.
+    up.world.run(node_claim, name=up.name, run="mine", operation="failover", purpose="failover")
+    assert up.put(run="mine")["evidence"]["run"] == "mine"
+
 
 @pytest.mark.parametrize(
     ("more", "why"),

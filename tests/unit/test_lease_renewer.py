@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
 import os
@@ -24,6 +25,10 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _lease_
 
 PATIENCE = 600
 PARENT_DEATH = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death"
+
+
+def refused(_pid):
+    raise PermissionError(errno.EPERM, "refused")
 
 
 @pytest.fixture
@@ -52,12 +57,14 @@ def has_ended(pid):
     return state(pid) in ("gone", "Z", "X")
 
 
-@pytest.mark.parametrize("by", ["pidfd", "kill"])
+@pytest.mark.parametrize("by", ["pidfd", "kill", "kill, because pidfd is refused"])
 class TestEnd:
     @pytest.fixture(autouse=True)
     def _way(self, by, monkeypatch):
         if by == "kill":
             monkeypatch.delattr(os, "pidfd_open")
+        elif by != "pidfd":
+            monkeypatch.setattr(os, "pidfd_open", refused)
 
     def test_a_live_process_is_waited_for(self, sleeper):
         started = time.monotonic()
@@ -164,8 +171,13 @@ def test_an_api_that_is_away_is_asked_again(monkeypatch):
     assert kept.touched == [("4711", "api away"), ("4711", "works")]
 
 
-def test_ends_when_the_lease_is_gone(monkeypatch):
-    assert Kept(monkeypatch, ["works", "lease gone"]).touched[-1] == ("4711", "lease gone")
+def test_ends_when_the_lease_stays_missing(monkeypatch):
+    assert Kept(monkeypatch, ["works", *["lease gone"] * 6]).touched[-1] == ("4711", "lease gone")
+
+
+def test_renews_a_lease_that_the_run_has_created_again(monkeypatch):
+    rounds = ["works", *["lease gone"] * 5, "works", *["lease gone"] * 5, "works", "ended"]
+    assert len(Kept(monkeypatch, rounds).touched) == 13
 
 
 def test_follows_the_parent_of_its_worker_and_tells_no_secret(monkeypatch):

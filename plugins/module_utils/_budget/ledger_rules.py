@@ -190,7 +190,8 @@ def seen_in_rows(
     """The Nodes of the group from the table, and the names of those whose objects have to be read.
 
     These are the node itself (boot ID, domain) and nodes whose slot may be healed (boot ID, annotations). If the policy
-    limits domains and there may be room, these are also unavailable nodes whose domain is in no slot.
+    limits domains and there may be room, these are also unavailable nodes whose domain is in no slot. Nodes that are
+    not in the table may have been deleted, or have other labels now.
     """
     group = {item.name: item for item in map(member_of_row, rows)}
     slots = ledger.slots
@@ -202,7 +203,7 @@ def seen_in_rows(
         busy = set(_unavailable(ledger, group, request))
         if len(busy - whole) < amount(policy.max_unavailable, len(group)):
             whole |= busy - slots.keys()
-    return group, whole & group.keys()
+    return group, whole
 
 
 def at_a_glance(ledger: Ledger, policy: Policy, request: Request) -> Decision | None:
@@ -241,7 +242,9 @@ def size_of(policy: Policy, ledger: Ledger) -> int:
     return amount(policy.max_unavailable, ledger.nodes) if known else 0
 
 
-def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: Request) -> Decision:
+def decide(
+    ledger: Ledger, policy: Policy, members: Iterable[Member], request: Request, deleted: Collection[str] = ()
+) -> Decision:
     """Grant a slot, or say what to wait for, or refuse.
 
     Args:
@@ -249,9 +252,10 @@ def decide(ledger: Ledger, policy: Policy, members: Iterable[Member], request: R
         policy: The group's policy as the request states it.
         members: All Nodes of the group.
         request: Which run wants a slot for which node.
+        deleted: Names in the ledger that no Node has.
     """
     group = {item.name: item for item in members}
-    ledger = heal(ledger, group, request.live)
+    ledger = heal(ledger, group, request.live, deleted)
     if ledger.policy not in (None, policy) and ledger.slots:
         return _other_policy(ledger, policy)
     ledger = replace(ledger, policy=policy)
@@ -373,12 +377,18 @@ def claim(ledger: Ledger, node: str, run: str, operation: str) -> Ledger:
     return replace(ledger, slots={**ledger.slots, node: replace(slot, claims=slot.claims + 1)})
 
 
-def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | None = None) -> Ledger:
+def heal(
+    ledger: Ledger,
+    members: Mapping[str, Member],
+    live: Collection[str] | None = None,
+    deleted: Collection[str] = (),
+) -> Ledger:
     """Drop slots that are no longer needed.
 
     These are failed slots of nodes that are Ready again with a new boot ID. With ``live``, they are also slots of dead
-    runs on nodes without a claim or cordon annotation: the run had not started on the node, or everything but the slot
-    was restored. If a run has claimed the node under the slot, the slot stays until the node is Ready.
+    runs on ``deleted`` nodes, and on nodes without a claim or cordon annotation: the run had not started on the node,
+    or everything but the slot was restored. If a run has claimed the node under the slot, the slot stays until the node
+    is Ready.
 
     Read the Nodes after the ledger, and store the result by compare-and-swap. A run that claims a node after the Node
     was read has then changed the ledger (see :func:`claim`), or finds its slot gone before its first step.
@@ -389,6 +399,9 @@ def heal(ledger: Ledger, members: Mapping[str, Member], live: Collection[str] | 
         idle = _left_behind(slot, live) and not node.marked and (node.ready or not slot.claims)
         if back if slot.state == FAILED else idle:
             ledger = release(ledger, slot.node)
+    for name in ledger.slots.keys() & set(deleted):
+        if ledger.slots[name].state == ACTIVE and _left_behind(ledger.slots[name], live):
+            ledger = release(ledger, name)
     return ledger
 
 

@@ -120,9 +120,9 @@ def end_waiting(context: Context, name: str, work: Work) -> None:
     """Remove the conditions of this run, or of a dead run of the operation, from a node that waits no longer."""
 
     def attempt() -> None:
-        node = read_node(context.cluster, name)
-        setter = run_of(node)
-        if setter is None or others_work_on_it(node, work.run):
+        node = context.cluster.find(paths.node(name))
+        setter = run_of(node) if node else None
+        if node is None or setter is None or others_work_on_it(node, work.run):
             return
         dead = setter and is_of(node, work.operation) and setter not in runs.live_ids(context.cluster)
         if setter == work.run or dead:

@@ -80,10 +80,9 @@ def _enter(cluster: Cluster, params: Params) -> tuple[Ledger, StartDecision]:
 
 def _healed(cluster: Cluster, ledger: Ledger, live: Collection[str]) -> Ledger:
     doubtful = [name for name, slot in ledger.slots.items() if slot.state == FAILED or slot.run not in live]
-    nodes = (cluster.find(paths.node(name)) for name in doubtful)
-    return ledger_rules.heal(
-        ledger, {node["metadata"]["name"]: ledger_rules.member(node, "") for node in nodes if node}, live
-    )
+    nodes = {name: cluster.find(paths.node(name)) for name in doubtful}
+    members = {name: ledger_rules.member(node, "") for name, node in nodes.items() if node}
+    return ledger_rules.heal(ledger, members, live, nodes.keys() - members.keys())
 
 
 def _end(cluster: Cluster, params: Params) -> Result:

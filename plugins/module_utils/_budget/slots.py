@@ -275,7 +275,7 @@ class _SlotRequest:
             pause=params.get("pause") or 0,
         )
         known = ledger_rules.at_a_glance(ledger, self._policy, request) if waiting else None
-        return known or ledger_rules.decide(ledger, self._policy, self._members(ledger, request), request)
+        return known or self._decide_by_nodes(ledger, request)
 
     def _seen_runs(self, ledger: Ledger) -> runs.Look:
         """The runs. Use the last look while it shows that all runs with a slot are alive."""
@@ -283,16 +283,19 @@ class _SlotRequest:
             self._runs = runs.look(self._cluster)
         return self._runs
 
-    def _members(self, ledger: Ledger, request: Request) -> list[Member]:
-        """The Nodes of the group, read after the ledger: from the table, and as objects if the table is not enough."""
+    def _decide_by_nodes(self, ledger: Ledger, request: Request) -> Decision:
+        """Read the Nodes of the group after the ledger: from the table, and as objects if the table is not enough."""
         selector, key = self._policy.selector, self._policy.topology_key
         rows = self._cluster.rows(paths.NODES, label_selector=selector)
-        members, whole = ledger_rules.seen_in_rows(ledger, self._policy, rows, request)
+        members, names = ledger_rules.seen_in_rows(ledger, self._policy, rows, request)
+        whole, others = names & members.keys(), names - members.keys()
         nodes: Iterable[Object | None] = (self._cluster.find(paths.node(name)) for name in sorted(whole))
         if len(whole) > _MANY:
             nodes = self._cluster.items(paths.NODES, label_selector=selector)
         read = [ledger_rules.member(node, key) for node in nodes if node]
-        return [*(item for name, item in members.items() if name not in whole), *(m for m in read if m.name in whole)]
+        group = [*(item for name, item in members.items() if name not in whole), *(m for m in read if m.name in whole)]
+        deleted = {name for name in others if self._cluster.find(paths.node(name)) is None}
+        return ledger_rules.decide(ledger, self._policy, group, request, deleted)
 
     def _refusal(self, decision: Decision, what: str) -> Refused:
         return Refused(

@@ -77,7 +77,7 @@ def take_snapshot(cluster: Cluster, only: str = "") -> Snapshot:
             names.add(name)
             marked = any(mark in node_rules.annotations_of(node) for mark in _MARKS)
             if name in wanted or marked or taint_of(node):
-                nodes[name] = node
+                nodes[name] = node_rules.slim(node)
     runs = {run.id: run for run in run_leases.all_runs(cluster)}
     return Snapshot(nodes, ledgers, runs, cluster.now(), names=names)
 

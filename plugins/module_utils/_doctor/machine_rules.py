@@ -68,7 +68,7 @@ def _invalid(snapshot: Snapshot, machine: Object, hook: str, waits: str) -> Find
     record = (node_rules.record(machine, MACHINE_GUARD) or {})[hook]
     run = str(record.get("run") or "") if isinstance(record, dict) else ""
     alive = snapshot.works.get(run, False)
-    advice = "Start guard_machine again, which starts the work again, with all tasks."
+    advice = "Start guard_machine again: it does the work from the beginning, with all tasks."
     return Finding(
         KIND,
         node=node_of(machine) or "",

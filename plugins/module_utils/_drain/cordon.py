@@ -63,6 +63,7 @@ def take(
     reason: str,
     *,
     force: bool = False,
+    share: bool = False,
     run: str = "",
     phase: Phase | None = None,
 ) -> tuple[Object, Object]:
@@ -70,16 +71,21 @@ def take(
 
     The phase is recorded by the same write.
 
+    Args:
+        share: If another owner has cordoned the node, its cordon is enough, and stays as it is.
+
     Raises:
         NotFound: There is no such Node.
         ClaimLost: ``run`` no longer has a claim on it.
-        Refused: The record names another owner, and ``force`` is not set.
+        Refused: The record names another owner, and neither ``force`` nor ``share`` is set.
     """
 
     def attempt() -> tuple[Object, Object]:
         node = claim_rules.require_claim(read_node(cluster, name), run)
         record = node_rules.record(node, CORDON)
         if record and record.get("owner") != owner and not force:
+            if share and node_rules.unschedulable(node):
+                return node, node
             raise Refused(
                 f"Node {name} has been cordoned by {record.get('owner')} since {record.get('since')} "
                 f"({record.get('reason') or 'no reason given'}), not by {owner}. Wait until that owner uncordons it, "

@@ -87,7 +87,8 @@ def _drain(context: Context, params: Params, shown: _Shown) -> Result:
     _refuse(name, first, budgets, deletable, disable_eviction=params["disable_eviction"])
     owner = params.get("owner") or cordon_rules.OWNER
     run = params.get("run") or ""
-    before, after = cordon.take(cluster, name, owner, params.get("reason") or "drain", run=run)
+    # No other run works on a node whose claim this run has, so no other run undoes its cordon during the drain.
+    before, after = cordon.take(cluster, name, owner, params.get("reason") or "drain", share=bool(run), run=run)
     if phase is None:
         shown.change(DRAINS)
     work = _DrainRun(context, params, deadline, first, deletable)

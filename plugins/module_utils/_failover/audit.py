@@ -23,8 +23,6 @@ from .._budget.ledger_store import ensure_namespace
 from .audit_rules import KEEP, bounded, entry_after, entry_closed, read_entry
 from .rules import AUDIT
 
-NAME = AUDIT
-
 
 def read(cluster: Cluster) -> dict[str, str]:
     return dict((_load(cluster) or {}).get("data") or {})
@@ -71,7 +69,7 @@ def close(
         data = dict((config_map or {}).get("data") or {})
         if operation not in data:
             raise NotFound(
-                f"The ConfigMap {NAMESPACE}/{NAME} has no failover {operation}: it keeps only the last {KEEP}, or the "
+                f"The ConfigMap {NAMESPACE}/{AUDIT} has no failover {operation}: it keeps only the last {KEEP}, or the "
                 "entry was removed.",
                 operation=operation,
             )
@@ -88,14 +86,14 @@ def close(
 
 
 def _load(cluster: Cluster) -> Object | None:
-    return cluster.find(paths.one(paths.config_maps(NAMESPACE), NAME))
+    return cluster.find(paths.one(paths.config_maps(NAMESPACE), AUDIT))
 
 
 def _store(cluster: Cluster, before: Object | None, data: Mapping[str, str]) -> None:
     if before is not None:
-        cluster.replace(paths.one(paths.config_maps(NAMESPACE), NAME), {**before, "data": dict(data)})
+        cluster.replace(paths.one(paths.config_maps(NAMESPACE), AUDIT), {**before, "data": dict(data)})
         return
     ensure_namespace(cluster)
-    metadata = {"name": NAME, "namespace": NAMESPACE, "labels": {MANAGED_BY: "holdfast.kubernetes"}}
+    metadata = {"name": AUDIT, "namespace": NAMESPACE, "labels": {MANAGED_BY: "holdfast.kubernetes"}}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
     cluster.create(paths.config_maps(NAMESPACE), body)

@@ -19,6 +19,7 @@ from .._api.watch import Deadline, Follower, wait_for
 from .._budget import claim_rules, claims, gate, run_rules, runs
 from .._budget import ledger_store as store
 from .._budget.claim_rules import Claimed
+from .._budget.ledger_rules import ACTIVE
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import STARTS, Work, others_words
 from .._progress.event_rules import waits
@@ -164,22 +165,21 @@ class _FailoverStep:
         return found
 
     def _check(self, node: Object, record: Mapping[str, Any] | None) -> None:
-        rules.check_begin(node, record, self._live_slot())
+        slots = [(group, slot) for group, ledger in store.all_ledgers(self._cluster) for slot in ledger.slots.values()]
+        live = runs.live_ids(self._cluster) if slots else frozenset()
+        mine = [(group, slot) for group, slot in slots if slot.node == self._name]
+        rules.check_begin(node, record, out_of_service.live_slot(mine, live, self._run))
         counted = self._cluster.items(paths.NODES, label_selector=self._params.get("selector") or "")
-        nodes = {node_rules.name(item): node_rules.ready(item) for item in counted}
+        # A rolling reboot takes nodes down on purpose.
+        rebooting = {slot.node for _group, slot in slots if slot.state == ACTIVE and slot.run in live}
+        nodes = {
+            node_rules.name(item): node_rules.ready(item) or node_rules.name(item) in rebooting for item in counted
+        }
         rules.check_storm(self._name, nodes, self._params["max_unhealthy"])
         if is_control_plane(node):
             self._check_quorum()
         # Before the claim is ours, there is none, or a dead run has it.
         gate.check(self._cluster, self._name, override_holds=self._params["override_holds"], run=_claimant(node))
-
-    def _live_slot(self) -> Any:
-        slots = [
-            (group, ledger.slots[self._name])
-            for group, ledger in store.all_ledgers(self._cluster)
-            if self._name in ledger.slots
-        ]
-        return out_of_service.live_slot(slots, runs.live_ids(self._cluster), self._run) if slots else None
 
     def _check_quorum(self) -> None:
         selector = self._params["etcd_selector"]
@@ -261,6 +261,9 @@ class _FailoverStep:
             self._end()
             raise
         self._taken_from = before.run if before and before.run != self._run else None
+        if before and self._taken_from and before.purpose in (rules.FAIL_OVER, rules.RECOVER):
+            # That run is dead, and this one finishes its work.
+            self._end(self._taken_from)
 
     def _wait_for_claim(self, operation: str) -> None:
         first, direction = "", self._params["direction"]
@@ -305,9 +308,9 @@ class _FailoverStep:
             claims.give_back(self._cluster, self._name, run=self._run, context=self._context)
             self._end()
 
-    def _end(self) -> None:
+    def _end(self, run: str = "") -> None:
         if not self._context.check_mode:
-            runs.end(self._cluster, self._run)
+            runs.end(self._cluster, run or self._run)
 
     def _empty_result(self) -> Result:
         return {

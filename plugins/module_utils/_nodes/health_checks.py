@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import NotFound
+from .._api.errors import HoldfastError, NotFound
 from .._api.objects import Object
 from .._api.runner import Context
 from .._api.watch import retry_conflicts
@@ -36,8 +37,14 @@ def pause(context: Context, run: str) -> None:
             "There is no NodeHealthCheck to pause in this cluster. Set rolling_reboot_pause_health_checks to false."
         )
     live = runs.live_ids(cluster) if checks else frozenset()
-    for check in checks:
-        _change(cluster, check, lambda now: paused(now, run, live))
+    try:
+        for check in checks:
+            _change(cluster, check, lambda now: paused(now, run, live))
+    except HoldfastError:
+        # A run that fails here does not reach its end, which resumes them.
+        with suppress(HoldfastError):
+            resume(cluster, run)
+        raise
 
 
 def resume(cluster: Cluster, run: str) -> None:

@@ -55,14 +55,7 @@ def _nodes(cluster: Cluster, name: str | None, selector: str | None) -> list[Obj
     if name:
         node = cluster.find(paths.node(name))
         return [node] if node else []
-    return [_slim(node) for node in cluster.items(paths.NODES, label_selector=selector or "")]
-
-
-def _slim(node: Object) -> Object:
-    """A Node without its images and addresses, which are large and not needed here."""
-    status = node.get("status") or {}
-    kept = {"conditions": status.get("conditions"), "nodeInfo": status.get("nodeInfo")}
-    return {"metadata": node["metadata"], "spec": node.get("spec") or {}, "status": kept}
+    return [node_rules.slim(node) for node in cluster.items(paths.NODES, label_selector=selector or "")]
 
 
 def _slots(cluster: Cluster) -> Iterable[tuple[str, dict[str, Any]]]:

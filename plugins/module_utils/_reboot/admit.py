@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from .._api import node_rules, paths
@@ -31,7 +32,7 @@ from .blockers import node_blockers
 from .canary import reboot_canary
 from .canary_rules import CanaryFailed
 from .end_rules import result_of
-from .facts_rules import Answer, Facts, Settings, SlotWait, Window
+from .facts_rules import ALWAYS, Answer, Facts, Settings, SlotWait, Window
 from .journey_rules import AGAIN, ANSWERS, Step, user_files
 from .quorum import etcd_quorum
 from .quorum_rules import CONTROL_PLANE
@@ -95,6 +96,9 @@ class _Admission:
         warned = bool(last) and last.get("step") != rules.ASK
         self._settings = _settings(self._params, plan=context.check_mode, again=warned)
         self._given = {name: params.get(name) or last.get(name) for name in ("answer", "shutdown")}
+        # Runs may resume the same operation night after night. An operation that the user names reboots no node twice.
+        again = settings["when"] != ALWAYS and not settings.get("operation")
+        self._old_after = float(settings["adopt_within"]) if again else inf
         # The last look at the node. Facts that must be read again are dropped; the group and the boot ID are kept.
         self._last = Seen(params["name"], exists=False)
         self._counted, self._warned = False, False
@@ -276,6 +280,8 @@ class _Admission:
             blockers=self._blockers(wait_timeout=0)["blockers"] if self._has_blockers else (),
             override_holds=params["override_holds"],
             override_maintenance=params["override_maintenance"],
+            now=self._cluster.now() if self._old_after < inf else None,
+            old_after=self._old_after,
         )
         self._last = seen
         answer = self._facts.answer

@@ -28,10 +28,11 @@ def reboot_begin(context: Context, params: Params) -> Result:
     if params.get("alertmanager"):
         # Refuse options that can't work before anything changes.
         Alertmanager(params["alertmanager"], "")
+    # If this fails, nothing is left to undo.
+    own = "" if alone else _own_host(context, settings, hosts)
     begun = enter(context, params, hosts, alone=params["inventory_host"] if alone else "")
     if settings.get("pause_health_checks"):
         health_checks.pause(context, begun["run"])
-    own = "" if alone else _own_host(context, settings, hosts)
     canaries = [host for host in canaries_of(settings["canary"], list(hosts)) if host != own]
     return {
         **begun,

@@ -14,7 +14,7 @@ from .._api.names import OPERATION
 from .._api.objects import Object
 from .._shared.bounds import cut, some
 from .journey_rules import PUT_BACK, STOP, Step
-from .plan_rules import EXCLUDED, NOT_NEEDED
+from .plan_rules import DONE, EXCLUDED, NOT_NEEDED
 
 
 def after_hold(name: str, why: str, *, ready: bool, sent_before: bool = False) -> Step:
@@ -133,6 +133,9 @@ def required_of(entry: Mapping[str, Any], needed: str) -> bool | None:
         entry: The node's entry in the report.
         needed: Why the node required a reboot; empty if it did not, or was not asked.
     """
+    if str(entry["detail"]).startswith(DONE):
+        # It was not asked.
+        return True if needed else None
     before, after = entry.get("boot_id_before"), entry.get("boot_id_after")
     if entry["result"] == "rebooted" or entry.get("verdict") == NOT_NEEDED or (before and after and before != after):
         return False

@@ -182,9 +182,9 @@ class Facts:
 
     @property
     def done(self) -> bool:
-        """The node was rebooted in this operation."""
+        """The node was rebooted in this operation, and not so long ago that it may need another reboot."""
         record = self.node.record
-        return record.id == self.settings.operation and record.result == "rebooted"
+        return record.id == self.settings.operation and record.result == "rebooted" and not record.old
 
     @property
     def needs_no_answer(self) -> bool:

@@ -76,7 +76,7 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
     """Decide what to do after a failure.
 
     Args:
-        node: An entry of ``node_info`` after the failure; ``None`` if the node could not be read.
+        node: An entry of ``node_info`` after the failure; ``None`` if the Node does not exist or could not be read.
         failure: What failed.
 
     Returns:
@@ -88,12 +88,15 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
     healthy = _healthy(node, failure)
     known = bool(failure.operation) and (node is not None or failure.unseen)
     at_work = state == FAILED and not failure.done and known
+    # Without its Node, or if its Node was created again, no run works on the node, so its slot must not block others.
+    # The ledger keeps the slot of a node that is cordoned.
+    gone = node is None or (state == LOST and not node.get("claim"))
     return {
         "state": state,
         "healthy": healthy,
         "give_back": at_work and healthy and _worked_on(node or {}, failure),
         "count": at_work,
-        "release": state == STOPPED and known,
+        "release": bool(failure.operation) and (state == STOPPED or (gone and not failure.unseen)),
     }
 
 

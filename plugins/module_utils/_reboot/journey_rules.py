@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .._budget.claim_rules import PURPOSE
 from .._drain.rules import LATER, NEVER, NOW
 from .facts_rules import Facts
 from .plan_rules import EXCLUDED, NOT_NEEDED, NOT_REQUIRED, done_words
@@ -235,6 +236,22 @@ def _not_wanted(facts: Facts) -> Step | None:
     return Step(SKIPPED, why, record=_record_of_canary(facts))
 
 
+def _other_work(facts: Facts) -> Step | None:
+    """Do not reboot a node that a failover has switched off, or that other work of this collection has cordoned."""
+    node, name = facts.node, facts.settings.node
+    why = ""
+    if node.failed_over:
+        why = f"Node {name} is failed over: {node.failed_over}. Run the playbook holdfast.kubernetes.recover first."
+    elif node.cordoned_by not in ("", PURPOSE) and not facts.midway:
+        why = (
+            f"Node {name} is cordoned by {node.cordoned_by}. Let that work end first, or undo the cordon with the "
+            f"module holdfast.kubernetes.cordon and owner {node.cordoned_by}."
+        )
+    if not why:
+        return None
+    return Step(LEAVE, why) if facts.claimed and not facts.midway else Step(STOP, why)
+
+
 def _question(facts: Facts) -> Step | None:
     """Ask the node before the first wait, and again if it has booted since."""
     if not facts.asks:
@@ -365,6 +382,7 @@ _RULES: tuple[Rule, ...] = (
     _no_node,
     _slot_passed_on,
     _not_wanted,
+    _other_work,
     _question,
     _canaries,
     _refusals,

@@ -14,6 +14,7 @@ from .._shared.bounds import some
 NOT_NEEDED = "not needed"
 EXCLUDED = "it has the label holdfast.dev/exclude"
 NOT_REQUIRED = "no reboot is required"
+DONE = "it was already rebooted in operation"
 
 
 def why_held(holds: Sequence[Mapping[str, Any]], inhibited_by: Sequence[str], *, inhibited: bool) -> list[str]:
@@ -30,7 +31,7 @@ def why_blocked(blockers: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def done_words(operation: str) -> str:
     """Why a node is not rebooted again."""
-    return f"it was already rebooted in operation {operation}"
+    return f"{DONE} {operation}"
 
 
 def _full_name(blocker: Mapping[str, Any]) -> str:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from math import inf
 from typing import Any
 
 from .._api import node_rules
-from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
+from .._api.names import CLAIM, CORDON, EXCLUDE, FAILOVER, OPERATION, OUT_OF_SERVICE, SHUTDOWN_INHIBITED
 from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE
 from .._budget.ledger_rules import ACTIVE
 from .._budget.lifecycle_rules import others_words, run_of
+from .._shared.bounds import seconds_since
 from .plan_rules import why_blocked, why_held
 from .quorum_rules import CONTROL_PLANE
 
@@ -25,12 +28,17 @@ WENT = ("reboot", "ready", "uncordon")
 
 @dataclass(frozen=True)
 class Record:
-    """A Node's record of an operation."""
+    """A Node's record of an operation.
+
+    Attributes:
+        old: The record is so old that its result says nothing about the node now.
+    """
 
     id: str = ""
     phase: str = ""
     result: str = ""
     boot_id_before: str = ""
+    old: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,6 +57,7 @@ class Seen:
     Attributes:
         exists: Whether the Node exists. If not, the other attributes mean nothing.
         cordoned_by: The part of this collection that cordoned the node; empty if none did.
+        failed_over: Why the node must be brought back by a recovery first, as text; empty if it need not.
         claim_run: The run that has the claim; empty if no run has it.
         held: Why holds forbid the reboot, as text; empty if none does, or if they are overridden.
         blocked: Why pods or alerts forbid the reboot, as text; empty if none does.
@@ -63,6 +72,7 @@ class Seen:
     excluded: bool = False
     control_plane: bool = False
     cordoned_by: str = ""
+    failed_over: str = ""
     record: Record = Record()
     phases: Mapping[str, float] | None = None
     claim_run: str = ""
@@ -125,6 +135,8 @@ def read_seen(
     blockers: Sequence[Mapping[str, Any]] = (),
     override_holds: bool = False,
     override_maintenance: bool = False,
+    now: datetime | None = None,
+    old_after: float = inf,
 ) -> Seen:
     """Read the Node and its related objects.
 
@@ -136,6 +148,8 @@ def read_seen(
         blockers: Pods and alerts that forbid the reboot, in the format of results.
         override_holds: Ignore holds.
         override_maintenance: Ignore other writers that maintain the node.
+        now: The time, to tell the age of the record; ``None`` if it does not matter.
+        old_after: Seconds after which the record is old.
     """
     if node is None:
         return Seen(name, exists=False)
@@ -149,7 +163,11 @@ def read_seen(
         excluded=EXCLUDE in node_rules.labels_of(node),
         control_plane=CONTROL_PLANE in node_rules.labels_of(node),
         cordoned_by=str((node_rules.record(node, CORDON) or {}).get("owner") or ""),
-        record=Record(**{key: str(record.get(key) or "") for key in ("id", "phase", "result", "boot_id_before")}),
+        failed_over=_why_failed_over(node),
+        record=Record(
+            **{key: str(record.get(key) or "") for key in ("id", "phase", "result", "boot_id_before")},
+            old=now is not None and seconds_since(record.get("since"), now) > old_after,
+        ),
         phases=phases if isinstance(phases, dict) else {},
         claim_run=str((node_rules.record(node, CLAIM) or {}).get("run") or ""),
         slot=SlotSeen(str(slot["run"]), str(slot["operation"]), str(slot["state"])) if slot else None,
@@ -158,3 +176,12 @@ def read_seen(
         maintained="" if override_maintenance else others_words(node),
         shown=run_of(node) is not None,
     )
+
+
+def _why_failed_over(node: Object) -> str:
+    """Return why the machine may be off for a failover, so that a reboot could switch it on."""
+    if any(taint.get("key") == OUT_OF_SERVICE for taint in (node.get("spec") or {}).get("taints") or []):
+        return f"it has the taint {OUT_OF_SERVICE}"
+    if FAILOVER in node_rules.annotations_of(node) and not node_rules.ready(node):
+        return "its failover has not ended"
+    return ""

@@ -98,7 +98,7 @@ class Snapshot:
             for item in self._cluster.items(path, field_selector=rest, label_selector=label_selector):
                 name = (item.get(part) or {}).get(place)
                 if name in self._names:
-                    found[name].append(_slim(item))
+                    found[name].append(node_rules.slim(item))
             self._of_nodes[key] = found
         return self._of_nodes[key]
 
@@ -133,12 +133,3 @@ class Snapshot:
 def _first(rows: Iterator[Any], limit: int) -> list[Any]:
     """The rows, up to the limit if there is one."""
     return [row for _number, row in zip(range(limit), rows)] if limit else list(rows)
-
-
-def _slim(item: Object) -> Object:
-    """An object without large parts that no rule needs: managed fields, and a Node's images and addresses."""
-    metadata = {key: value for key, value in item["metadata"].items() if key != "managedFields"}
-    status = item.get("status") or {}
-    if "nodeInfo" in status:
-        status = {"conditions": status.get("conditions"), "nodeInfo": {"bootID": node_rules.boot_id(item)}}
-    return {**item, "metadata": metadata, "status": status}

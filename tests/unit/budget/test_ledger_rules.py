@@ -436,6 +436,21 @@ class TestHeal:
     def test_a_node_that_is_gone_stays(self):
         assert "alfa" in heal(ledger_of(slot("alfa", state=FAILED)), {}).slots
 
+    @pytest.mark.parametrize(
+        ("state", "live", "healed"),
+        [
+            (ACTIVE, frozenset(), True),
+            (ACTIVE, frozenset({"run-1"}), False),
+            (ACTIVE, None, False),
+            # A person may have deleted the Node to repair the machine.
+            (FAILED, frozenset(), False),
+        ],
+    )
+    def test_the_slot_of_a_dead_run_on_a_deleted_node(self, state, live, healed):
+        ledger = heal(ledger_of(slot("alfa", state=state, claims=1)), {}, live, deleted={"alfa"})
+
+        assert ("alfa" not in ledger.slots) is healed
+
     def test_an_active_slot_is_its_operation_s_to_give_back(self):
         assert "alfa" in heal(ledger_of(slot("alfa")), {"alfa": node("alfa", boot_id="alfa-2")}).slots
 

@@ -98,7 +98,7 @@ def test_a_record_that_no_run_resumes(broken):
         "Machine metal/m waits at pre-drain for hook h; its record is invalid: someone changed it, or an early version "
         "wrote it"
     )
-    assert "Start guard_machine again, which starts the work again, with all tasks." in found.todo
+    assert "Start guard_machine again: it does the work from the beginning, with all tasks." in found.todo
 
 
 def test_a_live_run_of_an_early_version():

@@ -142,6 +142,24 @@ def test_another_owner_is_refused_and_named():
     assert "you cordoned it" in why_it_stays(after, "me")
 
 
+def test_the_cordon_of_another_owner_is_shared():
+    cluster = OneNode()
+    take(cluster, "n", "you", "disk")
+    before, after = take(cluster, "n", "me", "", share=True)
+
+    assert before is after
+    assert cluster.record["owner"] == "you"
+
+
+def test_the_record_of_another_owner_is_refused_if_the_node_is_not_cordoned():
+    cluster = OneNode()
+    take(cluster, "n", "you", "disk")
+    del cluster.node["spec"]["unschedulable"]
+
+    with pytest.raises(Refused, match="cordoned by you"):
+        take(cluster, "n", "me", "", share=True)
+
+
 def test_force_takes_over_and_remembers_what_was_before_the_first():
     cluster = OneNode(unschedulable=True)
     take(cluster, "n", "you", "")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -13,6 +14,8 @@ from unit.reboot.memory_cluster import AT, NOW, MemoryCluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import steps
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import FENCE, STOP
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.turn import _STEP
@@ -43,11 +46,39 @@ def silent_node(record, since):
     return cluster
 
 
-def step(cluster):
+def step(cluster, max_unhealthy="100%"):
     options = {"name": "node-1", "run": "r2", "direction": "failover", "holder": "me", "quorum_asked": False}
     context = Context({})
     context.cluster = cluster
-    return steps.failover_step(context, {**_STEP, "max_unhealthy": "100%", "claim_timeout": 0, **options})
+    return steps.failover_step(context, {**_STEP, "max_unhealthy": max_unhealthy, "claim_timeout": 0, **options})
+
+
+@pytest.mark.parametrize(
+    ("run", "state", "refused"), [("live", "active", False), ("dead", "active", True), ("live", "failed", True)]
+)
+def test_a_node_that_a_rolling_reboot_has_taken_down_is_not_part_of_a_storm(run, state, refused):
+    cluster = silent_node(None, since=60)
+    cluster.node("node-2", ready=False)
+    cluster.node("node-3")
+    cluster.lives("live")
+    cluster.ledger(ledger=Ledger(slots={"node-2": Slot("node-2", "kernel", run, AT, state=state)}))
+    if refused:
+        with pytest.raises(Refused, match="2 of 3 nodes are not Ready"):
+            step(cluster, "40%")
+    else:
+        assert step(cluster, "40%")["step"] == FENCE
+
+
+@pytest.mark.parametrize(("purpose", "ended"), [("failover", True), ("rolling_reboot", False)])
+def test_the_lease_of_the_run_that_it_resumes_is_deleted(purpose, ended):
+    cluster = silent_node({**RECORD, "phase": "claim", "result": ""}, since=60)
+    claim = {"run": "dead", "operation": "op", "purpose": purpose, "since": AT}
+    cluster.objects[paths.node("node-1")]["metadata"]["annotations"]["holdfast.dev/claim"] = json.dumps(claim)
+    cluster.lives("dead")
+    lease = next(item for path, item in cluster.objects.items() if "/leases/" in path)
+    lease["spec"]["renewTime"] = "2026-11-20T09:00:00.000000Z"
+    assert step(cluster)["taken_from"] == "dead"
+    assert ("dead" in [run.id for run in runs.all_runs(cluster)]) is not ended
 
 
 @pytest.mark.parametrize("record", RECORDS)

@@ -125,7 +125,7 @@ def test_without_the_uid_the_work_starts_again_and_the_doctor_says_so(record):
     assert next_file(record) == "one.yml"
     (finding,) = found_by_doctor(record)
     assert "an early version wrote it" in finding.why
-    assert "starts the work again, with all tasks" in finding.todo
+    assert "it does the work from the beginning, with all tasks" in finding.todo
     assert found_by_doctor(record, alive=True)[0].todo == ""
 
 

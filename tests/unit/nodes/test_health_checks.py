@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from unit.reboot.memory_cluster import MemoryCluster
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes import health_checks
 
@@ -49,6 +49,16 @@ def test_pause_and_resume(context, cluster):
     health_checks.resume(cluster, "me")
     assert entries(cluster) == [OTHERS]
     assert context.warnings == []
+
+
+def test_a_pause_that_fails_leaves_none_paused(context, cluster):
+    check(cluster, OTHERS)
+    check(cluster, name="x")
+    cluster.broken.append("nodehealthchecks/x$")
+    with pytest.raises(HoldfastError):
+        health_checks.pause(context, "me")
+    assert entries(cluster) == [OTHERS]
+    assert cluster.writes, "none was paused before the failure"
 
 
 def test_each_run_has_its_own_entry(context, cluster):

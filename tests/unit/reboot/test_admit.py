@@ -12,7 +12,8 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from unit.reboot.memory_cluster import AT, MemoryCluster
 from unit.reboot.variables import settings, split
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, HoldfastError
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, HoldfastError, Refused
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
@@ -460,8 +461,54 @@ def test_a_warning_is_given_after_the_question_and_not_at_each_request(cluster):
 
 
 @pytest.mark.parametrize(
+    ("options", "adopt_within", "asks"),
+    [
+        ({"when": "required"}, 3600, True),
+        ({"when": "required"}, 7200, False),
+        ({"when": "always"}, 3600, False),
+        ({"when": "required", "operation": "kernel"}, 3600, False),
+    ],
+    ids=["long ago", "not long ago", "always", "the user names the operation"],
+)
+def test_a_node_that_was_rebooted_long_ago_in_this_operation_is_asked_again(cluster, options, adopt_within, asks):
+    cluster.node(operation={**record("uncordon", "rebooted"), "since": "2026-11-21T07:30:00.000000Z"})
+    named = {"operation": options.pop("operation")} if "operation" in options else {}
+    ours, others = split({**GIVEN, **options})
+    given = settings(**ours, **named, adopt_within=adopt_within)
+    found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate({"settings": given, **others})
+    context = Context(found.validated_parameters)
+    context.cluster = cluster
+    assert reboot_turn(context, found.validated_parameters)["step"] == ("ask" if asks else "skipped")
+
+
+TAINT = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+
+
+@pytest.mark.parametrize("boot_id", ["boot-1", "boot-2"])
+def test_a_node_that_is_failed_over_is_left_to_its_recovery(cluster, boot_id):
+    cluster.node(ready=False, boot_id=boot_id, operation=record("reboot"), failover={"phase": "move"})
+    cluster.objects[paths.node("node-1")]["spec"]["taints"] = [TAINT]
+    before = cluster.marks()
+    with pytest.raises(Refused, match=r"the taint .*out-of-service\. Run .*recover first") as caught:
+        turn(cluster, method="command")
+    assert (caught.value.fields["stage"], caught.value.fields["claimed"]) == ("waiting", False)
+    assert (cluster.marks(), cluster.ledger().slots) == (before, {})
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_a_node_whose_failover_has_not_ended_is_left_to_it_unless_it_is_back(cluster, ready):
+    cluster.node(ready=ready, failover={"phase": "fence"})
+    if ready:
+        assert turn(cluster)["step"] == "go"
+    else:
+        with pytest.raises(Refused, match="its failover has not ended"):
+            turn(cluster)
+
+
+@pytest.mark.parametrize(
     ("prepare", "verdict", "why"),
     [
+        (lambda cluster: cluster.node(cordon={"owner": "machine_guard"}), "never", "cordoned by machine_guard"),
         (lambda cluster: None, "now", "rolling_reboot_when is always"),
         (lambda cluster: cluster.hold(), "later", "held by shop/app"),
         (lambda cluster: cluster.node(labels={"holdfast.dev/exclude": ""}), "never", "it has the label"),

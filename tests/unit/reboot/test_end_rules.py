@@ -13,6 +13,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.plan_r
     EXCLUDED,
     NOT_NEEDED,
     NOT_REQUIRED,
+    done_words,
 )
 
 
@@ -28,6 +29,9 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.plan_r
         ({"result": "postponed"}, "a kernel", True),
         ({"result": "skipped", "detail": NOT_REQUIRED}, "", False),
         ({"result": "skipped", "detail": EXCLUDED}, "", None),
+        ({"result": "skipped", "detail": done_words("kernel")}, "", None),
+        ({"result": "planned", "verdict": NOT_NEEDED, "detail": done_words("kernel")}, "", None),
+        ({"result": "planned", "verdict": NOT_NEEDED, "detail": done_words("kernel")}, "a kernel", True),
         ({"result": "planned", "verdict": "later"}, "a kernel", True),
         ({"result": "planned", "verdict": "never"}, "", None),
         ({"result": "planned", "verdict": NOT_NEEDED}, "", False),

@@ -127,7 +127,17 @@ def test_a_failure_counts_though_the_api_did_not_say_what_it_left():
         "release": False,
     }
     assert judge(None, Failure(**known, unseen=True, untouched=True))["release"]
-    assert not judge(None, Failure(**known))["count"], "there is no such node"
+
+
+@pytest.mark.parametrize("options", [{}, {"untouched": True}, {"error": "claim_lost"}])
+def test_the_slot_of_a_node_that_no_longer_exists_is_given_back(options):
+    found = judge(None, Failure(run="me", operation="kernel", **options))
+    assert (found["give_back"], found["count"], found["release"]) == (False, False, True)
+
+
+def test_the_slot_of_a_node_that_was_created_again_is_given_back():
+    found = after({"claim": None}, error="claim_lost")
+    assert (found["state"], found["give_back"], found["count"], found["release"]) == ("lost", False, False, True)
 
 
 def test_a_node_that_was_not_touched_does_not_count_and_gives_its_slot_back():

@@ -10,6 +10,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from unit.reboot.memory_cluster import AT, MemoryCluster
 from unit.reboot.variables import settings
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import Held
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
@@ -281,6 +282,24 @@ def test_holds_that_an_earlier_attempt_overrode_are_not_named(cluster):
     holds = [{"namespace": "shop", "holder": "app"}]
     found = finish(cluster, needed="a kernel", rebooted={"overridden_holds": holds}, steps=["ready", "finish"])
     assert found["result"]["detail"] == "a kernel"
+
+
+@pytest.mark.parametrize("error", ["not_found", "timed_out"])
+def test_the_slot_of_a_deleted_node_is_given_back(cluster, error):
+    del cluster.objects[paths.node("node-1")]
+    found = finish(cluster, failed={"msg": "Node node-1 no longer exists.", "error": error})
+    assert found["result"]["result"] == "failed"
+    assert "could not" not in found["result"]["detail"].lower()
+    assert cluster.ledger().slots == {}
+    assert cluster.ledger().failed("kernel") == 0
+
+
+def test_the_slot_of_a_node_that_was_created_again_is_given_back(cluster):
+    cluster.node(boot_id="boot-2")
+    found = finish(cluster, failed={"msg": "The claim was removed.", "error": "claim_lost"})
+    assert found["result"]["result"] == "lost"
+    assert cluster.ledger().slots == {}
+    assert cluster.marks() == {}
 
 
 def test_a_node_that_was_not_touched_is_stopped(cluster):
