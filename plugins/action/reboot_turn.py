@@ -1,7 +1,7 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Wait for a node's turn: the operation in the controller's process, and its questions over the node's connection."""
+"""Wait for a node's turn. The operation runs in the controller, and asks the node over the node's connection."""
 
 from __future__ import annotations
 
@@ -52,7 +52,11 @@ class ActionModule(ApiAction):
         return {"answer": answer, "shutdown": self._shutdown(params) if asks and known.asks_shutdown else None}
 
     def _needed(self, params: dict[str, Any]) -> dict[str, str]:
-        """Return ``needed``, why the node needs a reboot, empty if it does not; or ``trouble``, why that is unknown."""
+        """Ask whether the node needs a reboot.
+
+        Returns:
+            ``needed``: why it needs one, empty if it needs none; or ``trouble``: why there is no answer.
+        """
         name, by_command = params["name"], params["settings"]["when"] == "command"
         try:
             return self._by_command(params) if by_command else self._by_sign(name)

@@ -30,21 +30,24 @@ from ansible_collections.holdfast.kubernetes.plugins.plugin_utils._parent_death 
 
 
 class ActionModule(ActionBase):
-    """Runs the operation of :attr:`module` here, or the module itself if the task is delegated.
+    """Runs the operation of :attr:`module` in the controller's process.
 
-    If only a bastion reaches the API, delegate the task to it, with a connection other than local.
+    If the task is delegated to a host whose connection is not local, it runs the module on that host. Use this if only
+    a bastion reaches the API.
     """
 
     _requires_connection = False
     _supports_check_mode = True
     _supports_async = False
 
-    #: The module of the same name, with its SPEC and OPERATION; with kept_run, if its run outlives the task; and with
-    #: UNSHOWN, if it has commands of the user. A plugin that extends this class sets it: under its own name, this file
-    #: finds only itself here.
+    #: The module that this plugin runs. It has SPEC (its options) and OPERATION (its function). It may also have
+    #: kept_run (the run whose Lease is renewed after the task) and UNSHOWN (suboptions that results hide).
+    #: Ansible imports a link to this file as plugins.action.NAME, so this line imports plugins.modules.NAME. A plugin
+    #: with a file of its own imports this file as plugin_utils._api_action, and sets the attribute itself.
     module: Any = importlib.import_module(__name__.replace(".action.", ".modules."))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        # Ansible's workers outlive a controller that is killed.
         end_with_parent()
         result: dict[str, Any] = super().run(tmp, task_vars)
         self._task_vars = task_vars or {}
@@ -55,7 +58,7 @@ class ActionModule(ActionBase):
         return result
 
     def operate(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Run the operation of the module with validated options."""
+        """Run the operation of the module with validated options. Plugins with a file of their own extend this."""
         with _progress_file.telling(self._task, self._task_vars, params) as task:
             task.outcome = run_operation(
                 self.module.OPERATION,
@@ -97,19 +100,24 @@ class ActionModule(ActionBase):
         return outcome
 
     def _from_environment(self) -> dict[str, Any]:
-        """Return options that only the controller's environment gives: the remote host does not have it."""
+        """Return options that the task leaves out and that the controller's environment has.
+
+        The remote host does not have this environment.
+        """
         found: dict[str, Any] = {}
         for name, option in self.module.SPEC["argument_spec"].items():
+            if {name, *option.get("aliases", [])} & self._task.args.keys():
+                continue
             variables = option["fallback"][1] if "fallback" in option else []
             value = next((os.environ[key] for key in variables if key in os.environ), None)
-            if value is not None and not {name, *option.get("aliases", [])} & self._task.args.keys():
-                found[name] = (
-                    _kubeconfig.as_text(_kubeconfig.whole(self._loader, value)) if name == "kubeconfig" else value
-                )
+            if value is not None:
+                # The remote host does not have the files either.
+                whole = name == "kubeconfig"
+                found[name] = _kubeconfig.as_text(_kubeconfig.whole(self._loader, value)) if whole else value
         return found
 
     def _with_kubeconfig(self, convert: Callable[[Any, Any], Any]) -> dict[str, Any]:
-        """Return the task's options, with the kubeconfig of either cluster converted."""
+        """Return the task's options. ``convert`` is applied to the kubeconfig of the cluster and of ``management``."""
         arguments = dict(self._task.args)
         if "kubeconfig" in arguments:
             arguments["kubeconfig"] = _kubeconfig.as_text(convert(self._loader, arguments["kubeconfig"]))

@@ -88,7 +88,7 @@ class LiveView:
             self._look([])
 
     def _look(self, more: list[dict[str, Any]]) -> None:
-        """Read what tasks told, and show it. After an error, show nothing more: the run goes on without its view."""
+        """Read what tasks told, and show it. After an error, show nothing more: the run continues without its view."""
         with self._lock:
             if self._broken:
                 return

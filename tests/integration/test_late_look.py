@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from integration.support.group import group_of, perform
 
@@ -22,15 +20,15 @@ def group(lab):
 
 def test_a_node_that_went_down_under_its_slot_meanwhile_is_waited_for(group, monkeypatch):
     down, waiting = group.nodes
-    look = slots._SlotRequest._members
+    look = slots._SlotRequest._decide_by_nodes
 
     def late(taking, *known):
-        monkeypatch.setattr(slots._SlotRequest, "_members", look)
+        monkeypatch.setattr(slots._SlotRequest, "_decide_by_nodes", look)
         group.taken(down)
         group.report(down, ready=False)
         return look(taking, *known)
 
-    monkeypatch.setattr(slots._SlotRequest, "_members", late)
+    monkeypatch.setattr(slots._SlotRequest, "_decide_by_nodes", late)
 
     asked = group.slot(waiting)
 
@@ -41,19 +39,18 @@ def test_a_node_that_went_down_under_its_slot_meanwhile_is_waited_for(group, mon
 
 def test_a_silent_run_that_claims_its_node_after_the_nodes_were_read_keeps_its_slot(group, monkeypatch):
     claimed, other = group.nodes
-    run, look = f"{group.name}-1", slots._SlotRequest._members
+    run, look = f"{group.name}-1", slots._SlotRequest._decide_by_nodes
     group.taken(claimed, run=run)
-    silent = json.dumps({"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}})
-    group.lab.kubectl("patch", "lease", f"run.{run}", "-n", "holdfast", "--type=merge", "-p", silent)
+    group.silence(run)
 
     def early(taking, *known):
-        monkeypatch.setattr(slots._SlotRequest, "_members", look)
+        monkeypatch.setattr(slots._SlotRequest, "_decide_by_nodes", look)
         found = look(taking, *known)
         options = {"name": claimed, "run": run, "operation": "kernel", "group": group.name}
         assert perform(group.lab, "node_claim", **options)["changed"]
         return found
 
-    monkeypatch.setattr(slots._SlotRequest, "_members", early)
+    monkeypatch.setattr(slots._SlotRequest, "_decide_by_nodes", early)
 
     asked = group.slot(other, run=f"{group.name}-2", operation="firmware")
     group.lab.kubectl("annotate", "node", claimed, "holdfast.dev/claim-")

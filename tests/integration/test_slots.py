@@ -10,7 +10,6 @@ import threading
 import uuid
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor
 from concurrent.futures import wait as wait_for
-from datetime import datetime, timedelta, timezone
 
 import pytest
 import yaml
@@ -25,9 +24,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_ru
 from lab.patience import PATIENCE
 
 NODES = 6
-# Seconds that a request would wait, in tests that expect an immediate refusal. It is shorter than the grace time after
-# which a waiting request is refused, too.
-AT_ONCE = 120
+# Seconds. A request may wait this long, so one that does not wait was refused immediately.
+MAY_WAIT = 120
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +37,9 @@ def simulated(lab):
 
 @pytest.fixture
 def group(lab, simulated):
-    """A group over the module's nodes that no test has used yet."""
-    yield (made := Group(lab, f"slots-{uuid.uuid4().hex[:6]}", simulated.nodes, simulated.selector))
+    """A group with a ledger of its own. Its nodes are those of the module."""
+    made = Group(lab, f"slots-{uuid.uuid4().hex[:6]}", simulated.nodes, simulated.selector)
+    yield made
     made.mend()
 
 
@@ -83,7 +82,7 @@ def test_giving_back_what_was_never_taken_makes_no_ledger(group):
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_slot_passes_from_a_dead_run_to_the_next_of_the_operation(group, begun):
-    node, name = group.nodes[0], f"run.{group.name}-1"
+    node = group.nodes[0]
     first = group.taken(node, run=f"{group.name}-1")["slot"]
     if begun:
         claim = json.dumps({"run": f"{group.name}-1", "operation": "kernel", "since": first["since"]})
@@ -93,14 +92,15 @@ def test_a_slot_passes_from_a_dead_run_to_the_next_of_the_operation(group, begun
     assert kept["error"] == "timed_out"
     assert f"run {group.name}-1" in kept["msg"]
 
-    long_ago = {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}
-    group.lab.kubectl("patch", "lease", name, "-n", "holdfast", "--type=merge", "-p", json.dumps(long_ago))
+    group.silence(f"{group.name}-1")
     second = group.taken(node, run=f"{group.name}-2")
     group.lab.kubectl("annotate", "node", node, "holdfast.dev/claim-")
 
     assert second["changed"] is True
     assert second["slot"] == {**first, "run": f"{group.name}-2", "since": second["slot"]["since"]}
-    assert (second["slot"]["since"] == first["since"]) is begun, "of a node that nobody had begun with, it is a new one"
+    assert (second["slot"]["since"] == first["since"]) is begun, (
+        "the slot keeps its time only if the dead run had claimed the node"
+    )
 
 
 def test_a_claimed_slot_of_a_dead_run_goes_when_its_node_is_well(group):
@@ -112,13 +112,27 @@ def test_a_claimed_slot_of_a_dead_run_goes_when_its_node_is_well(group):
         assert perform(group.lab, "node_claim", **options)["changed"]
         assert group.slots()[node]["claims"] == claims
         group.lab.kubectl("annotate", "node", node, "holdfast.dev/claim-")
-    long_ago = {"spec": {"renewTime": "2020-01-01T00:00:00.000000Z"}}
-    lease = f"run.{group.name}-1"
-    group.lab.kubectl("patch", "lease", lease, "-n", "holdfast", "--type=merge", "-p", json.dumps(long_ago))
+    group.silence(f"{group.name}-1")
 
     group.taken(other, run=f"{group.name}-2", operation="firmware")
 
     assert set(group.slots()) == {other}
+
+
+def test_the_slot_of_a_dead_run_goes_with_its_node(lab, group):
+    first, second = group.nodes[0], f"{group.name}-replaced"
+    lab.simulate([second], {"group": group.selector.partition("=")[2]})
+    try:
+        group.taken(second, run=f"{group.name}-1")
+    finally:
+        lab.unsimulate([second])
+    # Its run is alive, and returns the slot itself.
+    assert group.slot(first, run=f"{group.name}-2", operation="firmware")["failed"]
+
+    group.silence(f"{group.name}-1")
+    group.taken(first, run=f"{group.name}-2", operation="firmware")
+
+    assert set(group.slots()) == {first}
 
 
 def test_sixteen_race_for_three(lab):
@@ -180,6 +194,7 @@ def test_two_groups_race_for_one_node(lab, simulated):
             with ThreadPoolExecutor(2) as pool:
                 won = list(pool.map(work, groups))
             assert won == [node in group.slots() for group in groups]
+            # Both may lose: each sees the slot of the other, and gives back its own.
             assert sum(won) <= 1
             for group in groups:
                 group.taken(node, state="absent")
@@ -226,6 +241,7 @@ class TestWaiting:
         wait = {**run, "wait_timeout": PATIENCE, "folder": str(tmp_path)}
         with ThreadPoolExecutor(NODES) as pool:
             waiting = {pool.submit(group.slot, node, **wait): node for node in group.nodes[2:]}
+            # Four nodes wait: one is at the front, and three queue for its place.
             until(
                 lambda: sum(thread.name == "queue for a slot" for thread in threading.enumerate()) == 3, "three queue"
             )
@@ -233,9 +249,10 @@ class TestWaiting:
             costs, free = [], list(group.nodes[:2])
             while waiting:
                 group.taken(free.pop(0), **run, state="absent")
-                (result,), _others = wait_for(waiting, PATIENCE, FIRST_COMPLETED)
-                assert not result.result().get("failed"), result.result()["msg"]
-                free.append(waiting.pop(result))
+                (ended,), _others = wait_for(waiting, PATIENCE, FIRST_COMPLETED)
+                result = ended.result()
+                assert not result.get("failed"), result["msg"]
+                free.append(waiting.pop(ended))
                 until(lambda: len(group.slots()) == 2, "two have a slot")
                 costs.append(len(lists))
                 lists.clear()
@@ -248,10 +265,8 @@ class TestWaiting:
         since = group.taken(first, run=f"{group.name}-1")["slot"]["since"]
         claim = json.dumps({"run": f"{group.name}-1", "operation": "kernel", "since": since})
         lab.kubectl("annotate", "node", first, f"holdfast.dev/claim={claim}")
-        # It is dead in a few seconds.
-        last = datetime.now(timezone.utc) - timedelta(seconds=DEAD_AFTER - 6)
-        soon = {"spec": {"renewTime": f"{last:%Y-%m-%dT%H:%M:%S.%fZ}"}}
-        lab.kubectl("patch", "lease", f"run.{group.name}-1", "-n", "holdfast", "--type=merge", "-p", json.dumps(soon))
+        # It counts as dead in 6 s.
+        group.silence(f"{group.name}-1", DEAD_AFTER - 6)
         run = {"run": f"{group.name}-2", "wait_timeout": PATIENCE, "unhealthy_grace": PATIENCE, "folder": str(tmp_path)}
         with ThreadPoolExecutor(2) as pool:
             front = pool.submit(group.slot, second, **run)
@@ -277,34 +292,34 @@ class TestWaiting:
         assert (result["in_flight"], result["unavailable"], result["budget"]) == ([first], [first], 1)
         assert result["slot"] is None
 
-    def test_ends_at_once_when_its_operation_failed(self, group):
+    def test_ends_immediately_if_its_operation_failed(self, group):
         first, second, third = group.nodes[:3]
         group.taken(first, operation="firmware")
         group.taken(third, state="failed", reason="drain timed out")
 
-        result = group.slot(second, wait_timeout=AT_ONCE)
+        result = group.slot(second, wait_timeout=MAY_WAIT)
 
         assert result["error"] == "refused"
         assert f"1 node failed in this operation and max_failed is 0: {third} (drain timed out)" in result["msg"]
-        assert result["waited"] < AT_ONCE
+        assert result["waited"] < MAY_WAIT
 
     def test_is_not_begun_in_check_mode(self, group):
         first, second = group.nodes[:2]
         group.taken(first)
 
-        result = group.slot(second, operation="firmware", wait_timeout=AT_ONCE, check_mode=True)
+        result = group.slot(second, operation="firmware", wait_timeout=MAY_WAIT, check_mode=True)
 
         assert result["error"] == "refused"
         assert f"would have to wait for a slot of group {group.name}: 1 of 1 allowed are unavailable" in result["msg"]
 
 
 class TestRefused:
-    def test_what_nobody_works_on_is_named_at_once(self, lab, group):
+    def test_a_node_that_no_run_works_on_is_named_immediately(self, lab, group):
         down, cordoned, wanted = group.nodes[:3]
         group.report(down, ready=False)
         lab.kubectl("cordon", cordoned)
 
-        result = group.slot(wanted, max_unavailable="2", wait_timeout=AT_ONCE)
+        result = group.slot(wanted, max_unavailable="2", wait_timeout=MAY_WAIT)
 
         assert result["failed"]
         assert result["error"] == "refused"
@@ -336,12 +351,12 @@ class TestRefused:
         assert group.taken(group.nodes[1], count_others=False)["changed"]
 
     def test_zero_is_a_pause(self, group):
-        result = group.slot(group.nodes[0], max_unavailable="0", wait_timeout=AT_ONCE)
+        result = group.slot(group.nodes[0], max_unavailable="0", wait_timeout=MAY_WAIT)
 
         assert result["error"] == "refused"
         assert "the group is paused" in result["msg"]
 
-    def test_a_node_outside_the_selector(self, lab, group):
+    def test_a_node_outside_the_selector(self, group):
         result = group.slot(group.nodes[0], selector="group=somewhere-else")
 
         assert f"node {group.nodes[0]} does not match the group's selector" in result["msg"]
@@ -356,7 +371,7 @@ class TestRefused:
         first, second = group.nodes[:2]
         group.taken(first)
 
-        result = group.slot(second, max_unavailable="2", wait_timeout=AT_ONCE)
+        result = group.slot(second, max_unavailable="2", wait_timeout=MAY_WAIT)
 
         assert result["error"] == "refused"
         assert "the group has another policy (max_unavailable differ) while slots are taken" in result["msg"]
@@ -371,7 +386,7 @@ class TestRefused:
 
         assert json.loads(group.config_map()["data"]["policy"])["max_unavailable"] == "2"
 
-    def test_a_node_in_another_group(self, lab, simulated, group):
+    def test_a_node_in_another_group(self, lab, group):
         node = group.nodes[0]
         group.taken(node)
         other = Group(lab, f"{group.name}-other", group.nodes, group.selector)
@@ -409,7 +424,7 @@ class TestRefused:
         assert words in result["msg"]
 
     @pytest.mark.alone
-    def test_a_ledger_that_somebody_broke(self, lab, group):
+    def test_an_invalid_ledger(self, lab, group):
         group.taken(group.nodes[0])
         patch = json.dumps({"data": {"slots": "{not json"}})
         lab.kubectl("patch", "configmap", "-n", "holdfast", f"group.{group.name}", "--type=merge", f"--patch={patch}")
@@ -481,12 +496,12 @@ class TestFailed:
         assert failed["slot"]["reason"] == "it did not come back"
         assert group.taken(node, state="failed", reason="it did not come back")["changed"] is False
 
-        refused = group.slot(other, operation="firmware", wait_timeout=AT_ONCE)
+        refused = group.slot(other, operation="firmware", wait_timeout=MAY_WAIT)
         assert refused["error"] == "refused"
         assert f"{node} failed: it did not come back" in refused["msg"]
 
         group.report(node, ready=True)
-        assert group.slot(other, operation="firmware", wait_timeout=AT_ONCE)["error"] == "refused"
+        assert group.slot(other, operation="firmware", wait_timeout=MAY_WAIT)["error"] == "refused"
 
         group.report(node, ready=True, boot_id=f"{node}-next")
         assert group.taken(other, operation="firmware")["in_flight"] == [other]
@@ -503,20 +518,20 @@ class TestFailed:
 
         assert group.taken(other, operation="firmware")["changed"]
 
-    def test_past_max_failed_nobody_in_the_operation_gets_one(self, group):
+    def test_past_max_failed_no_node_of_the_operation_gets_one(self, group):
         first, second, third, fourth, *_rest = group.nodes
         for node in (first, second):
             group.taken(node, max_failed=1)
             group.taken(node, state="failed", reason="drain timed out")
 
-        refused = group.slot(third, max_failed=1, wait_timeout=AT_ONCE)
+        refused = group.slot(third, max_failed=1, wait_timeout=MAY_WAIT)
 
         assert refused["error"] == "refused"
         assert "2 nodes failed in this operation and max_failed is 1" in refused["msg"]
         assert f"{first} (drain timed out); {second} (drain timed out)" in refused["msg"]
         assert group.taken(fourth, operation="firmware")["changed"]
 
-    def test_those_of_a_live_run_outlast_eleven_operations_with_long_reasons(self, group):
+    def test_failures_of_a_live_run_outlast_eleven_operations_with_long_reasons(self, group):
         run, (first, second, *_rest) = f"{group.name}-1", group.nodes
         options, reason = {"max_failed": 0, "run": run}, "x" * 1400
         begun = {"group": group.name, "operation": "kernel", "run": run, "nodes": [first, second]}
@@ -528,15 +543,15 @@ class TestFailed:
                 group.taken(node, operation=f"other-{number}", max_failed=NODES)
                 group.taken(node, operation=f"other-{number}", state="failed", reason=reason)
 
-        refused = group.slot(second, **options, wait_timeout=AT_ONCE)
+        refused = group.slot(second, **options, wait_timeout=MAY_WAIT)
         perform(group.lab, "reboot_operation", **begun, state="ended")
 
         assert refused["error"] == "refused"
         assert "1 node failed in this operation and max_failed is 0" in refused["msg"]
-        # Of 67 reasons, which have 94,000 characters.
+        # All 67 reasons together have 94,000 characters.
         assert len(json.dumps(group.config_map()["data"])) < 40_000
 
-    def test_of_an_operation_over_several_groups_they_count_in_one(self, group, lab):
+    def test_failures_of_an_operation_over_several_groups_count_in_one(self, group, lab):
         first, second, third, *_rest = group.nodes
         home = f"{group.name}-home"
         where = {"operation_group": home, "max_failed": 0}
@@ -546,7 +561,8 @@ class TestFailed:
 
             refused = group.slot(second, **where)
             assert "1 node failed in this operation and max_failed is 0" in refused["msg"]
-            # In the group's own ledger they have no effect: nothing would remove them when the operation resumes.
+            # The group's own ledger does not count failures of this operation: nothing would remove them when the
+            # operation resumes.
             group.taken(third)
             group.taken(third, state="failed", reason="drain timed out")
             assert group.taken(second, operation_group=home, max_failed=1)["changed"]
@@ -574,7 +590,7 @@ class TestCheckMode:
 class TestNamespace:
     @pytest.fixture
     def unused(self, lab, monkeypatch):
-        """A namespace for that purpose which does not exist yet."""
+        """The name of a namespace that does not exist. The ledgers are in it instead of in holdfast."""
         name = f"holdfast-{uuid.uuid4().hex[:6]}"
         for module in (ledger_store, slot_requests):
             monkeypatch.setattr(module, "NAMESPACE", name)
@@ -589,7 +605,7 @@ class TestNamespace:
 
         assert lab.kubectl("get", "configmap", "-n", unused, f"group.{group.name}", "-o", "name")
 
-    def test_is_made_once_by_many(self, lab, group, unused):
+    def test_is_made_once_by_many(self, group, unused):
         start = threading.Barrier(NODES)
 
         def work(node):
@@ -600,7 +616,7 @@ class TestNamespace:
             results = list(pool.map(work, group.nodes))
 
         assert [result.get("msg") for result in results] == [None] * NODES
-        assert sorted(results[-1]["slot"]["group"] for _node in results) == [group.name] * NODES
+        assert [result["slot"]["group"] for result in results] == [group.name] * NODES
 
 
 def test_the_ledger_reads_well(lab, group):

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from ansible.module_utils.common.arg_spec import ModuleArgumentSpecValidator
@@ -89,6 +90,12 @@ class Group:
             status["nodeInfo"] = {"bootID": boot_id}
         patch = json.dumps({"status": status})
         self.lab.kubectl("patch", "node", node, "--subresource=status", "--type=strategic", f"--patch={patch}")
+
+    def silence(self, run: str, seconds: float = 10_000_000) -> None:
+        """Make a run look silent for this long. It counts as dead after ``DEAD_AFTER`` seconds."""
+        last = datetime.now(timezone.utc) - timedelta(seconds=seconds)
+        patch = json.dumps({"spec": {"renewTime": f"{last:%Y-%m-%dT%H:%M:%S.%fZ}"}})
+        self.lab.kubectl("patch", "lease", f"run.{run}", "-n", "holdfast", "--type=merge", f"--patch={patch}")
 
     def mend(self) -> None:
         """Make the nodes as good as new, for the next test."""
