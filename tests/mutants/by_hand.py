@@ -458,6 +458,13 @@ MUTANTS = [
         Code("ActionModule._needed", "AnsibleConnectionFailure", "KeyError"),
         "tests/integration/test_rolling_reboot.py::test_unreachable_hosts_are_failures_and_the_others_go_on",
     ),
+    Mutant(
+        "slot-of-a-deleted-node-stays",
+        5,
+        "The other nodes wait for the slot of a Node that was deleted while a run worked on it.",
+        Code("judge", 'node is None or (state == LOST and not node.get("claim"))', "False"),
+        "tests/unit/reboot/test_finish.py::test_the_slot_of_a_deleted_node_is_given_back",
+    ),
     # -- 6: claims, operations, runs that die
     Mutant(
         "reboot-repeats-what-a-dead-run-requested",
@@ -595,6 +602,13 @@ MUTANTS = [
         "tests/unit/nodes/test_health_checks.py::test_the_next_run_ends_the_pause_of_a_dead_one",
     ),
     # -- 7: evidence and the taint
+    Mutant(
+        "rolling-reboot-of-a-failed-over-node",
+        7,
+        "A rolling reboot switches a node on that is failed over.",
+        Code("_other_work", "not why", "True"),
+        "tests/unit/reboot/test_admit.py::test_a_node_that_is_failed_over_is_left_to_its_recovery",
+    ),
     Mutant(
         "evidence-of-another-boot",
         7,
@@ -755,6 +769,13 @@ MUTANTS = [
     ),
     # -- 8: what belongs to others
     Mutant(
+        "rolling-reboot-under-the-cordon-of-other-work",
+        8,
+        "A rolling reboot starts on a node that other work of the collection has cordoned.",
+        Code("_other_work", 'node.cordoned_by not in ("", PURPOSE) and not facts.midway', "False"),
+        "tests/unit/reboot/test_admit.py::test_a_plan_writes_nothing",
+    ),
+    Mutant(
         "others-taints-removed",
         8,
         "The out-of-service taint replaces the taints of others.",
@@ -845,6 +866,20 @@ MUTANTS = [
         "tests/unit/reboot/test_silence_rules.py::test_only_its_own",
     ),
     # -- 9: what people enter and see
+    Mutant(
+        "client-key-stays-on-the-disk",
+        9,
+        "Each task leaves the client key of the kubeconfig in the temporary directory.",
+        Code("connect", "_load(given, configuration, folder)", "_load(given, configuration, None)"),
+        "tests/unit/api/test_certificates.py::test_no_key_stays_in_the_temporary_directory",
+    ),
+    Mutant(
+        "token-with-a-line-break-is-shown",
+        9,
+        "A token with a line break appears in an error message.",
+        Code("Cluster._send", '_printable(token["value"])', 'token["value"]'),
+        "tests/unit/api/test_connection.py::TestIdentity::test_a_token_with_a_character_that_is_not_allowed_is_refused_and_not_shown",
+    ),
     Mutant(
         "answer-blank-is-a-value",
         9,

@@ -45,6 +45,9 @@ _TABLE = f"{_JSON};as=Table;v=v1;g=meta.k8s.io"
 _TIMEOUT = (10, 60)
 # For patches that are sent only once, such as the renewal of a Lease: the next one is better than one that hangs.
 _SHORT_TIMEOUT = (5, 10)
+# Read the credentials again after 401 at most once in this many seconds. The library reads most of them only once, and
+# the token in a file or the certificate of a plugin may expire during a long task.
+_CREDENTIALS_EVERY = 60.0
 # Maximum number of seconds to repeat a change. Later, the data behind the decision is too old: read and decide again.
 _DECISION = 10
 
@@ -64,7 +67,8 @@ class Cluster:
     """
 
     def __init__(self, options: Mapping[str, Any], *, dry_run: bool = False) -> None:
-        self._client = connect(options)
+        self._options = dict(options)
+        self._client, self._connected = connect(options), time.monotonic()
         # Each time that the library reads a token, it sets the host back to that of the kubeconfig.
         self._host: str = self._client.configuration.host
         self._groups: list[str] = list(options.get("impersonate_groups") or [])
@@ -312,6 +316,20 @@ class Cluster:
         except (HTTPError, OSError) as error:
             raise self._unreachable(method, path, error) from error
         self.clock.observe(answer.headers.get("Date"), sent)
+        if answer.status == 401 and time.monotonic() - self._connected > _CREDENTIALS_EVERY:
+            answer.close()
+            self._client, self._connected = connect(self._options), time.monotonic()
+            return self._send(
+                method,
+                path,
+                query=query,
+                body=body,
+                timeout=timeout,
+                retries=retries,
+                stream=stream,
+                accept=accept,
+                content_type=content_type,
+            )
         if not stream:
             self.received += answer.tell()
         return answer

@@ -179,6 +179,14 @@ def test_only_namespaces_that_may_hold_do():
     assert reported == [["b/me"]]
 
 
+def test_a_namespace_that_may_not_hold_is_named_once(caplog):
+    renewals = [event("MODIFIED", lease("a", version)) for version in (6, 7, 8)]
+    follow(listed(5, lease("a", 3)), renewals, namespaces=("b",))
+    assert [record.message for record in caplog.records if "namespaces" in record.message] == [
+        "A Lease in a does not hold this node: the setting namespaces leaves its namespace out."
+    ]
+
+
 MINUTE = 60.0
 SHORT, BROKEN = [], [Away("broken")]
 EXPIRED = Refused("GET: 410 too old", 410)

@@ -49,6 +49,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.server.seen.append(self)  # type: ignore[attr-defined]
         code, body, headers = self.server.answer  # type: ignore[attr-defined]
+        if self.server.valid not in ("", self.headers["Authorization"]):  # type: ignore[attr-defined]
+            code = 401
         self.send_response(code)
         for key, value in headers.items():
             self.send_header(key, value)
@@ -68,6 +70,8 @@ def server() -> Iterator[Any]:
     httpd = HTTPServer(("127.0.0.1", 0), Handler)
     httpd.seen = []  # type: ignore[attr-defined]
     httpd.answer = (200, b"{}", {})  # type: ignore[attr-defined]
+    # The only valid value of the header Authorization; empty if each one is valid.
+    httpd.valid = ""  # type: ignore[attr-defined]
     httpd.url = f"http://127.0.0.1:{httpd.server_address[1]}"  # type: ignore[attr-defined]
     thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -231,6 +235,24 @@ class TestIdentity:
 
         assert headers_of(server, {"host": server.url, "api_key": "abc\n"})["Authorization"] == "Bearer abc"
         assert headers_of(server, {"kubeconfig": given})["Authorization"] == "Bearer from-file"
+
+    def test_credentials_that_have_expired_are_read_again_but_not_too_often(self, server, tmp_path):
+        path = tmp_path / "token"
+        path.write_text("old")
+        given = kubeconfig(server.url)
+        given["users"][0]["user"] = {"tokenFile": str(path)}
+        cluster = Cluster({"kubeconfig": given, "api_timeout": 0})
+        server.valid = "Bearer new"
+        cluster._connected -= 100
+        for _request in range(2):
+            with pytest.raises(ApiFailure, match="401"):
+                cluster.get("/version")
+        path.write_text("new")
+        cluster._connected -= 100
+        cluster.get("/version")
+
+        sent = [seen.headers["Authorization"].split()[1] for seen in server.seen]
+        assert sent == ["old", "old", "old", "old", "new"]
 
     @pytest.mark.parametrize("token", ["sec\nret", "sec\rret", "secr\u00e9t", "sec\x00ret"])
     def test_a_token_with_a_character_that_is_not_allowed_is_refused_and_not_shown(self, server, token):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import dbus
 
 from .bounds import cut
+from .condition import Condition
 from .holds import Hold
 from .logind import Locks
 from .loop import post
@@ -48,6 +49,7 @@ class Executor:
         self._published = published
         # Monotonic seconds.
         self._publish_after = 0.0
+        self._logged: Condition | None = None
 
     @property
     def failed(self) -> bool:
@@ -137,7 +139,10 @@ class Executor:
             facts.named = frozenset()
         if outcome.kind == DONE:
             facts.published, facts.named = act.condition, act.named
-            LOG.info("The condition says %s: %s", act.condition.status, cut(act.condition.reason, 1000))
+            if act.condition != self._logged:
+                # The condition is written again from time to time, although nothing has changed.
+                self._logged = act.condition
+                LOG.info("The condition says %s: %s", act.condition.status, cut(act.condition.reason, 1000))
         else:
             # The write may have succeeded although its answer was lost.
             facts.published = None

@@ -62,6 +62,8 @@ class Watcher:
         self._on_error = on_error
         self._selector = f"metadata.name={config.node_name},{FIELD_SELECTOR}"
         self._holds: dict[str, Hold] = {}
+        # Namespaces whose Leases do not count, and that a warning has named.
+        self._left_out: set[str] = set()
         self._sleep = sleep
         self._clock = clock
         # Requests in a row without news. A list does not reset this: lists succeed even if each watch ends at once.
@@ -202,11 +204,12 @@ class Watcher:
         return before != self._holds.get(namespace)
 
     def _take(self, into: dict[str, Hold], item: dict[str, Any]) -> None:
-        hold = hold_of(item, self._namespaces)
+        hold, namespace = hold_of(item, self._namespaces), item["metadata"]["namespace"]
         if hold:
             into[hold.namespace] = hold
-        elif self._namespaces and hold_of(item):
+        elif self._namespaces and hold_of(item) and namespace not in self._left_out:
+            # A holder may renew its Lease every few seconds.
+            self._left_out.add(namespace)
             LOG.warning(
-                "A Lease in %s does not hold this node: the setting namespaces leaves its namespace out.",
-                item["metadata"]["namespace"],
+                "A Lease in %s does not hold this node: the setting namespaces leaves its namespace out.", namespace
             )
