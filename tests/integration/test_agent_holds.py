@@ -79,13 +79,13 @@ def test_after_the_release_it_can_and_by_force_always(agent, world):
     agent.until(f"{world.namespace}/me", "True")
     agent.end_hold(world.namespace)
     agent.until_free()
-    agent.ssh("systemctl reboot || true")
+    agent.ask_to_reboot()
     between = until(lambda: (found := agent.lab.node(agent.name).wait_boot_id()) != before and found)
     agent.lab.wait_ready([agent.name])
 
     agent.hold(world.namespace)
     agent.until(f"{world.namespace}/me", "True")
-    agent.ssh("(sleep 0.3; systemctl reboot --force) >/dev/null 2>&1 & sleep 0.1")
+    agent.ask_to_reboot("--force")
     until(lambda: agent.lab.node(agent.name).wait_boot_id() != between)
     agent.lab.wait_ready([agent.name])
     # The agent knew the hold from the disk, not from the API: the kubelet started after it.
@@ -197,7 +197,7 @@ def test_enforcement_inhibitor_and_observe(agent, world):
         agent.restart()
         agent.until(f"{world.namespace}/me", "True")
         before, old = agent.boot_id, agent.systemd < 257
-        agent.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 & sleep 0.1")
+        agent.ask_to_reboot()
         if old:
             until(lambda: agent.lab.node(agent.name).wait_boot_id() != before)
             agent.lab.wait_ready([agent.name])

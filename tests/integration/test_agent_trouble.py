@@ -175,7 +175,7 @@ def test_a_shutdown_under_way_is_not_stopped_by_a_lease_and_the_next_boot_is(age
     delay = "systemd-inhibit --mode=delay --what=shutdown --who=test --why=test sleep infinity"
     agent.ssh(f"systemd-run --quiet --collect --unit=delay {delay}")
     until(lambda: "test" in agent.ssh("systemd-inhibit --list --no-pager"))
-    agent.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 &")
+    agent.ask_to_reboot()
     until(lambda: "A shutdown is under way" in agent.journal())
     agent.hold(world.namespace)
     until(lambda: "Leases matter again after the boot" in agent.journal())

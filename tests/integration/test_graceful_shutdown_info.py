@@ -204,7 +204,7 @@ def test_a_shutdown_that_did_not_finish_is_found(node, world):
     node.ssh(f"{SHELL}\nrestart")
     # A kubelet that has just started knows no pods, and ends none.
     until(lambda: "slow" in known_pods(world, node.name))
-    node.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 & sleep 0.1")
+    node.lab.node(node.name).ask_to_reboot()
     until(lambda: "0001-01-01" in node.ssh(f"cat {STATE} 2>/dev/null || true"))
     node.lab.power_off(node.name)
     node.lab.power_on(node.name)

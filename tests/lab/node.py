@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -124,6 +125,11 @@ class Node:
     def ssh(self, command: str, timeout: float = PATIENCE) -> str:
         argv = ["ssh", *self.ssh_arguments(), "-o", "ConnectTimeout=60", "-o", "BatchMode=yes"]
         return run([*argv, f"root@{self.address}", command], timeout=timeout)
+
+    def ask_to_reboot(self, *options: str) -> None:
+        """Run ``systemctl reboot`` on the node. On a busy machine, the connection may end before this command does."""
+        with contextlib.suppress(LabError):
+            self.ssh(f"(sleep 0.2; systemctl reboot {' '.join(options)}) >/dev/null 2>&1 & sleep 0.1")
 
     def wait_boot_id(self, timeout: float = PATIENCE) -> str:
         """Wait until a login works; return the boot ID found then."""

@@ -51,6 +51,9 @@ class Agent:
     def ssh(self, command: str, *, timeout: float = PATIENCE) -> str:
         return self.lab.node(self.name).ssh(command, timeout)
 
+    def ask_to_reboot(self, *options: str) -> None:
+        self.lab.node(self.name).ask_to_reboot(*options)
+
     def send(self, content: str, command: str) -> None:
         """Run a command with this on its standard input."""
         node = self.lab.node(self.name)

@@ -153,8 +153,7 @@ class RealNode:
         return "inhibitor timeout is reached" in self.ssh(command)
 
     def ask_to_reboot(self) -> None:
-        # The connection ends before the command does.
-        self.ssh("(sleep 0.2; systemctl reboot) >/dev/null 2>&1 & sleep 0.1")
+        self.lab.node(self.name).ask_to_reboot()
 
     def wait_for_a_new_boot(self, before: str) -> None:
         until(lambda: self.lab.node(self.name).wait_boot_id() != before)
