@@ -75,13 +75,19 @@ def connect(options: Mapping[str, Any]) -> Any:
     # The library writes the certificates and the key of a kubeconfig to files, and removes them in an exit handler.
     # Ansible ends its workers without exit handlers, so private keys would stay in the temporary directory.
     with _LOADING, tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
-        # Version 31 looks for the files of an earlier call, and fails if they are gone.
-        getattr(kube_config.kube_config, "_temp_files", {}).clear()
-        if not _speaks_for_itself(given):
-            _load(given, configuration, folder)
-        _override(given, configuration)
-        client = ApiClient(configuration=configuration)
-        _keep_in_memory(client.rest_client.pool_manager.connection_pool_kw, folder)
+        # Version 31 fails for each user of the library in this process if a file that it remembers is gone.
+        files: dict[str, str] = getattr(kube_config.kube_config, "_temp_files", {})
+        remembered = dict(files)
+        files.clear()
+        try:
+            if not _speaks_for_itself(given):
+                _load(given, configuration, folder)
+            _override(given, configuration)
+            client = ApiClient(configuration=configuration)
+            _keep_in_memory(client.rest_client.pool_manager.connection_pool_kw, folder)
+        finally:
+            files.clear()
+            files.update(remembered)
     client.user_agent = "holdfast.kubernetes"
     if given.get("impersonate_user"):
         client.set_default_header("Impersonate-User", given["impersonate_user"])

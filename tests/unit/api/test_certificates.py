@@ -19,6 +19,8 @@ from typing import Any
 import pytest
 import yaml
 from cryptography.hazmat.primitives import serialization
+from kubernetes import config
+from kubernetes.client import Configuration
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import connection
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
@@ -91,6 +93,20 @@ def test_no_key_stays_in_the_temporary_directory(server, authority, temporary):
 
     assert server.seen == ["jo", "jo"]
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+def test_other_users_of_the_library_in_this_process_keep_their_files(server, authority, temporary, first):
+    content = yaml.safe_load(kubeconfig(server.url, authority.certificate, authority.client("jo")))
+    if first == "ours":
+        Cluster({"kubeconfig": content})
+    theirs = Configuration()
+    config.load_kube_config_from_dict(content, client_configuration=theirs)
+    Cluster({"kubeconfig": content})
+
+    assert {Path(theirs.ssl_ca_cert), Path(theirs.cert_file), Path(theirs.key_file)} == set(temporary.iterdir())
+    config.load_kube_config_from_dict(content, client_configuration=theirs)
+    assert len(list(temporary.iterdir())) == 3
 
 
 def test_two_threads_do_not_share_their_files(server, authority, temporary, monkeypatch):
