@@ -877,7 +877,7 @@ MUTANTS = [
         "token-with-a-line-break-is-shown",
         9,
         "A token with a line break appears in an error message.",
-        Code("Cluster._send", '_printable(token["value"])', 'token["value"]'),
+        Code("Cluster._send_once", '_printable(token["value"])', 'token["value"]'),
         "tests/unit/api/test_connection.py::TestIdentity::test_a_token_with_a_character_that_is_not_allowed_is_refused_and_not_shown",
     ),
     Mutant(

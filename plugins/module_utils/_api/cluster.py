@@ -273,7 +273,15 @@ class Cluster:
             patience=self._api_timeout,
         ) from failure
 
-    def _send(
+    def _send(self, method: str, path: str, **options: Any) -> Any:
+        answer = self._send_once(method, path, **options)
+        if answer.status == 401 and time.monotonic() - self._connected > _CREDENTIALS_EVERY:
+            answer.close()
+            self._client, self._connected = connect(self._options), time.monotonic()
+            answer = self._send_once(method, path, **options)
+        return answer
+
+    def _send_once(
         self,
         method: str,
         path: str,
@@ -316,30 +324,15 @@ class Cluster:
         except (HTTPError, OSError) as error:
             raise self._unreachable(method, path, error) from error
         self.clock.observe(answer.headers.get("Date"), sent)
-        if answer.status == 401 and time.monotonic() - self._connected > _CREDENTIALS_EVERY:
-            answer.close()
-            self._client, self._connected = connect(self._options), time.monotonic()
-            return self._send(
-                method,
-                path,
-                query=query,
-                body=body,
-                timeout=timeout,
-                retries=retries,
-                stream=stream,
-                accept=accept,
-                content_type=content_type,
-            )
         if not stream:
             self.received += answer.tell()
         return answer
 
     def _unreachable(self, method: str, path: str, error: BaseException) -> Unreachable:
-        host = self._host
         return Unreachable(
-            f"The API server {host} did not answer {method} {path}: {error}. Check that it runs, and that this machine "
-            "reaches it with these options.",
-            host=host,
+            f"The API server {self._host} did not answer {method} {path}: {error}. Check that it runs, and that this "
+            "machine reaches it with these options.",
+            host=self._host,
         )
 
 
