@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import ssl
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from kubernetes import config
 from kubernetes.client import Configuration
+from unit.serving import serving
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import connection
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
@@ -59,12 +59,8 @@ def server(authority) -> Iterator[Any]:
     httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
     httpd.seen = []  # type: ignore[attr-defined]
     httpd.url = f"https://127.0.0.1:{httpd.server_address[1]}"  # type: ignore[attr-defined]
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield httpd
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with serving(httpd):
+        yield httpd
 
 
 @pytest.fixture

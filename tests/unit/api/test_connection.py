@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from unit.serving import serving
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import connection
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import NAMES, auth_options
@@ -73,12 +73,8 @@ def server() -> Iterator[Any]:
     # The only valid value of the header Authorization; empty if each one is valid.
     httpd.valid = ""  # type: ignore[attr-defined]
     httpd.url = f"http://127.0.0.1:{httpd.server_address[1]}"  # type: ignore[attr-defined]
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield httpd
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with serving(httpd):
+        yield httpd
 
 
 def kubeconfig(host="https://one.example:6443", name="one", token="secret-of-one"):

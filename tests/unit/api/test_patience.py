@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from unit.serving import serving
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import cluster as api_cluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import patience
@@ -128,12 +129,8 @@ def bump(api: Api) -> None:
 @pytest.fixture
 def api() -> Iterator[Api]:
     server = Api()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(server):
+        yield server
 
 
 @pytest.fixture

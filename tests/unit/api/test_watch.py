@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from unit.serving import serving
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import watch as watching
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
@@ -119,14 +120,9 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    server = Api()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.ended.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(Api()) as server:
+        yield server
+        server.ended.set()
 
 
 def cluster_of(api: Api) -> Cluster:

@@ -22,6 +22,7 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from unit.serving import serving
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_operation
@@ -91,19 +92,15 @@ class Handler(BaseHTTPRequestHandler):
                 return
 
 
-def serving(server: Server) -> Iterator[Server]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield server
-    server.done.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def prometheus(server: Server) -> Iterator[Server]:
+    with serving(server):
+        yield server
+        server.done.set()
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    yield from serving(Server())
+    yield from prometheus(Server())
 
 
 @pytest.fixture
@@ -366,7 +363,7 @@ class TestTls:
         context.load_cert_chain(certificate)
         server.socket = context.wrap_socket(server.socket, server_side=True)
         server.url = server.url.replace("http:", "https:")
-        yield from serving(server)
+        yield from prometheus(server)
 
     def test_a_server_that_nobody_vouches_for_blocks(self, secure):
         assert "certificate" in why_not(asked(secure.url)).lower()
