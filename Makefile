@@ -17,7 +17,8 @@ ARGS ?=
 HISTORIES ?= 10000
 RELEASE_DATE ?= $(shell date +%F)
 
-export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
+# Last, the directory in which Go's installation guide puts it: the PATH of a CI job often lacks it.
+export PATH := $(CURDIR)/$(VENV)/bin:$(PATH):/usr/local/go/bin
 export PYTHONPYCACHEPREFIX := $(CURDIR)/build/cache/pycache
 export HOLDFAST_LAB ?= $(CURDIR)/build/lab
 LAB := PYTHONPATH=tests $(PY) -m lab
