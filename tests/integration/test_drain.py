@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -268,11 +269,23 @@ class TestDeadline:
         world.unready("there")
         world.budget("web", "web", lambda status: status["currentHealthy"] == 1, minAvailable=1)
 
-        result = world.run(drain, name=a, timeout=1, uncordon_on_failure=True)
+        result = world.run(drain, name=a, timeout=IN_VAIN, uncordon_on_failure=True)
 
         assert result["unschedulable"] is True
         assert world.cordoned(a)
         assert CORDON not in world.node(a)["metadata"]["annotations"]
+
+    def test_that_passes_before_the_first_list_is_no_success(self, world, monkeypatch):
+        (a,) = world.nodes()
+        world.owned("here", a)
+        monkeypatch.setattr(
+            drain_module, "Deadline", lambda seconds: Deadline(seconds, started=time.monotonic() - seconds)
+        )
+
+        result = world.run(drain, name=a, timeout=IN_VAIN)
+
+        assert result["error"] == "timed_out"
+        assert names(result["blocked"]) == ["here"]
 
     @pytest.mark.parametrize("options", [{"timeout": 0}, {"timeout": -1}, {"grace_period": -1}])
     def test_options_that_can_not_work(self, world, options):

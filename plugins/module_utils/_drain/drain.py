@@ -273,13 +273,14 @@ class _DrainRun:
                         first.set()
                     elif isinstance(news, Changed):
                         self._events.put(on_change(news.object, news.deleted))
-            except HoldfastError as error:
+            except Exception as error:  # noqa: BLE001 - the drain raises it
                 self._events.put(_raising(error))
             finally:
                 first.set()
 
         threading.Thread(target=follow, daemon=True, name=f"follow {path}").start()
-        first.wait(self._deadline.left)
+        # Also after the deadline: it lists at least once, or it fails.
+        first.wait()
 
     def _on_pods(self, pods: list[Pod]) -> Event:
         return lambda state: state.saw_all(pods, time.monotonic())
@@ -458,7 +459,7 @@ class _DrainRun:
         )
 
 
-def _raising(error: HoldfastError) -> Event:
+def _raising(error: Exception) -> Event:
     def fail(state: Drain) -> None:
         raise error
 

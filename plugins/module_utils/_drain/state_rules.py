@@ -263,7 +263,8 @@ class Drain:
 
     @property
     def done(self) -> bool:
-        return not self.entries and not self._unanswered
+        """Whether no pod is left that has to leave. Before the first list, this is unknown."""
+        return self._listed and not self.entries and not self._unanswered
 
     def gives_up(self, now: float) -> bool:
         """Whether no remaining pod can be evicted, and the time to settle after other pods left has passed."""

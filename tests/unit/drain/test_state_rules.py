@@ -456,6 +456,10 @@ class TestIdentity:
         assert list(state.skipped) == ["uid-1"]
 
 
+def test_no_answer_is_no_empty_node():
+    assert not Drain(Options(), 0.0).done
+
+
 class TestNever:
     def test_a_pod_that_comes_and_is_forbidden_is_not_evicted(self):
         state = drain([pod(1, controller="")])
