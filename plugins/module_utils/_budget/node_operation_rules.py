@@ -19,6 +19,8 @@ from .lifecycle_rules import ENDS, Change, waits
 
 # The phases in which a node waits for its turn.
 WAITING = ("hold", "slot")
+# In these, no run has told the node to reboot.
+_BEFORE_THE_REBOOT = (*WAITING, "cordon", "drain")
 
 # The annotations of a Node have at most 256 KiB together.
 _KEPT_DELETIONS = 50
@@ -90,7 +92,10 @@ def with_deletions(
 
 def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, Any], now: str) -> dict[str, Any]:
     """The record after this step; the same content if the step is already recorded."""
-    if record is None or record.get("id") != params["operation"] or not _whole(record):
+    result = params.get("result") or ""
+    ended = record is not None and record.get("result") in ("rebooted", "skipped") and not result
+    # A node that needs another reboot in the same operation starts again.
+    if record is None or record.get("id") != params["operation"] or ended or not _whole(record):
         cordoned = node_rules.record(node, CORDON)
         before = bool(cordoned.get("unschedulable_before")) if cordoned else node_rules.unschedulable(node)
         record = {
@@ -105,8 +110,11 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
             "result": "",
             "detail": "",
         }
-    phase, result = params.get("phase") or record["phase"], params.get("result") or ""
+    phase = params.get("phase") or record["phase"]
     run = params.get("run") or record.get("run", "")
+    if phase == "cordon" and record["phase"] in _BEFORE_THE_REBOOT:
+        # The reboot begins here. No earlier boot of the node counts.
+        record = {**record, "boot_id_before": node_rules.boot_id(node), "versions_before": node_rules.versions(node)}
     if (phase, result) == (record["phase"], record["result"]):
         # The next run resumes the phase: it keeps its start, and only the run changes.
         return record if run == record.get("run", "") else {**record, "run": run}
@@ -115,9 +123,6 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         known = record["phases"].get(record["phase"], 0)
         spent = seconds_since(record["since"], from_text(now))
         changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
-    if phase == "cordon" and record["phase"] in WAITING:
-        # The reboot begins here. Boots of the node while it waited do not count.
-        changed.update(boot_id_before=node_rules.boot_id(node), versions_before=node_rules.versions(node))
     changed.update(phase=phase, since=now)
     if result:
         changed.update(boot_id_after=node_rules.boot_id(node), versions_after=node_rules.versions(node))

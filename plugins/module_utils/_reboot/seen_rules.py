@@ -87,22 +87,29 @@ class Seen:
         """Why the node can only be rebooted later; empty if nothing forbids the reboot."""
         return "; ".join(filter(None, (self.held, self.blocked)))
 
+    @property
+    def others_work(self) -> bool:
+        """Whether the node is failed over, or other work of this collection has cordoned it."""
+        return bool(self.failed_over) or self.cordoned_by not in ("", PURPOSE)
+
     def new_boot(self) -> bool:
-        """Whether the node has booted since its reboot was recorded."""
-        return self.record.phase in WENT and self.boot_id != self.record.boot_id_before
+        """Whether the node has booted since its reboot was recorded, or, if it failed, since the work on it began."""
+        phases = WORK if self.record.result == "failed" else WENT
+        return self.record.phase in phases and self.boot_id != self.record.boot_id_before
 
     def midway(self, operation: str) -> bool:
         """Whether a run of the operation left the node in the middle of its reboot.
 
         That run was killed, or the node failed. A failed node resumes if it has its new boot or still has our cordon:
-        someone repaired it, and only the remaining steps are taken.
+        someone repaired it, and only the remaining steps are taken. If it failed before its reboot, both are needed.
         """
         record = self.record
         if record.id != operation:
             return False
         if not record.result:
             return record.phase in WORK
-        return record.result == "failed" and record.phase in WENT and (self.new_boot() or self.cordoned_by == PURPOSE)
+        signs = (record.phase in WENT, self.new_boot(), self.cordoned_by == PURPOSE)
+        return record.result == "failed" and record.phase in WORK and sum(signs) >= 2
 
     def rebooted(self, operation: str) -> bool:
         """Whether a node that is midway has its new boot."""
@@ -118,7 +125,8 @@ class Seen:
 
     def boot_id_before(self, operation: str) -> str:
         """ID of the boot that the reboot is to end."""
-        return self.record.boot_id_before if self.midway(operation) else self.boot_id
+        went = self.midway(operation) and (self.record.phase in WENT or self.new_boot())
+        return self.record.boot_id_before if went else self.boot_id
 
     def slot_is(self, run: str, operation: str) -> bool:
         """Whether the run has the slot. The slot may pass to another run before the claim."""

@@ -97,9 +97,15 @@ def test_the_next_run_is_recorded_and_the_phase_goes_on():
 
 @pytest.mark.parametrize(
     ("phases", "before"),
-    [(("hold", "cordon"), "boot-2"), (("slot", "cordon"), "boot-2"), (("drain", "cordon"), "boot-1")],
+    [
+        (("hold", "cordon"), "boot-2"),
+        (("slot", "cordon"), "boot-2"),
+        (("cordon", "cordon"), "boot-2"),
+        (("drain", "cordon"), "boot-2"),
+        (("reboot", "cordon"), "boot-1"),
+    ],
 )
-def test_a_boot_while_it_waited_is_not_the_reboot(phases, before):
+def test_a_boot_before_it_is_told_to_reboot_is_not_the_reboot(phases, before):
     waited, began = phases
     record = through(
         (0, step(waited)), (5, step(began), node("boot-2", kernel="6.12")), (9, step("reboot"), node("boot-3"))
@@ -107,6 +113,14 @@ def test_a_boot_while_it_waited_is_not_the_reboot(phases, before):
 
     assert record["boot_id_before"] == before
     assert record["versions_before"] == {"kernel_version": "6.12" if before == "boot-2" else "6.1"}
+
+
+def test_a_second_reboot_in_the_same_operation_begins_with_the_present_boot():
+    once = [(0, step("cordon")), (5, step("reboot")), (60, step("uncordon", "rebooted"), node("boot-2", kernel="6.12"))]
+    record = through(*once, (900, step("cordon"), node("boot-2", kernel="6.12")))
+
+    assert (record["boot_id_before"], record["phases"], record["result"]) == ("boot-2", {}, "")
+    assert record["versions_before"] == {"kernel_version": "6.12"}
 
 
 def test_a_long_detail_is_cut():

@@ -302,6 +302,7 @@ def test_the_steps_of_the_user_that_have_files():
         *((phase, "boot-1", "failed", "", False) for phase in WORK),
         *((phase, "boot-1", "failed", "rolling_reboot", phase in WENT) for phase in WORK),
         *((phase, "boot-2", "failed", "", phase in WENT) for phase in WORK),
+        *((phase, "boot-2", "failed", "rolling_reboot", True) for phase in WORK),
         *((phase, "boot-1", "failed", "someone", False) for phase in WORK),
         *((phase, "boot-2", "rebooted", "rolling_reboot", False) for phase in WORK),
         *((phase, "boot-2", "skipped", "rolling_reboot", False) for phase in WORK),
@@ -311,6 +312,19 @@ def test_a_node_is_midway(phase, boot_id, result, cordoned_by, expected):
     seen = replace(SEEN, boot_id=boot_id, cordoned_by=cordoned_by, record=Record("kernel", phase, result, "boot-1"))
     assert seen.midway("kernel") is expected
     assert not seen.midway("another")
+
+
+def test_a_node_that_failed_in_its_drain_and_was_repaired_by_a_reboot_is_only_finished():
+    failed = midway("drain", "boot-2", result="failed", cordoned_by="rolling_reboot")
+    known = claimed(seen=failed)
+
+    assert known.rebooted
+    assert steps_left(known) == ("ready", "finish")
+
+
+@pytest.mark.parametrize(("phase", "before"), [("cordon", "boot-2"), ("drain", "boot-2"), ("reboot", "boot-1")])
+def test_a_node_that_booted_before_it_was_told_to_reboot_is_rebooted_from_that_boot(phase, before):
+    assert replace(SEEN, **midway(phase, "boot-2")).boot_id_before("kernel") == before
 
 
 def test_the_wait_for_a_slot():
