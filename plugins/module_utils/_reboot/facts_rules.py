@@ -211,7 +211,9 @@ class Facts:
             return GIVEN_UP
         if self.attempts or self.has_slot or self.holders_waited:
             return WAITING
-        return WAITING if self.seen and self.seen.exists and (self.midway or self._is_needed) else LOOKING
+        if self.seen is None or not self.seen.exists:
+            return LOOKING
+        return WAITING if self.midway or self.node.others_work or self._is_needed else LOOKING
 
     # What the steps of the admission change.
 

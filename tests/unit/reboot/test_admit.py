@@ -484,6 +484,14 @@ def test_a_node_that_was_rebooted_long_ago_in_this_operation_is_asked_again(clus
 TAINT = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
 
 
+@pytest.mark.parametrize("marks", [{"failover": {"phase": "fence"}, "ready": False}, {"cordon": {"owner": "storage"}}])
+def test_a_node_that_is_left_to_other_work_before_it_is_asked_does_not_count_as_failed(cluster, marks):
+    cluster.node(**marks)
+    with pytest.raises(Refused) as caught:
+        turn(cluster, when="required")
+    assert caught.value.fields["stage"] == "waiting"
+
+
 @pytest.mark.parametrize("boot_id", ["boot-1", "boot-2"])
 def test_a_node_that_is_failed_over_is_left_to_its_recovery(cluster, boot_id):
     cluster.node(ready=False, boot_id=boot_id, operation=record("reboot"), failover={"phase": "move"})
