@@ -267,8 +267,10 @@ def _ended(facts: Facts) -> Step | None:
     work = _work(facts)
     if not work.result:
         return None
-    # The key kept the machine off for the failover. It would also keep the host off in its next use.
-    if (work.point, work.state, work.result) == (PRE_TERMINATE, OFF, RELEASED) and FREE_HOST not in work.past:
+    # The key of a failover kept the machine off. It would also keep the host off in its next use. The Node no longer
+    # shows the failover if it was deleted, or if it came back while a run was killed.
+    fenced = work.state == OFF or (bool(work.node) and facts.settings.unreachable == FENCE)
+    if (work.point, work.result) == (PRE_TERMINATE, RELEASED) and fenced and FREE_HOST not in work.past:
         return Step(FREE_HOST)
     return Step(CONTINUE)
 

@@ -104,6 +104,7 @@ class TestCourse:
             "await_volumes",
             "look release",
             "release",
+            "free_host",
             "continue",
         ]
 
@@ -142,6 +143,13 @@ class TestCourse:
         assert steps[-3:] == ["release", "free_host", "continue"]
         assert "free_host" not in course(Facts(SETTINGS, work=Work(BEFORE, "n", state="off")))
 
+    @pytest.mark.parametrize("state", ["ready", "gone"])
+    def test_the_key_of_a_host_is_removed_too_if_the_node_no_longer_shows_the_failover(self, state):
+        known = Facts(SETTINGS, work=Work(AFTER, "n", state=state))
+        assert course(known)[-3:] == ["release", "free_host", "continue"]
+        without = replace(known, settings=replace(SETTINGS, unreachable="keep"))
+        assert "free_host" not in course(without)
+
     def test_a_machine_without_a_node(self):
         steps = course(Facts(SETTINGS, work=Work(AFTER, state="none")))
         assert short(steps) == ["await_replacement", "tasks", "done_file", "release", "continue"]
@@ -151,7 +159,7 @@ class TestCourse:
         assert short(steps)[:2] == ["await_replacement", "await_holders"]
 
     def test_what_is_switched_off_is_left_out(self):
-        settings = Settings(override_holds=True, drain=False, check_volumes=False)
+        settings = Settings(unreachable="keep", override_holds=True, drain=False, check_volumes=False)
         for point in (BEFORE, AFTER):
             assert short(course(Facts(settings, work=Work(point, "n")))) == ["claim", "release", "continue"]
 
