@@ -274,10 +274,14 @@ class Cluster:
         ) from failure
 
     def _send(self, method: str, path: str, **options: Any) -> Any:
+        client = self._client
         answer = self._send_once(method, path, **options)
-        if answer.status == 401 and time.monotonic() - self._connected > _CREDENTIALS_EVERY:
+        # Another thread may have new credentials by now.
+        renewed = self._client is not client
+        if answer.status == 401 and (renewed or time.monotonic() - self._connected > _CREDENTIALS_EVERY):
             answer.close()
-            self._client, self._connected = connect(self._options), time.monotonic()
+            if not renewed:
+                self._client, self._connected = connect(self._options), time.monotonic()
             answer = self._send_once(method, path, **options)
         return answer
 

@@ -250,6 +250,29 @@ class TestIdentity:
         sent = [seen.headers["Authorization"].split()[1] for seen in server.seen]
         assert sent == ["old", "old", "old", "old", "new"]
 
+    def test_a_request_goes_out_again_if_another_thread_has_read_the_credentials_meanwhile(
+        self, server, tmp_path, monkeypatch
+    ):
+        path = tmp_path / "token"
+        path.write_text("old")
+        given = kubeconfig(server.url)
+        given["users"][0]["user"] = {"tokenFile": str(path)}
+        cluster = Cluster({"kubeconfig": given, "api_timeout": 0})
+        server.valid = "Bearer new"
+        send = cluster._send_once
+
+        def late(*arguments: Any, **options: Any) -> Any:
+            answer = send(*arguments, **options)
+            if path.read_text() == "old":
+                path.write_text("new")
+                cluster._client = connect(cluster._options)
+            return answer
+
+        monkeypatch.setattr(cluster, "_send_once", late)
+        cluster.get("/version")
+
+        assert [seen.headers["Authorization"].split()[1] for seen in server.seen] == ["old", "new"]
+
     @pytest.mark.parametrize("token", ["sec\nret", "sec\rret", "secr\u00e9t", "sec\x00ret"])
     def test_a_token_with_a_character_that_is_not_allowed_is_refused_and_not_shown(self, server, token):
         with pytest.raises(InvalidInput, match="another character that is not allowed") as caught:
