@@ -78,7 +78,7 @@ class TestDeadNode:
     def test_a_node_that_flaps_is_not_reported(self, world, source):
         silent, flapping = victims(world, 2)
         # Longer than one flap of a node takes on a busy machine.
-        listener = source(after=20)
+        listener = source(after=60)
         silent.hang()
         deadline = Deadline(PATIENCE)
         while not listener.events(node=silent.name):
@@ -133,7 +133,7 @@ class TestDeadNode:
     def test_one_that_comes_back_is_not_reported(self, world, source):
         dead, back = victims(world, 2)
         back.hang()
-        listener = source(after=20)
+        listener = source(after=60)
         back.wake()
         dead.hang()
 

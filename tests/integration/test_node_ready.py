@@ -175,12 +175,16 @@ def test_check_mode_waits_for_nothing(world, nodes):
     assert result["ready"] is False
 
 
+def scheduled(changes):
+    """The name of a pod that has its node. The module sees it from then on."""
+    return next((item.object["metadata"]["name"] for item in changes if item.object["spec"].get("nodeName")), "")
+
+
 class TestDaemonSetPods:
     def test_are_waited_for(self, world, nodes, daemons):
         (name,) = nodes()
         daemons(slow={"ready": "3600s"})
-        seen = world.record(world.path("pods"))
-        pod = seen.until(lambda changes: changes and changes[-1].object["metadata"]["name"])
+        pod = world.record(world.path("pods")).until(scheduled)
         waiting = world.start(node_ready, name=name, timeout=PATIENCE)
 
         assert not waiting.done()
@@ -191,7 +195,7 @@ class TestDaemonSetPods:
     def test_that_are_not_ready_are_named(self, world, nodes, daemons):
         (name,) = nodes()
         daemons(slow={"ready": "3600s"})
-        pod = world.record(world.path("pods")).until(lambda changes: changes and changes[-1].object["metadata"]["name"])
+        pod = world.record(world.path("pods")).until(scheduled)
 
         result = world.run(node_ready, name=name, timeout=1)
 

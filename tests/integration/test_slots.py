@@ -239,9 +239,11 @@ class TestWaiting:
         for node in group.nodes[:2]:
             group.taken(node, **run)
         wait = {**run, "wait_timeout": PATIENCE, "folder": str(tmp_path)}
+        lists.clear()
         with ThreadPoolExecutor(NODES) as pool:
             waiting = {pool.submit(group.slot, node, **wait): node for node in group.nodes[2:]}
-            # Four nodes wait: one is at the front, and three queue for its place.
+            # Four nodes wait: one is at the front and has listed the Nodes, and three queue for its place.
+            until(lambda: lists, "one at the front")
             until(
                 lambda: sum(thread.name == "queue for a slot" for thread in threading.enumerate()) == 3, "three queue"
             )

@@ -73,12 +73,19 @@ def main() -> None:
     check, stopped = last_look.Look.check, []
 
     def stop_first(look: Any) -> None:
-        if not stopped:
-            stopped.append(look)
-            os.kill(os.getpid(), signal.SIGSTOP)
-        check(look)
+        if stopped:
+            check(look)
+            return
+        stopped.append(look)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        # Only for this check: the next ones must pass on a busy machine.
+        last_look.GOOD_FOR, usual = GOOD_FOR, last_look.GOOD_FOR
+        try:
+            check(look)
+        finally:
+            last_look.GOOD_FOR = usual
 
-    last_look.Look.check, last_look.GOOD_FOR = stop_first, GOOD_FOR
+    last_look.Look.check = stop_first
     validation = arg_spec.ArgumentSpecValidator(module.SPEC["argument_spec"]).validate(request["options"])
     assert not validation.error_messages, validation.error_messages
     result = runner.run_operation(

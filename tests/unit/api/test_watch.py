@@ -311,7 +311,9 @@ def test_pauses_grow_while_it_fails(api, cluster, pauses):
 
 
 @pytest.mark.parametrize("watch", [[], (410, {}), [event("ERROR", status(410))]], ids=["ends", "expired", "error"])
-def test_watches_that_end_at_once_are_not_opened_in_a_tight_loop(api, cluster, pauses, watch):
+def test_watches_that_end_at_once_are_not_opened_in_a_tight_loop(api, cluster, pauses, watch, monkeypatch):
+    # Also if this process is paused in the middle of one.
+    monkeypatch.setattr(watching, "_SHORT", 3600.0)
     api.watches = [watch]
     follower = Follower(cluster, THINGS, Deadline(PATIENCE))
     thread = threading.Thread(target=lambda: list(follower))
@@ -342,8 +344,9 @@ def test_lists_say_what_watches_do_not(api, cluster, pauses, watch):
 
 
 @pytest.mark.parametrize("watch", [[], ["cut"], (503, {})], ids=["ends", "breaks off", "503"])
-def test_watches_that_never_work_are_asked_for_seldom(api, cluster, pauses, watch):
+def test_watches_that_never_work_are_asked_for_seldom(api, cluster, pauses, watch, monkeypatch):
     """By the pauses: a list and a watch at most for each of the longest, and a dozen before they grow to it."""
+    monkeypatch.setattr(watching, "_SHORT", 3600.0)
     api.watches = [watch]
     follow(cluster, 20)
 

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.front import Front
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.standstill_rules import Standstill
 
-PATIENCE = 30
+PATIENCE = 600
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import
 MADE = "2026-05-04T03:02:01Z"
 RENEWED = "2026-05-04T04:02:01.000000Z"
 NOW = datetime(2026, 5, 4, 4, 2, 31, tzinfo=timezone.utc)
-PATIENCE = 30
+PATIENCE = 600
 
 
 def lease(**spec):

@@ -174,7 +174,8 @@ class TestNobodyKnows:
     def test_an_answer_that_does_not_end_in_time(self, server):
         server.drip = 0.05
 
-        assert "not complete after 1 s" in why_not(asked(server.url, timeout=1))
+        # Each part comes long before that, also on a busy machine.
+        assert "not complete after 5 s" in why_not(asked(server.url, timeout=5))
 
     @pytest.mark.parametrize(("code", "words"), [(503, "503 Service Unavailable"), (401, "401 Unauthorized")])
     def test_a_status_that_is_not_success(self, server, code, words):
