@@ -458,7 +458,7 @@ class TestIdentity:
             "disable_eviction": disable_eviction,
         }
         work = drain_module._DrainRun(Context(params), params, Deadline(PATIENCE), Plan())
-        work.state.saw(old, 0.0)
+        work.state.saw_all([old], 0.0)
         assert work.state.options == Options(force=True)
 
         work._send(old)(work.state)
