@@ -14,7 +14,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import pa
 from ansible_collections.holdfast.kubernetes.plugins.modules import doctor
 
 MARK = "holdfast.dev/failover"
-FACTS = {"host": "h", "namespace": "metal", "key": "k", "uri": "https://bmc/redfish/v1/Systems/1"}
 
 
 class Failover:
@@ -24,6 +23,9 @@ class Failover:
         self.world, self.victim = world, Victim(world, world.nodes()[0])
         self.name = self.victim.name
         self.operation = ""
+        # No other node has this machine.
+        uri = f"https://bmc/redfish/v1/Systems/{self.name}"
+        self.facts = {"host": f"host-of-{self.name}", "namespace": "metal", "key": "k", "uri": uri}
 
     def step(self, direction="failover", *, check_mode=False, **options):
         known = {"run": f"r-{self.name}", "confirm_seconds": 0, "claim_timeout": 0, "max_unhealthy": "100%"}
@@ -43,7 +45,7 @@ class Failover:
 
     def fenced(self):
         self.begin()
-        self.record(phase="fence", facts=FACTS)
+        self.record(phase="fence", facts=self.facts)
         self.record(result="failed", detail="by a test")
 
     @property
@@ -78,7 +80,7 @@ def test_a_record_that_was_removed(failover):
     assert (planned["step"], failover.victim.marks) == ("power_on", {})
     back = failover.step("recover")
     assert (back["step"], back["resumed"], back["operation"]) == ("power_on", True, failover.operation), back
-    assert back["facts"] == {"fence": "metal3", **FACTS}
+    assert back["facts"] == {"fence": "metal3", **failover.facts}
     assert failover.victim.record["facts"] == back["facts"]
     failover.record(phase="power_on")
     failover.record(result="recovered")
@@ -93,12 +95,29 @@ def test_a_node_that_was_created_again(failover):
     labels = failover.victim.node["metadata"]["labels"]
     failover.world.cluster.delete(paths.node(failover.name))
     gone = failover.step("recover")
-    assert (gone["step"], gone["exists"], gone["facts"]) == ("power_on", False, {"fence": "metal3", **FACTS})
+    assert (gone["step"], gone["exists"], gone["facts"]) == ("power_on", False, {"fence": "metal3", **failover.facts})
     failover.world.cluster.create(
         paths.NODES, {"metadata": {"name": failover.name, "labels": labels}, "spec": {**spec, "taints": None}}
     )
     back = failover.step("recover")
     assert (back["step"], back["exists"], back["facts"]["key"]) == ("power_on", True, "k")
+
+
+@pytest.mark.parametrize("way", ["metal3", "redfish"])
+def test_the_machine_of_a_deleted_node_was_failed_over_as_another_node(failover, way):
+    names = ("host", "namespace", "key") if way == "metal3" else ("uri",)
+    facts = {"fence": way, **{name: failover.facts[name] for name in names}}
+    failover.begin()
+    failover.record(phase="fence", facts=facts)
+    failover.world.cluster.delete(paths.node(failover.name))
+    assert failover.step("recover")["step"] == "power_on"
+    other = f"other-of-{failover.name}"
+    later = {**failover.entry, "operation": other, "node": other, "started": "2999-01-01T00:00:00Z"}
+    failover.world.cluster.merge(AUDIT, {"data": {other: json.dumps(later)}})
+    refused = failover.step("recover")
+    failover.world.cluster.merge(AUDIT, {"data": {other: None}})
+    assert (refused["error"], refused["why"], refused["changed"]) == ("refused", "another_node", False), refused
+    assert f"Recover node {other}." in refused["msg"]
 
 
 def test_nothing_of_a_failover_that_touched_nothing(failover):

@@ -131,6 +131,33 @@ def last_of(data: Mapping[str, str], node: str) -> dict[str, Any] | None:
     return max(entries, key=lambda entry: str(entry["started"]), default=None)
 
 
+def later_of_machine(data: Mapping[str, str], entry: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a failover of another node that began later and switched the same machine off; ``None`` if there is none.
+
+    A plug is not compared: two devices have plugs of the same name.
+    """
+    machine = _machine(entry)
+    return next(
+        (
+            later
+            for later in map(read_entry, data.values())
+            if machine
+            and _is_valid(later)
+            and later["node"] != entry["node"]
+            and later["started"] > entry["started"]
+            and _machine(later) == machine
+        ),
+        None,
+    )
+
+
+def _machine(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the machine in the entry of a failover; none if they are unknown."""
+    if entry.get("host"):
+        return (str(entry.get("namespace")), str(entry["host"]))
+    return (str(entry["uri"]).rstrip("/"),) if entry.get("uri") else ()
+
+
 def unfinished(entry: Mapping[str, Any]) -> bool:
     """Return whether the node was fenced, or may have been, and is not known to be back."""
     return entry["result"] not in (RECOVERED, STOPPED) and any(

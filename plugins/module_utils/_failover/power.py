@@ -188,7 +188,10 @@ def _look(context: Context, params: Params) -> Look:
 
 def _switch_on(context: Context, params: Params, machine: _Machine) -> Result:
     def attempt() -> bool:
-        needed = machine.look(_claimed(context, params), ON)
+        node = _claimed(context, params)
+        needed = machine.look(node, ON)
+        if needed and node is None:
+            _check_no_other_node(context, params["name"], str(machine.facts["uuid"] or ""))
         if context.check_mode or not needed:
             return needed
         # A BMC may answer slowly. Meanwhile another run may have brought the node back, and a third one fenced it.
@@ -223,6 +226,23 @@ def _claimed(context: Context, params: Params) -> Object | None:
             why="created_again",
         )
     return node
+
+
+def _check_no_other_node(context: Context, name: str, uuid: str) -> None:
+    """Check that the machine of a deleted Node is no other Node now.
+
+    Raises:
+        Refused: It is one.
+    """
+    for node in context.cluster.items(paths.NODES) if uuid else ():
+        if evidence_rules.same_uuid(uuid, node_rules.system_uuid(node)):
+            other = node_rules.name(node)
+            raise Refused(
+                f"Node {name} was deleted after its failover, and its machine, the system with UUID {uuid}, is node "
+                f"{other} now. Nothing was switched on. Look after node {other}.",
+                node=other,
+                why="another_node",
+            )
 
 
 class _Redfish:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.errors import HoldfastError, InvalidInput, NotFound
+from .._api.errors import HoldfastError, InvalidInput, NotFound, Refused
 from .._api.names import NAMESPACE
 from .._api.objects import Object
 from .._api.read_node import read_node
@@ -225,23 +225,38 @@ class _FailoverStep:
         return record, entry, rules.next_recovery(node, record, unfinished=entry is not None)
 
     def _recover_deleted_node(self) -> Result:
-        """Return what to do for a Node that was deleted after its failover: its host may still be kept off."""
-        entry = self._last_entry()
+        """Return what to do for a Node that was deleted after its failover: its host may still be kept off.
+
+        Raises:
+            Refused: Its machine is another node now.
+        """
+        history = audit.read(self._cluster)
+        entry = audit_rules.last_of(history, self._name)
         if entry is None:
             raise NotFound(
                 f"There is no Node {self._name}, and no record of a failover of it. Check the name.", node=self._name
             )
         if entry["result"] in (rules.RECOVERED, rules.STOPPED):
             return {**self._empty_result(), "exists": False, "operation": entry["operation"]}
-        facts = audit_rules.way_of(entry)
+        if later := audit_rules.later_of_machine(history, entry):
+            raise Refused(
+                f"Node {self._name} was deleted after its failover {entry['operation']}, and its machine has been node "
+                f"{later['node']} since: failover {later['operation']} switched it off again. Nothing was switched on. "
+                f"Recover node {later['node']}.",
+                node=later["node"],
+                why="another_node",
+            )
+        stated = audit_rules.way_of(entry)
+        # It names the machine that was proven off.
+        evidence = {"evidence": entry["evidence"]} if entry.get("evidence") else {}
         return {
             **self._empty_result(),
             "changed": True,
             "step": rules.POWER_ON,
             "exists": False,
             "operation": entry["operation"],
-            "facts": facts,
-            "stated": facts,
+            "facts": {**stated, **evidence},
+            "stated": stated,
         }
 
     # -- both

@@ -235,7 +235,7 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
         Refused: The system is not proven to be the node.
     """
     if expected:
-        if system.lower() != expected.lower() and not _same(system, expected):
+        if system.lower() != expected.lower() and not same_uuid(system, expected):
             raise not_confirmed(
                 node,
                 f"{uri} is the system with UUID {system or '-'}, not {expected}",
@@ -243,7 +243,7 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
                 "Give the uri of this node's system.",
             )
         return
-    if _same(system, of_node):
+    if same_uuid(system, of_node):
         return
     if _uuid(system) is None or _uuid(of_node) is None:
         raise not_confirmed(
@@ -262,7 +262,7 @@ def check_system(node: str, system: str, *, uri: str, expected: str, of_node: st
     )
 
 
-def _same(one: str, other: str) -> bool:
+def same_uuid(one: str, other: str) -> bool:
     """Return whether two UUIDs mean one machine; some firmware swaps the bytes of the first three groups."""
     left, right = _uuid(one), _uuid(other)
     return left is not None and right is not None and right.bytes in (left.bytes, left.bytes_le)

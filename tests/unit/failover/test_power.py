@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from unit.reboot.memory_cluster import AT, MemoryCluster
@@ -306,6 +307,23 @@ class TestBack:
         machine = Slow(clock, stopped_at=stopped_at, meanwhile=lambda: cluster.node(ready=False, failover=RECORD))
         failed = self.back(monkeypatch, cluster, machine, run="")
         assert (failed.kind, failed.fields["why"], machine.sent) == ("refused", "created_again", [])
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_the_machine_of_a_deleted_node_that_is_another_node_now_stays_off(monkeypatch, cluster, swapped):
+    uuid = UUID("4c4c4544-0042-3510-8053-b9c04f564333")
+    del cluster.objects[paths.node("node-1")]
+    shown = UUID(bytes=uuid.bytes_le) if swapped else uuid
+    cluster.objects[paths.node("node-2")] = {
+        "metadata": {"name": "node-2"},
+        "status": {"nodeInfo": {"systemUUID": str(shown)}},
+    }
+    machine = Machine(cluster)
+    machine.facts = {"power_state": "Off", "uuid": str(uuid).upper()}
+    monkeypatch.setattr(power, "_machine", lambda _context, _params: machine)
+    failed, _asked = switch(monkeypatch, cluster, power="on", method="redfish", run="")
+    assert (failed.kind, failed.fields["why"], machine.sent) == ("refused", "another_node", [])
+    assert "is node node-2 now" in failed.message
 
 
 @pytest.mark.parametrize(

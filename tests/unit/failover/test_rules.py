@@ -473,6 +473,32 @@ def entry(*steps, **facts):
 
 
 @pytest.mark.parametrize(
+    ("here", "there", "found"),
+    [
+        ({"host": "h", "namespace": "a"}, {"host": "h", "namespace": "a", "uri": "https://bmc"}, True),
+        ({"host": "h", "namespace": "a"}, {"host": "h", "namespace": "b"}, False),
+        ({"uri": "https://bmc/1"}, {"uri": "https://bmc/1/"}, True),
+        ({"uri": "https://bmc/1"}, {"uri": "https://bmc/2"}, False),
+        ({"uri": "https://bmc/1"}, {}, False),
+        ({"agent": "fence_apc", "plug": "3"}, {"agent": "fence_apc", "plug": "3"}, False),
+        ({}, {}, False),
+    ],
+)
+def test_a_later_failover_of_the_same_machine(here, there, found):
+    first = {**entry("fence"), "started": "2026-01-01T00:00:00Z", **here}
+    later = {**first, "operation": "later", "node": "m", "started": "2026-02-01T00:00:00Z", **there}
+    later = {name: value for name, value in later.items() if name in there or name not in here}
+
+    def of_machine(one, *others):
+        texts = {str(number): json.dumps(item) for number, item in enumerate([one, *others])}
+        return audit_rules.later_of_machine({**texts, "broken": "["}, one)
+
+    assert (of_machine(first, later) == later) is found
+    assert of_machine(later, first) is None
+    assert of_machine(first, {**later, "node": "n"}) is None
+
+
+@pytest.mark.parametrize(
     ("steps", "unfinished", "deleted"),
     [
         (("claim",), False, False),
