@@ -42,7 +42,7 @@ class Node:
 
     def __init__(self, name, lab, ansible):
         self.name, self.lab, self._ansible = name, lab, ansible
-        self.lock = f"test-{secrets.token_hex(3)}"
+        self.lock = f"test-{secrets.token_hex(5)}"
 
     def ssh(self, command):
         return self.lab.ssh(self.name, command)

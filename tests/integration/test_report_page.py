@@ -40,7 +40,7 @@ def browser():
 @pytest.fixture
 def namespace(request, cluster, made):
     """Nodes have the name of their namespace, and pictures show it."""
-    name = f"{request.param}-{secrets.token_hex(2)}"
+    name = f"{request.param}-{secrets.token_hex(5)}"
     cluster.create("/api/v1/namespaces", {"metadata": {"name": name}})
     made.namespaces.append(name)
     return name

@@ -38,7 +38,7 @@ def simulated(lab):
 @pytest.fixture
 def group(lab, simulated):
     """A group with a ledger of its own. Its nodes are those of the module."""
-    made = Group(lab, f"slots-{uuid.uuid4().hex[:6]}", simulated.nodes, simulated.selector)
+    made = Group(lab, f"slots-{uuid.uuid4().hex[:10]}", simulated.nodes, simulated.selector)
     yield made
     made.mend()
 
@@ -593,7 +593,7 @@ class TestNamespace:
     @pytest.fixture
     def unused(self, lab, monkeypatch):
         """The name of a namespace that does not exist. The ledgers are in it instead of in holdfast."""
-        name = f"holdfast-{uuid.uuid4().hex[:6]}"
+        name = f"holdfast-{uuid.uuid4().hex[:10]}"
         for module in (ledger_store, slot_requests):
             monkeypatch.setattr(module, "NAMESPACE", name)
         yield name

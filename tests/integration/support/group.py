@@ -100,7 +100,7 @@ class Group:
     def mend(self) -> None:
         """Make the nodes as good as new, for the next test."""
         for node in sorted(self.reported):
-            self.report(node, ready=True, boot_id=f"{node}-{uuid.uuid4().hex[:6]}")
+            self.report(node, ready=True, boot_id=f"{node}-{uuid.uuid4().hex[:10]}")
         self.reported.clear()
         self.lab.kubectl("uncordon", *self.nodes)
         self.lab.kubectl("delete", "configmap", "-n", "holdfast", f"group.{self.name}", "--ignore-not-found")
@@ -109,7 +109,7 @@ class Group:
 @contextlib.contextmanager
 def group_of(lab: Lab, count: int, prefix: str, **labels: str) -> Iterator[Group]:
     """Make a group; remove it afterwards with everything that it left."""
-    name = f"{prefix}-{uuid.uuid4().hex[:6]}"
+    name = f"{prefix}-{uuid.uuid4().hex[:10]}"
     nodes = [f"{name}-{number}" for number in range(1, count + 1)]
     lab.simulate(nodes, {"group": name, **labels})
     try:

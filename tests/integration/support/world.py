@@ -84,7 +84,7 @@ def _path(namespace: str, resource: str) -> str:
 
 
 def make_namespace(cluster: Cluster, made: Made) -> str:
-    name = f"test-{secrets.token_hex(3)}"
+    name = f"test-{secrets.token_hex(5)}"
     cluster.create("/api/v1/namespaces", {"metadata": {"name": name}})
     made.namespaces.append(name)
     accounts = paths.namespaced("api/v1", name, "serviceaccounts")
