@@ -16,10 +16,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from .._api import node_rules, paths
-from .._api.errors import HoldfastError, Refused
+from .._api.errors import HoldfastError, NotFound, Refused
 from .._api.names import CORDON
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result, unexpected
+from .._budget import runs
 from .._budget.claim_rules import Claimed
 from .._drain.cordon import cordon
 from .._fencing import agent_rules, command, evidence_rules
@@ -399,14 +400,24 @@ class _Turn:
         result = FAILED if why_not else ending.result
         record = journey_rules.Record(result=result, detail=failure.why + ending.advice)
         facts = Facts(self._settings, progress, CLAIM)
-        unrecorded = (
-            self._try(lambda: self._record(facts, Step(journey_rules.RECORD, record=record))) if ending.record else ""
-        )
+        unrecorded = self._try(lambda: self._record_failure(facts, record)) if ending.record else ""
         undone = Undone(why_not, unrecorded, self._entry)
         self._progress = replace(self._progress, doing=(), under_way=False)
         self._step = Step(journey_rules.ENDED, failure.why)
         self._note(ending_rules.result_of_failure(self._progress, failure, ending, undone))
         return self._result()
+
+    def _record_failure(self, facts: Facts, record: journey_rules.Record) -> None:
+        try:
+            self._record(facts, Step(journey_rules.RECORD, record=record))
+        except NotFound:
+            if not self._progress.exists:
+                raise
+            # The Node was deleted, and the record and the claim with it: only the entry and the run's Lease are left.
+            try:
+                self._record(facts, Step(journey_rules.RECORD, record=replace(record, deleted=True)))
+            finally:
+                runs.end(self._context.cluster, self._progress.run)
 
     def _undo(self, *, remove_key: bool) -> None:
         """Remove the key from the host, and undo the role's cordon."""

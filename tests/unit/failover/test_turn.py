@@ -370,6 +370,25 @@ def test_a_node_that_is_deleted(cluster):
     assert Play(cluster, run="r5", direction="recover").go()["detail"] == "it was recovered before"
 
 
+@pytest.mark.parametrize("direction", ["failover", "recover"])
+def test_a_node_that_others_delete_leaves_no_lease(cluster, direction):
+    if direction == "recover":
+        Play(cluster).go()
+    play = Play(cluster, run="r2", direction=direction)
+    act = play.act
+
+    def delete(name, arguments):
+        found = act(name, arguments)
+        cluster.objects.pop(paths.node("node-1"), None)
+        return found
+
+    play.act = delete
+    result = play.go()
+    assert result["result"] == "failed"
+    assert (entry(cluster)["result"], "node-1" in entry(cluster)["detail"]) == ("failed", True)
+    assert [path for path in cluster.objects if "/leases/" in path] == []
+
+
 def test_a_node_with_its_old_boot_id_was_never_off(cluster):
     Play(cluster).go()
     back = Play(cluster, run="r2", direction="recover")
