@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from .cgroups import Cgroup
 from .commands import direct_environment, run
 from .control_plane import ControlPlane
 from .errors import LabError
+from .locks import locked
 from .network import Network
 from .node import Node, existing
 from .paths import Paths
@@ -222,7 +222,7 @@ class Lab:
     @contextlib.contextmanager
     def building(self) -> Iterator[None]:
         """Lock out builds of other labs: several may share a cache."""
-        with _locked(self.paths.cache / "lab.lock"):
+        with locked(self.paths.cache / "lab.lock"):
             yield
 
     def provide(self, modules: Sequence[programs.Module], nodes: int = 0) -> None:
@@ -292,16 +292,8 @@ class Lab:
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
         """Allow one change at a time, from any process."""
-        with _locked(self.paths.lock):
+        with locked(self.paths.lock):
             yield
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _wait(condition: Callable[[], bool], timeout: float, complaint: Callable[[], str]) -> None:

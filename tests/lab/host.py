@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 
 from .commands import run
 from .errors import LabError
+from .locks import locked
+from .paths import Paths
 from .progress import say
 
 PACKAGES = (
@@ -41,13 +44,19 @@ def missing() -> list[str]:
     return [name for name in PACKAGES if not _installed(name)]
 
 
+def apt_lock() -> contextlib.AbstractContextManager[None]:
+    """Allow one apt-get at a time: a second one does not wait, but fails."""
+    return locked(Paths.default().cache / "apt.lock")
+
+
 def install(packages: Sequence[str]) -> None:
     """Install Debian packages."""
     if not shutil.which("apt-get"):
         raise LabError(f"the lab needs what Debian calls {' '.join(packages)}; install it")
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run(["apt-get", "update", "-q"], env=env)
-    run(["apt-get", "install", "-qy", "--no-install-recommends", *packages], env=env)
+    with apt_lock():
+        run(["apt-get", "update", "-q"], env=env)
+        run(["apt-get", "install", "-qy", "--no-install-recommends", *packages], env=env)
 
 
 def raise_limits() -> None:

@@ -5,15 +5,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from .commands import run
 from .errors import LabError
+from .locks import locked
 
 INDEXES = range(1, 200)
 # Labs of different checkouts share only the choice of their index.
@@ -53,7 +51,7 @@ class Network:
 
     def up(self, owner: Path) -> bool:
         """Make the bridge, unless it exists; return False if it belongs to another lab."""
-        with _machine_lock():
+        with locked(LOCK):
             found = {link["ifname"]: link.get("ifalias") for link in _links()}
             if found.get(self.bridge, str(owner)) not in (str(owner), None):
                 return False
@@ -90,13 +88,6 @@ def owned(owner: Path) -> list[Network]:
     """The networks of this lab: one, or none."""
     bridges = {link["ifname"] for link in _links() if link.get("ifalias") == str(owner)}
     return [network for network in map(Network, INDEXES) if network.bridge in bridges]
-
-
-@contextlib.contextmanager
-def _machine_lock() -> Iterator[None]:
-    with LOCK.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _links() -> list[dict[str, str]]:

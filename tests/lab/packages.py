@@ -12,6 +12,7 @@ from pathlib import Path
 
 from .commands import run
 from .errors import LabError
+from .host import apt_lock
 from .progress import step
 
 
@@ -38,7 +39,8 @@ def program(cache: Path, package: str, path: str = "", *, whole: bool = False) -
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         try:
-            _download(temporary, package, whole=whole)
+            with apt_lock():
+                _download(temporary, package, whole=whole)
             for file in sorted(temporary.glob("*.deb")):
                 run(["dpkg-deb", "-x", file, temporary])
                 file.unlink()
