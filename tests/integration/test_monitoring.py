@@ -92,7 +92,7 @@ class TestRun:
                     "rolling_reboot_metrics_file": str(tmp_path / "holdfast.prom"),
                 }
             ),
-            alertmanager={"url": alertmanager.url, "expires_after": EXPIRES},
+            alertmanager={"url": alertmanager.url, "expires_after": 2 * EXPIRES},
         )
         run.until(lambda: halt.reached, "the run at its halt")
         until(lambda: sorted(alertmanager.firing("Down")) == ["active", "suppressed", "suppressed"], "two are silenced")

@@ -30,6 +30,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from lab.ports import free_port
+
 BUSY, AWAY, LOST, UNANSWERED = "429", "503", "reset before it was carried out", "reset after it was carried out"
 KINDS = (BUSY, AWAY, LOST, UNANSWERED)
 ENDED, BROKEN = "watch ended at once", "watch broken off after its headers"
@@ -133,7 +135,8 @@ class Proxy:
         self._running = threading.Event()
         self._running.set()
         self._sockets: set[socket.socket] = set()
-        self._port = 0
+        # No connection gets it while the proxy is stopped.
+        self._port = free_port()
         self._listen()
         self.kubeconfig = folder / "proxied-kubeconfig"
         self.kubeconfig.write_text(yaml.safe_dump(_kubeconfig(self.url)))
@@ -151,7 +154,6 @@ class Proxy:
             self._server.socket = context.wrap_socket(
                 self._server.socket, server_side=True, do_handshake_on_connect=False
             )
-        self._port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
     def close(self) -> None:
