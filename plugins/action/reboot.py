@@ -172,7 +172,7 @@ class ActionModule(BuiltinReboot):
         if result.get("failed"):
             self._after = self._after or self._boot_id_now()
             if not self._sent:
-                self._name_late_holds()
+                self._raise_if_held()
             return result
         self._done("reboot")
         now = self._boot_id_now()
@@ -274,7 +274,7 @@ class ActionModule(BuiltinReboot):
         finally:
             self._connection.set_option(_RECONNECTION, before)
 
-    def _name_late_holds(self) -> None:
+    def _raise_if_held(self) -> None:
         """A node with an agent refuses by itself if a hold came after the last look: report who has the hold."""
         node = self._params.get("node")
         if node:

@@ -39,8 +39,8 @@ options:
 options:
   operation:
     description:
-      - Id of the rolling reboot that this is a part of. If set, the task records its phase on the Node before it does
-        anything else. Needs O(run).
+      - Id of the rolling reboot that this is a part of. If set, the task records its phase on the Node before it acts.
+        Needs O(run).
     type: str
 """
 
@@ -217,7 +217,7 @@ options:
         elements: str
       expires_after:
         description:
-          - Seconds after which a silence ends by itself. While the run lives, it is extended five times in this time.
+          - Seconds after which a silence ends by itself, at least 10. While the run lives, it is extended five times in this time.
         type: int
         default: 300
       token:

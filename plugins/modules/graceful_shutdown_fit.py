@@ -24,7 +24,7 @@ notes:
 options:
   name:
     description:
-      - Name of one Node. By default all Nodes that O(selector) selects.
+      - Name of one Node, instead of O(selector). By default all Nodes that O(selector) selects.
     type: str
   selector:
     description:
@@ -41,7 +41,7 @@ options:
     type: int
   by_priority:
     description:
-      - Groups of pods by priority, the kubelet's C(shutdownGracePeriodByPodPriority). Replaces O(total) and
+      - Groups of pods by priority, the kubelet's C(shutdownGracePeriodByPodPriority). Instead of O(total) and
         O(critical). A pod belongs to the group with the largest priority that is not above its own, or else to the
         lowest group.
     type: list

@@ -30,7 +30,7 @@ options:
     default: 0
   wait_timeout:
     description:
-      - Maximum number of seconds to wait for a window to open. If none opens in that time, the task returns
+      - Maximum number of seconds to wait for a window to open. If the next one opens later, the task returns
         immediately.
       - In check mode, the task does not wait.
     type: int
@@ -84,7 +84,8 @@ opens:
   returned: success
   sample: "2026-11-21T21:00:00.000000Z"
 closes:
-  description: When the open window closes; if none is open, when the next one closes. Null if it never closes.
+  description: When the open window closes; if none is open, when the next one closes. Null if it never closes,
+    or if every window is shorter than O(margin).
   type: str
   returned: success
   sample: "2026-11-22T04:00:00.000000Z"

@@ -16,7 +16,8 @@ description:
 options:
   condition:
     description:
-      - Type of the condition. The module refuses the kubelet's own conditions, such as C(Ready).
+      - Type of the condition. The module refuses C(Ready), C(MemoryPressure), C(DiskPressure), C(PIDPressure) and
+        C(NetworkUnavailable).
     type: str
     required: true
   state:

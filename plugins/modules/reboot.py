@@ -18,14 +18,15 @@ description:
     that arrives late, from a paused controller, or twice, over a connection that repeats it, does nothing.
   - With O(operation), a reboot that an earlier run of the operation requested is not repeated. If it is under way, the module
     waits up to O(reboot_timeout) until the host answers. If it has happened, the module only waits until the Node is Ready.
-  - If the node refuses because of a hold after the last check, the module checks and tries again for 60 s. If the hold
-    stays, it stops immediately.
+  - If a hold appears after the last check, the node refuses the reboot, and the module checks the holds again. If the hold is
+    still there, the task stops. If it is gone, the module repeats the command, for up to 60 s. It does not repeat your own
+    O(reboot_command).
   - Success is a new boot ID over the connection and, with O(node), the same in the API with the Node Ready.
   - A host that can't be reached is an ordinary failure, so that C(rescue) and C(always) run.
 options:
   node:
     description:
-      - Name of the Node. Without it, the module does not use the API.
+      - Name of the Node. Without it and O(run), the module does not use the API.
     type: str
   inhibitor_timeout:
     description:
@@ -41,7 +42,7 @@ options:
     description:
       - Reboots a node although it is held, which interrupts the holder. The holds are in the result.
       - Where the node agent keeps a lock for a hold, V(systemctl reboot --force) is used, because the lock refuses all
-        other commands. O(reboot_command) overrides this.
+        other commands. Then O(pre_reboot_delay) and O(msg) have no effect. O(reboot_command) overrides this.
     type: bool
     default: false
   pre_reboot_delay:

@@ -111,7 +111,7 @@ from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.auth_options import auth_options
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import run_module
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.progress import reboot_operation_info
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.operation_info import reboot_operation_info
 
 OPERATION = reboot_operation_info
 SPEC: dict[str, Any] = {

@@ -63,7 +63,7 @@ TESTS = {
     "_nodes/health_check_rules.py": ["nodes/test_health_checks.py"],
     "_nodes/optout_rules.py": ["nodes/test_opt_outs.py"],
     "_reboot/end_rules.py": ["reboot/test_end_rules.py", "reboot/test_refusal_rules.py", "reboot/test_finish.py"],
-    "_reboot/progress_rules.py": ["reboot/test_progress.py"],
+    "_reboot/operation_info_rules.py": ["reboot/test_operation_info.py"],
     "_report/chart_rules.py": ["report/test_page_rules.py"],
     "_report/content_rules.py": ["report/test_page_rules.py"],
     "_report/page_rules.py": ["report/test_page_rules.py"],

@@ -13,7 +13,7 @@ from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, retry_conflicts, wait_for
 
 # Without these the control plane considers a node broken, until its kubelet writes them again.
-_OF_THE_KUBELET = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
+_REFUSED_TYPES = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
 def node_condition_info(context: Context, params: Params) -> Result:
@@ -47,7 +47,7 @@ def node_condition_info(context: Context, params: Params) -> Result:
 def node_condition(context: Context, params: Params) -> Result:
     """Remove a condition."""
     name, kind = params["name"], params["condition"]
-    if kind in _OF_THE_KUBELET:
+    if kind in _REFUSED_TYPES:
         raise InvalidInput(
             f"Condition {kind} of Node {name} belongs to its kubelet or network plugin, so it is not removed. "
             "Name a condition of another program."

@@ -81,8 +81,8 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
 
     Returns:
         ``state`` (failed; stopped: no work was started; lost: another run has the node), ``healthy``, and what to do:
-        ``give_back`` (uncordon it, if this operation may have cordoned it), ``count`` (as a failure of the operation)
-        and ``release`` (give the slot back).
+        ``uncordon`` (if this operation may have cordoned it), ``count`` (as a failure of the operation)
+        and ``return_slot``.
     """
     state = _state(node, failure)
     healthy = _healthy(node, failure)
@@ -94,9 +94,9 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
     return {
         "state": state,
         "healthy": healthy,
-        "give_back": at_work and healthy and _worked_on(node or {}, failure),
+        "uncordon": at_work and healthy and _worked_on(node or {}, failure),
         "count": at_work,
-        "release": bool(failure.operation) and (state == STOPPED or (gone and not failure.unseen)),
+        "return_slot": bool(failure.operation) and (state == STOPPED or (gone and not failure.unseen)),
     }
 
 

@@ -169,12 +169,12 @@ class _Failed:
                 error=self._error,
                 done=turn.get("step") == "done",
                 untouched=turn.get("stage") == WAITING,
-                switched_off=self._went_down(seen or {}) or not alive,
+                switched_off=self._may_go_down(seen or {}) or not alive,
                 unseen=unseen,
             ),
         )
-        uncordoned = found["give_back"] and self._put_back()
-        if found["release"]:
+        uncordoned = found["uncordon"] and self._put_back()
+        if found["return_slot"]:
             self._try(lambda: work.slot(params["group"], "absent"))
             self._try(work.unclaim)
             work.end_waiting()
@@ -208,7 +208,7 @@ class _Failed:
             "uncounted": uncounted,
         }
 
-    def _went_down(self, seen: Mapping[str, Any]) -> bool:
+    def _may_go_down(self, seen: Mapping[str, Any]) -> bool:
         return may_go_down(
             seen,
             self._work.operation,

@@ -132,7 +132,7 @@ def extended(silence: Silence, now: datetime, seconds: int) -> dict[str, Any]:
     return {**{name: silence[name] for name in kept}, "endsAt": to_text(now + timedelta(seconds=seconds))}
 
 
-def covers(silence: Silence, matchers: Matchers) -> bool:
+def has_matchers(silence: Silence, matchers: Matchers) -> bool:
     """Whether a silence has these matchers."""
 
     def key(matcher: Mapping[str, Any]) -> tuple[Any, ...]:

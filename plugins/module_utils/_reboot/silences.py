@@ -58,7 +58,7 @@ class Alertmanager:
         """
         present = self._own(node)
         for matchers in rules.read_matchers(self._texts, node):
-            known = next((silence for silence in present if rules.covers(silence, matchers)), None)
+            known = next((silence for silence in present if rules.has_matchers(silence, matchers)), None)
             now = self._server.clock.now()
             self._post(
                 rules.extended(known, now, self._seconds)

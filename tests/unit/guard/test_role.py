@@ -49,7 +49,7 @@ def test_every_answer_of_the_module_has_its_task():
 
 
 def test_a_worker_takes_steps_until_the_module_says_that_it_is_done():
-    """Without a count or a time of the role's own, and without meta: end_role, which Ansible 2.17 does not have."""
+    """The role has no count and no time of its own, and ends by the module's answer alone."""
     (block,) = yaml.safe_load((ROLE / "tasks/serve.yml").read_text())
     first, *others = block["block"]
     assert (first["ansible.builtin.include_tasks"], "when" in first) == ("step.yml", False)
@@ -69,7 +69,7 @@ def test_files_that_include_each_other_form_a_tree():
 
 
 def includes(path):
-    """The files that a file includes, each unless the last step was the last one, but for the first step of all."""
+    """The files that a file includes. Each include except the first has a condition that the last step was not done."""
     found = [task for task in tasks(path) if "ansible.builtin.include_tasks" in task]
     assert all("when" in task for task in found if task["name"] != "Take a step")
     return [task["ansible.builtin.include_tasks"] for task in found]

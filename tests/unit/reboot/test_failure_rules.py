@@ -29,7 +29,7 @@ def after(node=None, **failure):
 
 
 def test_a_healthy_node_is_given_back_and_counted():
-    assert after() == {"state": "failed", "healthy": True, "give_back": True, "count": True, "release": False}
+    assert after() == {"state": "failed", "healthy": True, "uncordon": True, "count": True, "return_slot": False}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_healthy_node_is_given_back_and_counted():
 )
 def test_one_that_is_not_healthy_stays_cordoned_and_counts(node, failure):
     found = after(node, **failure)
-    assert (found["state"], found["give_back"], found["count"]) == ("failed", False, True)
+    assert (found["state"], found["uncordon"], found["count"]) == ("failed", False, True)
 
 
 def test_a_check_that_failed_in_an_earlier_operation_says_nothing():
@@ -63,7 +63,7 @@ def test_a_check_that_failed_in_an_earlier_operation_says_nothing():
 )
 def test_one_that_is_healthy_is_given_back(node):
     found = after(node)
-    assert (found["state"], found["give_back"], found["count"]) == ("failed", True, True)
+    assert (found["state"], found["uncordon"], found["count"]) == ("failed", True, True)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_one_that_is_healthy_is_given_back(node):
 def test_only_what_this_operation_may_have_cordoned_is_given_back(node, given_back):
     found = after(node)
     assert (found["state"], found["healthy"], found["count"]) == ("failed", True, True)
-    assert found["give_back"] is given_back
+    assert found["uncordon"] is given_back
 
 
 OURS = ("cordon", "drain", "reboot")
@@ -122,56 +122,56 @@ def test_a_failure_counts_though_the_api_did_not_say_what_it_left():
     assert judge(None, Failure(**known, unseen=True)) == {
         "state": "failed",
         "healthy": False,
-        "give_back": False,
+        "uncordon": False,
         "count": True,
-        "release": False,
+        "return_slot": False,
     }
-    assert judge(None, Failure(**known, unseen=True, untouched=True))["release"]
+    assert judge(None, Failure(**known, unseen=True, untouched=True))["return_slot"]
 
 
 @pytest.mark.parametrize("options", [{}, {"untouched": True}, {"error": "claim_lost"}])
 def test_the_slot_of_a_node_that_no_longer_exists_is_given_back(options):
     found = judge(None, Failure(run="me", operation="kernel", **options))
-    assert (found["give_back"], found["count"], found["release"]) == (False, False, True)
+    assert (found["uncordon"], found["count"], found["return_slot"]) == (False, False, True)
 
 
 def test_the_slot_of_a_node_that_was_created_again_is_given_back():
     found = after({"claim": None}, error="claim_lost")
-    assert (found["state"], found["give_back"], found["count"], found["release"]) == ("lost", False, False, True)
+    assert (found["state"], found["uncordon"], found["count"], found["return_slot"]) == ("lost", False, False, True)
 
 
 def test_a_node_that_was_not_touched_does_not_count_and_gives_its_slot_back():
     found = after(untouched=True)
-    assert found == {"state": "stopped", "healthy": True, "give_back": False, "count": False, "release": True}
+    assert found == {"state": "stopped", "healthy": True, "uncordon": False, "count": False, "return_slot": True}
 
 
 @pytest.mark.parametrize("marks", [{"claim": {"run": "another"}}, {"claim": None, "slot": {"run": "another"}}])
 def test_one_that_another_run_works_on_is_left_to_it(marks):
     found = after(marks)
-    assert (found["state"], found["give_back"], found["count"]) == ("stopped", False, False)
+    assert (found["state"], found["uncordon"], found["count"]) == ("stopped", False, False)
 
 
 def test_a_slot_that_passed_on_does_not_keep_who_has_the_claim_from_putting_the_node_back():
     found = after({"slot": {"run": "another"}})
-    assert (found["state"], found["give_back"], found["count"]) == ("failed", True, True)
+    assert (found["state"], found["uncordon"], found["count"]) == ("failed", True, True)
 
 
 def test_a_run_that_lost_its_claim_does_nothing_more():
     found = after(error="claim_lost")
     assert found["state"] == "lost"
-    assert not any(found[what] for what in ("give_back", "count", "release"))
+    assert not any(found[what] for what in ("uncordon", "count", "return_slot"))
 
 
 def test_a_task_after_the_node_was_done_changes_nothing_of_it():
     found = after(done=True)
     assert found["state"] == "failed"
-    assert not any(found[what] for what in ("give_back", "count", "release"))
+    assert not any(found[what] for what in ("uncordon", "count", "return_slot"))
 
 
 @pytest.mark.parametrize("node", [None, NODE])
 def test_before_there_is_an_operation_nothing_can_be_done(node):
     found = judge(node, Failure(run="", operation=""))
-    assert not any(found[what] for what in ("give_back", "count", "release"))
+    assert not any(found[what] for what in ("uncordon", "count", "return_slot"))
 
 
 @given(
@@ -184,7 +184,7 @@ def test_before_there_is_an_operation_nothing_can_be_done(node):
 def test_only_a_healthy_node_of_ours_is_uncordoned_and_only_ours_counts(ready, owner, phase, flags, error):
     node = {"ready": ready, "claim": {"run": owner}, "operation": {"id": "kernel", "phase": phase}}
     found = after(node, error=error, **flags)
-    if found["give_back"]:
+    if found["uncordon"]:
         assert ready
         assert owner == "me"
         assert found["count"]

@@ -11,7 +11,7 @@ from unit.reboot.memory_cluster import AT, MemoryCluster
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.progress import reboot_operation_info
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.operation_info import reboot_operation_info
 
 LATER = "2026-11-21T10:00:00.000000Z"
 

@@ -12,7 +12,7 @@ from .._api import artifact_rules, node_rules, paths
 from .._api.runner import Context, Params, Result
 from .._budget import ledger_store as store
 from .end_rules import line_of, record_of, stats_of, summary_of
-from .progress_rules import entry_of, latest, newer, runs_of, why_not
+from .operation_info_rules import entry_of, latest, newer, runs_of, why_not
 
 
 def reboot_operation_info(context: Context, params: Params) -> Result:
