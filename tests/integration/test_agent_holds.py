@@ -31,6 +31,8 @@ ATTEMPTS = (
     "systemctl start systemd-reboot.service",
     "systemctl start kexec.target",
     "systemctl start systemd-poweroff.service",
+    "systemctl exit",
+    "systemctl start systemd-exit.service",
 )
 SIGNALS = ("RTMIN+3", "RTMIN+4", "RTMIN+5", "INT")
 

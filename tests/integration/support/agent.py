@@ -34,7 +34,7 @@ PROGRAM = "/usr/local/lib/holdfast-agent"
 UNIT = "/etc/systemd/system/holdfast-agent.service"
 TEXTFILE = "/var/lib/node_exporter/holdfast.prom"
 RBAC = CHECKOUT / "docs/node_agent_rbac.yml"
-TARGETS = ("reboot", "poweroff", "halt", "kexec", "soft-reboot")
+TARGETS = ("reboot", "poweroff", "halt", "kexec", "soft-reboot", "exit")
 # systemd 252 and systemd 257.
 NODES = ("node-1", "node-2")
 UNITS = {name for target in TARGETS for name in (f"{target}.target", f"systemd-{target}.service")}

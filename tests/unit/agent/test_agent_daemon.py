@@ -83,6 +83,8 @@ class Machine:
         self.locks = []
         self.files = set()
         self.overridden = set()
+        self.aliases = {}
+        self.shutdown = False
         self.broken = set()
         self.calls = []
         self.most_calls = 10000
@@ -126,7 +128,7 @@ class Machine:
         return [("shutdown", "holdfast", why, "block", 0, 1) for why in self.locked]
 
     def _Get(self, *_property):  # noqa: N802
-        return False
+        return self.shutdown
 
     @property
     def locked(self):
@@ -143,7 +145,7 @@ class Machine:
 
     def _ListUnitsByNames(self, units):  # noqa: N802
         masked = self.files - self.overridden
-        return [(unit, "", "masked" if unit in masked else "loaded") for unit in units]
+        return [(self.aliases.get(unit, unit), "", "masked" if unit in masked else "loaded") for unit in units]
 
 
 class Node:
@@ -438,16 +440,55 @@ def test_a_lock_that_logind_does_not_list_is_not_named(started):
 
 
 def test_leases_are_ignored_during_a_shutdown_until_it_is_cancelled(started):
+    started.machine.shutdown = True
     started.machine.signals["PrepareForShutdown"](True)
     started.hold("a")
+    started.loop.run(400)
 
     assert started.machine.locked == []
     assert started.status.endswith("a shutdown is under way")
 
+    started.machine.shutdown = False
     started.machine.signals["PrepareForShutdown"](False)
     started.loop.run()
 
     assert started.machine.locked == ["shop/a"]
+
+
+@pytest.mark.parametrize("notices", ["logind starts", "heartbeat", "second heartbeat"])
+def test_a_logind_that_has_lost_a_shutdown_does_not_say_so(started, notices):
+    started.hold("b")
+    machine = started.machine
+    machine.shutdown = True
+    machine.signals["PrepareForShutdown"](True)
+    started.hold("a")
+    assert machine.locked == ["shop/b"]
+
+    machine.shutdown = False
+    if notices == "logind starts":
+        for call in machine.owner_changed:
+            call(":1.2")
+        started.loop.run()
+    else:
+        machine.broken = {"Get"} if notices == "second heartbeat" else set()
+        started.loop.run(400)
+        machine.broken = set()
+        started.loop.run(400)
+
+    assert machine.locked == ["shop/a"]
+    assert started.written[-1].status == "True"
+    assert started.stored == ["a"]
+
+
+def test_a_unit_that_is_an_alias_is_masked_all_the_same(started):
+    started.machine.aliases = {"reboot.target": "kexec.target"}
+    started.hold("a")
+    assert started.written[-1].status == "True"
+
+    started.machine.overridden = {"reboot.target"}
+    started.machine.signals["UnitFilesChanged"]()
+    started.loop.run()
+    assert "not masked: reboot.target" in started.written[-1].message
 
 
 def test_a_full_disk_confirms_nothing_until_it_has_room(started, monkeypatch):

@@ -87,6 +87,7 @@ class Agent:
         self._logind.on_shutdown(self._on_shutdown)
         self._logind.on_restart(self._on_logind)
         self._try(self._subscribe)
+        self._try(self._ask_for_a_shutdown)
         self._try(self._look)
         self._reconcile()
         GLib.timeout_add_seconds(_READY_SECONDS, self._stop_waiting)
@@ -131,9 +132,20 @@ class Agent:
         self._reports.update()
 
     def _on_logind(self) -> None:
+        self._look_for_a_shutdown()
         self._try(self._look)
         self._executor.forget_failures()
         self._reconcile()
+
+    def _look_for_a_shutdown(self) -> None:
+        """Ask logind: one that was restarted has forgotten a shutdown, and does not say so."""
+        before = self._facts.shutting_down
+        self._try(self._ask_for_a_shutdown)
+        if before and not self._facts.shutting_down:
+            self._on_shutdown(False)
+
+    def _ask_for_a_shutdown(self) -> None:
+        self._facts.shutting_down = self._logind.preparing_for_shutdown()
 
     def _on_units(self) -> None:
         self._try(self._masks.look)
@@ -141,6 +153,8 @@ class Agent:
 
     def _heartbeat(self) -> bool:
         self._try(self._subscribe)
+        if self._facts.shutting_down:
+            self._look_for_a_shutdown()
         self._on_units()
         if not self._facts.publishing:
             # Makes the plan write the condition again, even if another client changed it.
@@ -184,7 +198,6 @@ class Agent:
     # -- looks at the system
 
     def _look(self) -> None:
-        self._facts.shutting_down = self._logind.preparing_for_shutdown()
         self._executor.verify_locks()
         self._masks.look()
 

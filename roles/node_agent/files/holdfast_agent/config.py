@@ -11,7 +11,7 @@ certificate_authority: /etc/kubernetes/pki/ca.crt
 client_certificate: /var/lib/kubelet/pki/kubelet-client-current.pem
 client_key: /var/lib/kubelet/pki/kubelet-client-current.pem
 enforcement: strict                        # strict: locks and masks; inhibitor: locks alone; observe: neither
-masked_targets: [reboot, poweroff, halt, kexec, soft-reboot]
+masked_targets: [reboot, poweroff, halt, kexec, soft-reboot, exit]
 alert_timeout: 14400                       # seconds; 0: never
 namespaces: []                             # namespaces whose Leases hold; empty: all
 textfile: ""                               # metrics for node_exporter, a path that ends in .prom; empty: none
@@ -29,7 +29,8 @@ from typing import Any
 
 from .hold_rules import FORBIDDEN_NAMESPACES
 
-TARGETS = ("reboot", "poweroff", "halt", "kexec", "soft-reboot")
+# Outside of a container, "exit" switches the machine off.
+TARGETS = ("reboot", "poweroff", "halt", "kexec", "soft-reboot", "exit")
 ENFORCEMENTS = ("strict", "inhibitor", "observe")
 LOG_LEVELS = ("debug", "info", "warning", "error")
 KUBECONFIG = "/etc/kubernetes/kubelet.conf"

@@ -73,8 +73,10 @@ class Units:
 
     def states(self, units: Iterable[str]) -> dict[str, str]:
         """The LoadState of each."""
-        found = self._manager.ListUnitsByNames(sorted(units), timeout=_SECONDS)
-        return {str(item[0]): str(item[2]) for item in found}
+        names = sorted(units)
+        found = self._manager.ListUnitsByNames(names, timeout=_SECONDS)
+        # In the order of the request: an alias is answered with the name of its unit.
+        return {name: str(item[2]) for name, item in zip(names, found)}
 
     def has_file(self, unit: str) -> bool:
         """Whether the directory of runtime masks has a file or link of this name."""
