@@ -92,6 +92,10 @@ own_host:
   description: The host of the node on which the controller runs; empty if there is none.
   type: str
   returned: success
+paused:
+  description: Whether the run has paused the NodeHealthChecks.
+  type: bool
+  returned: success
 canaries:
   description: The hosts that go first.
   type: list

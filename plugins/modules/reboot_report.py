@@ -28,6 +28,11 @@ options:
     description:
       - The group whose ledger has the operation.
     type: str
+  paused:
+    description:
+      - Whether the run has paused the NodeHealthChecks.
+    type: bool
+    default: false
   names:
     description:
       - Names of the hosts that take part. The action plugin makes O(hosts) from them.
@@ -149,6 +154,7 @@ SPEC: dict[str, Any] = {
         "operation": {"type": "str"},
         "run": {"type": "str"},
         "group": {"type": "str"},
+        "paused": {"type": "bool", "default": False},
         "names": {"type": "list", "elements": "str", "default": []},
         "pattern": {"type": "str"},
         "limit": {"type": "str"},

@@ -38,7 +38,9 @@ def all_of(variables: Variables, names: Sequence[str]) -> dict[str, Any]:
                 "settings_error": str(read.get("msg") or "unknown") if read.get("failed") else "",
             }
         )
-    return {"hosts": hosts, **{name: begun.get(name) or "" for name in ("operation", "run", "group")}}
+    # The report may run on a host of the run, and its settings are then those of the report.
+    paused = bool(begun.get("paused"))
+    return {"hosts": hosts, **{name: begun.get(name) or "" for name in ("operation", "run", "group")}, "paused": paused}
 
 
 def settings_of(hosts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -110,7 +110,7 @@ def put_back(context: Context, name: str, *, run: str) -> tuple[_State, _State]:
         if record is None:
             first.append(_State(node))
             return first[0]
-        machine, why_not = _recorded(context, name, record)
+        machine, why_not = _recorded(context, node, record)
         first.append(_State(node, machine.object if machine else None))
         spared = None
         if machine and record.machine:
@@ -158,8 +158,9 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
             before = optout_rules.on_machine(machine.object)
             wanted = replace(wanted, machine=MachineBefore(metadata["namespace"], metadata["name"], before))
         first.append(_State(node, machine.object if machine else None))
-        marks = optout_rules.marks_set(wanted.annotations, present["annotations"])
-        labels = optout_rules.marks_set(wanted.labels, present["labels"])
+        # A node can write its own record, so only what the user names is set.
+        marks = optout_rules.marks_set(wanted.annotations, present["annotations"], ours["annotations"])
+        labels = optout_rules.marks_set(wanted.labels, present["labels"], ours["labels"])
         if not wanted.empty:
             marks[OPT_OUTS] = wanted.to_text() if wanted != known else node_rules.annotations_of(node).get(OPT_OUTS)
         if wanted.autoscaler and params["autoscaler"]:
@@ -181,7 +182,7 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
 def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | None, str]:
     """The Machine in the record, or else in the Node's annotations; and the reason if there is none."""
     if known.machine:
-        return _recorded(context, node_rules.name(node), known)
+        return _recorded(context, node, known)
     found = machine_rules.name_of(node)
     if found is None:
         return None, f"the Node has no annotations {MACHINE} and {MACHINE_NAMESPACE}: Cluster API did not create it"
@@ -189,13 +190,21 @@ def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | Non
     if not versions:
         return None, f"the API {machine_rules.GROUP} is not installed in the management cluster"
     machine = machines.find(context.management, versions, *found)
-    if machine and machine_rules.relation(node, machine.object) == machine_rules.FOREIGN:
-        return None, f"Machine {'/'.join(found)} belongs to another Node"
+    if why_not := _foreign(node, machine):
+        return None, why_not
     return machine, "" if machine else f"there is no Machine {'/'.join(found)}"
 
 
-def _recorded(context: Context, name: str, record: OptOuts) -> tuple[Machine | None, str]:
-    """The Machine in the record, and the reason if it is gone.
+def _foreign(node: Object, machine: Machine | None) -> str:
+    """The reason why a Machine is not the node's; empty if it may be. A node can write its own record."""
+    if machine is None or machine_rules.relation(node, machine.object) != machine_rules.FOREIGN:
+        return ""
+    metadata = machine.object["metadata"]
+    return f"Machine {metadata['namespace']}/{metadata['name']} belongs to another Node"
+
+
+def _recorded(context: Context, node: Object, record: OptOuts) -> tuple[Machine | None, str]:
+    """The Machine in the record, and the reason if it is gone or another Node's.
 
     Raises:
         NotFound: The management cluster does not serve Machines, so it can't tell whether this one is gone.
@@ -205,13 +214,15 @@ def _recorded(context: Context, name: str, record: OptOuts) -> tuple[Machine | N
     versions = machines.served_versions(context.management)
     if not versions:
         raise NotFound(
-            f"Machine {record.machine.full_name} of node {name} is opted out of MachineHealthChecks, but this cluster "
-            f"does not serve the API {machine_rules.GROUP}. Set the option management to reach the management cluster. "
-            "The record stays until then.",
-            node=name,
+            f"Machine {record.machine.full_name} of node {node_rules.name(node)} is opted out of MachineHealthChecks, "
+            f"but this cluster does not serve the API {machine_rules.GROUP}. Set the option management to reach the "
+            "management cluster. The record stays until then.",
+            node=node_rules.name(node),
             machine=record.machine.full_name,
         )
     machine = machines.find(context.management, versions, record.machine.namespace, record.machine.name)
+    if why_not := _foreign(node, machine):
+        return None, why_not
     return machine, "" if machine else f"Machine {record.machine.full_name} is gone"
 
 

@@ -11,7 +11,7 @@ stays.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ from .._shared.bounds import some
 
 _TRUE = "true"
 _OURS = "holdfast.dev/"
+# NodeRestriction keeps kubelets from these labels. A kubelet can write the record, which must not change them either.
+_RESTRICTED = "node-restriction.kubernetes.io/"
 # Cluster API checks only whether the annotation exists and ignores its value.
 _SKIP = ""
 
@@ -119,7 +121,11 @@ def record_of(node: Object) -> OptOuts | None:
 
 def _marked(data: Any) -> dict[str, Marked]:
     found = data if isinstance(data, dict) else {}
-    return {key: Marked(str(item.get("value")), _text(item)) for key, item in found.items() if isinstance(item, dict)}
+    return {
+        key: Marked(str(item.get("value")), _text(item))
+        for key, item in found.items()
+        if isinstance(item, dict) and not key.startswith(_RESTRICTED)
+    }
 
 
 def check_marks(marks: Mapping[str, Any], what: str) -> dict[str, str]:
@@ -134,6 +140,11 @@ def check_marks(marks: Mapping[str, Any], what: str) -> dict[str, str]:
     for key, value in marks.items():
         if key.startswith(_OURS) or key in (SCALE_DOWN_DISABLED, EXCLUDE_FROM_REMEDIATION):
             raise InvalidInput(f"{what} must not have {key}: this collection sets and removes it itself.")
+        if key.startswith(_RESTRICTED):
+            raise InvalidInput(
+                f"{what} must not have {key}: a kubelet must not change it, but can write the record of its earlier "
+                "value."
+            )
         if isinstance(value, (dict, list)):
             raise InvalidInput(f"{what} must have a text as the value of {key}.")
     return {key: _plain(value) for key, value in marks.items()}
@@ -149,9 +160,9 @@ def with_marks(known: Mapping[str, Marked], wanted: Mapping[str, str], present: 
     return {**{key: Marked(value, present.get(key)) for key, value in wanted.items()}, **known}
 
 
-def marks_set(known: Mapping[str, Marked], present: Mapping[str, str]) -> dict[str, str | None]:
-    """The values during the work. A value that someone else has changed stays."""
-    return {key: _told(present.get(key), item.before, item.value) for key, item in known.items()}
+def marks_set(known: Mapping[str, Marked], present: Mapping[str, str], wanted: Iterable[str]) -> dict[str, str | None]:
+    """The values of these keys during the work. A value that someone else has changed stays."""
+    return {key: _told(present.get(key), known[key].before, known[key].value) for key in wanted}
 
 
 def marks_put_back(known: Mapping[str, Marked], present: Mapping[str, str]) -> dict[str, str | None]:

@@ -85,7 +85,6 @@ class _Admission:
             params["operation"],
             params["run"],
             silences=self._silences,
-            opt_outs=sets_marks(settings),
             conditions=settings["lifecycle_conditions"],
             taint=settings.get("prefer_no_schedule", False),
         )

@@ -37,6 +37,7 @@ def reboot_begin(context: Context, params: Params) -> Result:
     return {
         **begun,
         "own_host": own,
+        "paused": bool(settings.get("pause_health_checks")),
         "canaries": canaries,
         # For a canary in another slice of the job, only the name is known.
         "canary_nodes": [hosts.get(host, host) for host in canaries],

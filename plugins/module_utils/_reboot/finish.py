@@ -24,7 +24,7 @@ from .facts_rules import WAITING, WORKING
 from .failure_rules import LOST, Failure, judge, may_go_down, resumes_reboot
 from .journey_rules import NOTIFICATION, STOP, user_files
 from .silences import Silences
-from .work import Work, sets_marks
+from .work import Work
 
 UNREACHABLE = "unreachable"
 # Errors of a reboot that was refused before it started.
@@ -43,7 +43,6 @@ def reboot_finish(context: Context, params: Params) -> Result:
         params["name"],
         operation,
         run,
-        opt_outs=sets_marks(settings),
         conditions=settings["lifecycle_conditions"],
         taint=settings.get("prefer_no_schedule", False),
     )

@@ -55,7 +55,7 @@ def reboot_report(context: Context, params: Params) -> Result:
         "operation": operation,
         "run": run,
         "group": group,
-        "paused": any(host["settings"].get("pause_health_checks") for host in hosts),
+        "paused": params["paused"],
     }
 
 

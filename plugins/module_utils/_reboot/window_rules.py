@@ -99,6 +99,9 @@ def look(windows: Sequence[Window], zone: tzinfo, now: datetime, margin: timedel
 
 
 def _window(entry: Mapping[str, Any]) -> Window:
+    if unknown := sorted(entry.keys() - {"days", "start", "end"}):
+        # Without its days, a window would open every day.
+        raise InvalidInput(f"{', '.join(map(str, unknown))} is not known. A window has days, start and end.")
     start, end = _minutes(entry, "start", "23:59"), _minutes(entry, "end", "24:00")
     return Window(_days(entry.get("days")), start, end if end > start else end + _MIDNIGHT)
 

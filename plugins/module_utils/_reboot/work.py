@@ -35,7 +35,6 @@ class Work:
 
     Attributes:
         silences: The silences of the node's alerts; ``None`` for none.
-        opt_outs: The run opts the node out of the autoscaler and of health checks, or sets labels or annotations.
         conditions: The run shows its work in the lifecycle conditions of the node.
         taint: The node has a taint while it waits for its turn.
         changed: Whether something was changed.
@@ -46,7 +45,6 @@ class Work:
     operation: str
     run: str
     silences: Silences | None = None
-    opt_outs: bool = True
     conditions: bool = False
     taint: bool = False
     changed: bool = field(default=False)
@@ -88,10 +86,9 @@ class Work:
         return bool(found["changed"])
 
     def opt_in(self) -> None:
-        """Undo the opt-outs of the autoscaler and of health checks."""
-        if self.opt_outs:
-            before, after = opt_outs.put_back(self.context, self.node, run=self.run)
-            self.changed |= before.facts != after.facts
+        """Undo the opt-outs, also those of an earlier run with other settings."""
+        before, after = opt_outs.put_back(self.context, self.node, run=self.run)
+        self.changed |= before.facts != after.facts
 
     def unclaim(self, *, waits: bool = False) -> None:
         """Give our own claim back, end the silences, and remove our lifecycle conditions; keep another run's claim.

@@ -29,6 +29,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.opt_out
 NODE = "/api/v1/nodes/n"
 GROUP = "/apis/cluster.x-k8s.io"
 MACHINE = GROUP + "/{}/namespaces/metal/machines/m"
+OTHER_MACHINE = GROUP + "/v1beta2/namespaces/metal/machines/other"
 EXCLUDED = "remediation.medik8s.io/exclude-from-remediation"
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 SKIP = "cluster.x-k8s.io/skip-remediation"
@@ -545,6 +546,32 @@ class TestMarks:
         world.server.kill_after = None
         world.run("absent")
         assert world.state == world.start
+
+    def test_a_record_that_a_node_has_made_up_sets_nothing(self):
+        restricted = "node-restriction.kubernetes.io/tier"
+        world = World(on_machine="")
+        world._add(OTHER_MACHINE, {"name": "other", "namespace": "metal"}, {})
+        world.server.label(NODE, {restricted: "low", "pool": "a"})
+        made_up = {
+            "run": "x",
+            "since": "",
+            "labels": {
+                "role": {"value": "trusted", "before": None},
+                restricted: {"value": "low", "before": "high"},
+            },
+            "machine": {"namespace": "metal", "name": "other", "before": None},
+        }
+        world.server.annotate(NODE, {RECORD: json.dumps(made_up)})
+        theirs = copy.deepcopy(world.server.objects[OTHER_MACHINE])
+        world.run()
+        assert (world.state[2].get("role"), world.state[2][restricted]) == (None, "low")
+        world.run("absent")
+        assert (world.state[2].get("role"), world.state[2][restricted]) == (None, "low")
+        assert world.server.objects[OTHER_MACHINE] == theirs
+
+    def test_a_label_that_kubelets_must_not_change_is_refused(self):
+        with pytest.raises(InvalidInput, match="a kubelet must not change it"):
+            World().run(labels={"node-restriction.kubernetes.io/tier": "x"})
 
     @pytest.mark.parametrize("key", ["holdfast.dev/claim", EXCLUDED, DISABLED])
     def test_what_this_collection_sets_itself_is_refused(self, key):

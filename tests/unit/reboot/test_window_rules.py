@@ -71,6 +71,11 @@ class TestRead:
         with pytest.raises(InvalidInput, match=r"windows, entry 1: end .* between 00:00 and 24:00"):
             read_windows([window("22:00", value)])
 
+    @pytest.mark.parametrize("key", ["day", "weekdays", "Days"])
+    def test_a_key_that_is_not_known(self, key):
+        with pytest.raises(InvalidInput, match=f"windows, entry 1: {key} is not known"):
+            read_windows([{key: ["sat"], "start": "22:00", "end": "05:00"}])
+
     @pytest.mark.parametrize("key", ["start", "end"])
     def test_half_a_window(self, key):
         with pytest.raises(InvalidInput, match=f"windows, entry 1: {key} is missing"):
