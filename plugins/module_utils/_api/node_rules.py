@@ -83,6 +83,11 @@ def inhibited_by(node: Object) -> list[str]:
     return [entry for entry in str(found.get("reason") or "").split(",") if entry]
 
 
+def refuses_shutdown(node: Object) -> bool:
+    """Whether the agent says that the node refuses a shutdown, for any hold."""
+    return (condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True"
+
+
 def confirms(node: Object, entry: str) -> bool:
     """Whether the node refuses a shutdown for this hold. The reason names it by its whole or its short entry."""
     return not forms(entry).isdisjoint(inhibited_by(node))

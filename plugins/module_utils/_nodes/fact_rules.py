@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._api import node_rules
-from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION, SHUTDOWN_INHIBITED
+from .._api.names import CLAIM, CORDON, EXCLUDE, OPERATION
 from .._api.objects import Object
 from .._budget import lifecycle_rules
 
@@ -24,7 +24,7 @@ def facts(node: Object) -> dict[str, Any]:
         "unschedulable": node_rules.unschedulable(node),
         # A record without an owner still marks a cordon of this collection.
         "cordoned_by": str(cordoned.get("owner") or "") if cordoned else None,
-        "shutdown_inhibited": (node_rules.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True",
+        "shutdown_inhibited": node_rules.refuses_shutdown(node),
         "inhibited_by": node_rules.inhibited_by(node),
         "maintenance": lifecycle_rules.shown(node),
         "claim": node_rules.record(node, CLAIM),

@@ -13,6 +13,7 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.errors import Held, HoldfastError, NotFound, Refused, TimedOut
+from .._api.names import SHUTDOWN_INHIBITED
 from .._api.objects import Object
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, wait_for
@@ -331,17 +332,35 @@ class _Admission:
             self._record("hold")
         self._tell("hold" if facts.node.held else "blocked", facts.node.why_later)
         seconds, window_closes = hold_patience(facts, params["hold_timeout"])
-        patience = int(seconds)
+        patience, deadline = int(seconds), Deadline(seconds)
         # If the window closes first, the wait ends without a failure.
         with suppress(*([TimedOut] if window_closes else [])):
             if not params["override_holds"]:
                 options = {"node": self._settings.node, "wait_for": "free", "wait_timeout": patience}
                 leases.lease_hold_info(self._context, options)
+                self._await_agent(deadline)
             if self._has_blockers:
                 self._blockers(wait_timeout=patience)
             if facts.node.maintained:
                 self._await_other_writer(patience)
         return facts.after_holders()
+
+    def _await_agent(self, deadline: Deadline) -> None:
+        """Wait until the node agent, which sees the end of a hold later, lets the node shut down again."""
+        name = self._settings.node
+
+        def free(node: Object | None) -> bool:
+            return node is None or not node_rules.refuses_shutdown(node)
+
+        last = wait_for(self._cluster, paths.NODES, name, free, deadline)
+        if last is not None and not free(last):
+            named = some(node_rules.inhibited_by(last)) or "a hold that it does not name"
+            raise TimedOut(
+                f"Node {name} was not started within {deadline.seconds:.0f} s: no Lease holds it, but its condition "
+                f"{SHUTDOWN_INHIBITED} still names {named}. Check that holdfast-agent runs on the node and reaches the "
+                "API server.",
+                node=name,
+            )
 
     def _await_other_writer(self, seconds: int) -> None:
         name = self._settings.node

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any
 
 from .._api import node_rules
-from .._api.names import CLAIM, CORDON, EXCLUDE, FAILOVER, OPERATION, OUT_OF_SERVICE, SHUTDOWN_INHIBITED
+from .._api.names import CLAIM, CORDON, EXCLUDE, FAILOVER, OPERATION, OUT_OF_SERVICE
 from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE
 from .._budget.ledger_rules import ACTIVE
@@ -163,7 +163,7 @@ def read_seen(
         return Seen(name, exists=False)
     record = node_rules.record(node, OPERATION) or {}
     phases = record.get("phases")
-    inhibited = (node_rules.condition(node, SHUTDOWN_INHIBITED) or {}).get("status") == "True"
+    inhibited = node_rules.refuses_shutdown(node)
     return Seen(
         name=name,
         ready=node_rules.ready(node),

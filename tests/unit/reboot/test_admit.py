@@ -228,6 +228,15 @@ def test_a_held_node_is_waited_for(cluster):
     assert cluster.marks()["operation"]["phase"] == "hold"
 
 
+def test_an_agent_that_has_not_seen_the_end_of_a_hold_is_waited_for(cluster):
+    """The hold does not count as a failure, and no slot is taken for it."""
+    cluster.condition("ShutdownInhibited", reason="shop/app")
+    with pytest.raises(HoldfastError, match="no Lease holds it.* still names shop/app") as caught:
+        turn(cluster, hold_timeout=0)
+    assert (caught.value.kind, caught.value.fields["stage"]) == ("timed_out", "waiting")
+    assert cluster.ledger().slots == {}
+
+
 def test_a_hold_that_comes_before_the_second_look(cluster):
     when_claimed(cluster, cluster.hold)
     found = turn(cluster, play="first")
