@@ -16,6 +16,7 @@ from integration.support import machines
 from integration.support.turns import turn
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import run_rules, runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import doctor as doctor_module
 from ansible_collections.holdfast.kubernetes.plugins.modules import (
@@ -156,6 +157,35 @@ def ward(world):
 
 def kinds(result, key="stale"):
     return {finding["kind"] for finding in result["findings"] if finding[key]}
+
+
+def test_a_refused_write_to_one_node_keeps_nothing_else(world, monkeypatch):
+    """For example, an admission policy denies it."""
+    ward = Ward(world, 2)
+    ward.begin()
+    for node in ward.nodes:
+        ward.work(node)
+    ward.die()
+    take = doctor_module.claims.take
+
+    def denied(cluster, name, **options):
+        if name == ward.first:
+            raise ApiFailure("The API server refused it (403): a policy denies it.", status=403)
+        return take(cluster, name, **options)
+
+    monkeypatch.setattr(doctor_module.claims, "take", denied)
+    result = ward.clear()
+    assert result["failed"]
+    assert f"Node {ward.first}: The API server refused it" in result["msg"]
+    assert {item["node"] for item in result["findings"] if item["kind"] == "cordon" and item["cleared"]} == {
+        ward.nodes[1]
+    }
+    assert world.cordoned(ward.first)
+    assert not world.cordoned(ward.nodes[1])
+
+    monkeypatch.undo()
+    assert not ward.clear().get("failed")
+    ward.assert_cleared()
 
 
 @pytest.mark.core

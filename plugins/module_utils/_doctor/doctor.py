@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused
+from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused, Unreachable
 from .._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE_CONDITIONS, NAMESPACE, OPERATION, OPT_OUTS
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
@@ -123,18 +123,32 @@ class _Clearing:
             with run_leases.heartbeat(self._cluster, self._own_run, "doctor"):
                 on_nodes = [finding for finding in stale if finding.node and finding.kind != "conditions"]
                 for name in sorted({finding.node for finding in on_nodes}):
-                    self._clear_node(name, [finding for finding in on_nodes if finding.node == name])
+                    of_node = [finding for finding in on_nodes if finding.node == name]
+                    with self._apart(f"Node {name}"):
+                        self._clear_node(name, of_node)
+                others: dict[str, Callable[[Finding], bool]] = {
+                    "conditions": self._remove_conditions,
+                    "operation": self._end_operation,
+                    "pause": self._resume_checks,
+                    "run": self._end_run,
+                }
                 for finding in stale:
-                    if finding.kind == "conditions":
-                        self._note(finding, self._remove_conditions(finding))
-                    elif finding.kind == "operation":
-                        self._note(finding, self._end_operation(finding))
-                    elif finding.kind == "pause":
-                        self._note(finding, self._resume_checks(finding))
-                    elif finding.kind == "run":
-                        self._note(finding, self._end_run(finding))
+                    if finding.kind in others:
+                        named = finding.node or finding.operation or finding.run
+                        with self._apart(f"{finding.kind.capitalize()} of {named}"):
+                            self._note(finding, others[finding.kind](finding))
         finally:
             run_leases.end(self._cluster, self._own_run)
+
+    @contextmanager
+    def _apart(self, what: str) -> Iterator[None]:
+        """Keep a refusal of one object from the others: an admission policy may deny some writes."""
+        try:
+            yield
+        except Unreachable:
+            raise
+        except HoldfastError as error:
+            self.troubles.append(f"{what}: {error.message}")
 
     def _note(self, finding: Finding, gone: bool) -> None:
         if gone:
@@ -226,11 +240,7 @@ class _Clearing:
         return bool(retry_conflicts(attempt))
 
     def _resume_checks(self, finding: Finding) -> bool:
-        try:
-            return health_checks.resume_one(self._cluster, finding.operation, finding.run)
-        except HoldfastError as error:
-            self.troubles.append(f"The pause of NodeHealthCheck {finding.operation}: {error.message}")
-            return False
+        return health_checks.resume_one(self._cluster, finding.operation, finding.run)
 
     def _release_slot(self, finding: Finding) -> bool:
         def release(ledger: Ledger) -> Ledger:
