@@ -231,7 +231,7 @@ def test_a_held_node_is_waited_for(cluster):
 def test_an_agent_that_has_not_seen_the_end_of_a_hold_is_waited_for(cluster):
     """The hold does not count as a failure, and no slot is taken for it."""
     cluster.condition("ShutdownInhibited", reason="shop/app")
-    with pytest.raises(HoldfastError, match="no Lease holds it.* still names shop/app") as caught:
+    with pytest.raises(HoldfastError, match=r"no Lease holds it.* still names shop/app") as caught:
         turn(cluster, hold_timeout=0)
     assert (caught.value.kind, caught.value.fields["stage"]) == ("timed_out", "waiting")
     assert cluster.ledger().slots == {}
