@@ -330,7 +330,7 @@ MUTANTS = [
         "reboot-role-leaves-a-healthy-node-cordoned",
         3,
         "A node whose drain failed stays cordoned although it is healthy.",
-        Code("_Failed.run", "found['give_back'] and self._put_back()", "False"),
+        Code("_Failed.run", "found['uncordon'] and self._put_back()", "False"),
         "tests/unit/reboot/test_finish.py::test_a_healthy_node_is_given_back_after_a_failure",
     ),
     # -- 4: drain
