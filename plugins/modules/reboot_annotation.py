@@ -20,6 +20,9 @@ description:
     annotation does not prove it, because metal3 removes the annotation when the host is off.
   - The module checks claim, holds and boot ID in the same operation, directly before it writes the annotation. If the
     run pauses in between for more than 10 seconds, it checks again.
+  - If the Node confirms a hold while the host is still on, the module removes its annotation without O(key) and fails
+    with the error V(held), unless O(override_holds) is set. metal3 may already have asked the BMC, so the module waits for
+    up to 75 s whether the host goes off.
   - Where several Clusters share a management cluster, the Machine must be proven to be the Node's. The Node's
     annotations C(cluster.x-k8s.io/machine), C(cluster.x-k8s.io/cluster-namespace) and C(cluster.x-k8s.io/cluster-name)
     prove it. The UID in C(status.nodeRef) or a provider ID also proves it. Otherwise, name the host in

@@ -147,6 +147,49 @@ def test_a_new_boot_id_is_a_reboot(fenced):
     assert not pending.result().get("failed"), pending.result()["msg"]
 
 
+class TestHeldAfterTheRequest:
+    """The node confirms a hold after the last look."""
+
+    def confirm(self, fenced):
+        condition = {"type": "ShutdownInhibited", "status": "True", "reason": "shop/db", "message": "by a test"}
+        fenced.world.cluster.merge(f"{paths.node(fenced.node)}/status", {"status": {"conditions": [condition]}})
+
+    def start(self, fenced, **more):
+        pending = fenced.world.start(reboot_annotation, node=fenced.node, wait_timeout=MEANWHILE, **more)
+        fenced.host.until(lambda host: BASE in (host["metadata"].get("annotations") or {}))
+        return pending
+
+    def test_the_request_is_taken_back(self, fenced):
+        pending = self.start(fenced)
+        self.confirm(fenced)
+        failed = pending.result()
+
+        assert failed["error"] == "held"
+        assert "shop/db" in failed["msg"]
+        assert failed["shutdown_inhibited"] == ["shop/db"]
+        assert fenced.keys == {}
+        assert RECORDS not in fenced.host.annotations
+
+    def test_so_is_the_request_of_an_earlier_run(self, fenced):
+        fenced.run(key=None, wait=False)
+        self.confirm(fenced)
+        assert fenced.run(key=None, wait_timeout=MEANWHILE)["error"] == "held"
+        assert fenced.keys == {}
+
+    def test_it_stays_if_the_hold_is_overridden_or_comes_too_late(self, fenced):
+        pending = self.start(fenced, override_holds=True)
+        self.confirm(fenced)
+        assert pending.result()["error"] == "timed_out"
+        fenced.world.cluster.merge(f"{paths.node(fenced.node)}/status", {"status": {"conditions": []}})
+
+        pending = self.start(fenced)
+        fenced.host.tell(poweredOn=False)
+        self.confirm(fenced)
+        fenced.host.annotate({BASE: None})
+        fenced.host.tell(poweredOn=True)
+        assert not pending.result().get("failed"), pending.result()["msg"]
+
+
 def test_soft_is_made_hard(world, hosts):
     # Longer than our first wait takes, even on a busy machine.
     fenced = Fenced(world, hosts, times=replace(Times.quick(), soft_timeout=20.0))

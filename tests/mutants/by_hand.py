@@ -283,6 +283,13 @@ MUTANTS = [
         "tests/integration/test_rolling_reboot.py::test_a_hold_that_comes_late_puts_the_node_back[before_reboot]",
     ),
     Mutant(
+        "metal3-ignores-a-late-hold",
+        2,
+        "A hold that the node confirms after metal3 was asked is not seen.",
+        Code("_Annotation._wait_until_rebooted", "not self._params['override_holds']", "False"),
+        "tests/unit/fencing/test_annotation.py::TestOnce::test_a_hold_after_the_request",
+    ),
+    Mutant(
         "hold-of-another-maintainer-ignored",
         2,
         "A node that another writer maintains is started.",

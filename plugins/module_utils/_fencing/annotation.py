@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .._api import node_rules
@@ -20,6 +21,7 @@ from .._api.watch import Deadline, retry_conflicts, wait_for
 from .._budget import runs as run_leases
 from .._budget.node_operation import record_phase
 from .._budget.node_operation_rules import phase_of
+from .._shared.bounds import some
 from . import evidence_rules, expired_keys, find_host, key_rules, last_look
 from . import host_rules as rules
 from .host_rules import Off, Written
@@ -297,11 +299,16 @@ class _Annotation:
         boot_id = written.boot_id if written else ""
         if not boot_id and self._target.node:
             boot_id = node_rules.boot_id(self._target.read_node())
-        outcome = wait_for_reboot(
+        see = partial(
+            wait_for_reboot,
             (self._management, self._target.collection, self._target.name),
             (self._context.cluster, self._target.node, boot_id) if self._target.node and boot_id else None,
             self._deadline,
         )
+        outcome = see(stop_if_held=not self._params["override_holds"])
+        if outcome.held_by and not outcome.went_off and not outcome.rebooted:
+            self._yield_to(outcome.held_by)
+            outcome = see()
         if outcome.host is None:
             raise self._target.gone()
         gone = rules.request_of(outcome.host, self._key) is None
@@ -322,6 +329,33 @@ class _Annotation:
             )
         return outcome.host
 
+    def _yield_to(self, held_by: Sequence[str]) -> None:
+        """Take the request back for a hold that the node confirmed after the last look; return if that is too late.
+
+        With mode soft, the lock of the hold refuses the shutdown until metal3 uses a hard power-off, 3 minutes later.
+        """
+        if not self._take_back():
+            return
+        # metal3 may have asked the BMC before the removal.
+        patience = Deadline(min(self._deadline.left, _ROUND))
+        host = wait_for(
+            self._management,
+            self._target.collection,
+            self._target.name,
+            lambda item: item is None or rules.powered_on(item) is not True,
+            patience,
+        )
+        if host is not None and rules.powered_on(host):
+            raise Held(
+                f"Node {self._target.node} was held after metal3 was asked to reboot it: the condition "
+                f"ShutdownInhibited names {some(held_by)}. The annotation was removed from BareMetalHost "
+                f"{self._target.full_name}, and the host stayed on. Wait until the holder releases it, or set "
+                "override_holds to interrupt the holder.",
+                node=self._target.node,
+                holds=[],
+                shutdown_inhibited=list(held_by),
+            )
+
     def _take_back(self) -> bool:
         """Remove our request if metal3 shows no sign of it; return whether it was removed.
 
@@ -331,7 +365,9 @@ class _Annotation:
 
         def attempt() -> bool:
             host = self._target.read()
-            if not rules.written_of(host, self._key) or not rules.powered_on(host):
+            if None in (rules.request_of(host, self._key), rules.written_of(host, self._key)):
+                return False
+            if not rules.powered_on(host):
                 return False
             self._target.check_claim(self._run)
             self._write(host, None, None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +28,18 @@ class Outcome:
     went_off: bool = False
     came_back: bool = False
     new_boot: bool = False
+    held_by: Sequence[str] = ()
 
     def saw_host(self, host: Object | None) -> None:
         self.host, self.seen = host, True
         power = rules.powered_on(host) if host else None
         self.went_off = self.went_off or power is False
         self.came_back = self.came_back or (self.went_off and power is True)
+
+    def saw_node(self, node: Object | None, boot_id: str) -> None:
+        """See the Node, which had this boot ID before."""
+        self.new_boot = node is not None and node_rules.boot_id(node) not in ("", boot_id)
+        self.held_by = node_rules.inhibited_by(node) if node is not None and not self.new_boot else ()
 
     @property
     def rebooted(self) -> bool:
@@ -51,7 +58,11 @@ class Outcome:
 
 
 def wait_for_reboot(
-    host: tuple[Cluster, str, str], node: tuple[Cluster, str, str] | None, deadline: Deadline
+    host: tuple[Cluster, str, str],
+    node: tuple[Cluster, str, str] | None,
+    deadline: Deadline,
+    *,
+    stop_if_held: bool = False,
 ) -> Outcome:
     """Watch a BareMetalHost, and its Node if the Node and its old boot ID are known.
 
@@ -59,9 +70,10 @@ def wait_for_reboot(
         host: The management cluster, the path of the collection, and the name.
         node: The workload cluster, the name, and the boot ID before.
         deadline: When to stop.
+        stop_if_held: Whether to stop when the Node confirms a hold while the host is still on.
 
     Returns:
-        What was seen when it had rebooted, when the host was gone, or when the deadline passed.
+        What was seen when it had rebooted, when the host was gone, when it was held, or when the deadline passed.
     """
     management, collection, host_name = host
     followers = {"host": Follower(management, collection, deadline, field_selector=f"metadata.name={host_name}")}
@@ -87,8 +99,9 @@ def wait_for_reboot(
             elif what == "host":
                 outcome.saw_host(item)
             else:
-                outcome.new_boot = item is not None and node_rules.boot_id(item) not in ("", boot_id)
-            if outcome.rebooted or (outcome.seen and outcome.host is None):
+                outcome.saw_node(item, boot_id)
+            held = stop_if_held and outcome.held_by and outcome.seen and not outcome.went_off
+            if outcome.rebooted or held or (outcome.seen and outcome.host is None):
                 break
     finally:
         for follower in followers.values():

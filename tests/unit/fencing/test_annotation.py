@@ -489,7 +489,7 @@ class TestOnce:
         """No reboot is seen before the time is up."""
         changes = []
 
-        def nothing(host, _node, _deadline):
+        def nothing(host, _node, _deadline, **_options):
             cluster, _collection, _name = host
             seen = cluster.find(HOST)
             for act in changes:
@@ -498,6 +498,51 @@ class TestOnce:
 
         monkeypatch.setattr(annotation, "wait_for_reboot", nothing)
         return changes
+
+    @pytest.fixture
+    def held(self, monkeypatch):
+        """The Node confirms a hold while the host is still on."""
+        after = SimpleNamespace(powered_on=True, rebooted=False)
+
+        def watch(host, _node, _deadline, *, stop_if_held=False):
+            cluster, _collection, _name = host
+            if stop_if_held:
+                return Outcome(cluster.find(HOST), seen=True, held_by=["shop/db"])
+            return Outcome(cluster.find(HOST), seen=True, new_boot=after.rebooted)
+
+        def wait_for(cluster, _collection, _name, _until, _deadline):
+            cluster.objects[HOST]["status"]["poweredOn"] = after.powered_on
+            return cluster.find(HOST)
+
+        monkeypatch.setattr(annotation, "wait_for_reboot", watch)
+        monkeypatch.setattr(annotation, "wait_for", wait_for)
+        return after
+
+    def test_a_hold_after_the_request(self, held):
+        server = Server()
+        with pytest.raises(Held, match=r"shop/db.*stayed on"):
+            self.run(server, wait=True)
+        assert server.keys == {}
+        assert RECORDS not in server.annotations
+
+    def test_a_hold_after_the_request_in_a_rolling_reboot(self, held):
+        server = Server()
+        server.claim("mine")
+        record = {"id": "o", "run": "mine", "phase": "drain", "phases": {}, "since": "2026-05-03T00:00:00.000000Z"}
+        server.annotate(NODE, {"holdfast.dev/operation": json.dumps(record)})
+        assert self.run(server, wait=True, operation="o", run="mine")["step"] == "held"
+        assert server.keys == {}
+
+    def test_a_hold_after_the_request_of_others(self, held):
+        server = Server()
+        server.annotate(HOST, {BASE: ""})
+        with pytest.raises(TimedOut):
+            self.run(server, wait=True)
+        assert server.keys == {BASE: ""}
+
+    def test_a_hold_after_metal3_has_acted(self, held):
+        held.powered_on, held.rebooted = False, True
+        assert not self.run(Server(), wait=True).get("failed")
 
     def test_one_that_times_out_is_taken_back(self, unseen):
         """Later it would reboot a node that has its pods again."""
