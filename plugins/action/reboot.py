@@ -229,7 +229,8 @@ class ActionModule(BuiltinReboot):
         try:
             with self._without_reconnection():
                 answer = self._low_level_execute_command(
-                    guarded(command, self._boot_id, until), sudoable=self.DEFAULT_SUDOABLE
+                    guarded(command, self._boot_id, until, unless_held=self._holds_count()),
+                    sudoable=self.DEFAULT_SUDOABLE,
                 )
         except AnsibleConnectionFailure as error:
             # A node that goes down at once closes the connection.
@@ -343,6 +344,10 @@ class ActionModule(BuiltinReboot):
         """Return block locks that do not represent a hold: the gate has already judged holds."""
         judged = bool(self._params.get("node"))
         return [item for item in state.blocks() if not (judged and item.who == inhibitor_rules.AGENT)]
+
+    def _holds_count(self) -> bool:
+        """Whether a hold refuses the reboot."""
+        return bool(self._params.get("node")) and not self._params["override_holds"]
 
     def _programs(self, task_vars: dict[str, Any], distribution: dict[str, str]) -> dict[str, str]:
         """Return paths of the commands. The search runs on the node, so it must come before the last look."""

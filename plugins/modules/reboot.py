@@ -14,8 +14,8 @@ description:
   - Before the reboot, it checks the holds of the Node and block locks of logind that others hold, and checks them again
     directly before the act.
   - Reboots only while the boot ID is still the one seen first and no shutdown is in progress.
-  - The command itself checks the boot ID, and that the last look was at most 30 s ago by the node's uptime. A command
-    that arrives late, from a paused controller, or twice, over a connection that repeats it, does nothing.
+  - The command itself checks the boot ID, the locks of the node agent, and that the last look was at most 30 s ago by the node's
+    uptime. A command that arrives late, from a paused controller, or twice, over a connection that repeats it, does nothing.
   - With O(operation), a reboot that an earlier run of the operation requested is not repeated. If it is under way, the module
     waits up to O(reboot_timeout) until the host answers. If it has happened, the module only waits until the Node is Ready.
   - If a hold appears after the last check, the node refuses the reboot, and the module checks the holds again. If the hold is

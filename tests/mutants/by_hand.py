@@ -290,6 +290,13 @@ MUTANTS = [
         "tests/unit/fencing/test_annotation.py::TestOnce::test_a_hold_after_the_request",
     ),
     Mutant(
+        "reboot-command-ignores-the-agent-s-lock",
+        2,
+        "The reboot command does not look at the node agent's lock, which does not stop root before systemd 257.",
+        Code("ActionModule._holds_count", "not self._params['override_holds']", "False"),
+        "tests/unit/test_reboot_action.py::test_the_act_respects_holds_unless_they_are_overridden",
+    ),
+    Mutant(
         "hold-of-another-maintainer-ignored",
         2,
         "A node that another writer maintains is started.",

@@ -20,7 +20,12 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import OPERATION
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.gate import Pass
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._logind import inhibitor_rules
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import LATE, OTHER_BOOT, guarded
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.once_rules import (
+    HELD,
+    LATE,
+    OTHER_BOOT,
+    guarded,
+)
 
 BOOT, NEXT = "c0ffee00-0000-4000-8000-000000000001", "c0ffee00-0000-4000-8000-000000000002"
 REFUSED = {"rc": 1, "stdout": "", "stderr": "Call to Reboot failed: Access denied"}
@@ -324,11 +329,21 @@ class TestGuard:
     def uptime(self):
         return int(float(Path("/proc/uptime").read_text().split()[0]))
 
-    def run(self, *arguments):
+    def run(self, *arguments, **options):
         done = subprocess.run(
-            ["/bin/sh", "-c", guarded("echo done; exit 7", *arguments)], capture_output=True, text=True, check=False
+            ["/bin/sh", "-c", guarded("echo done; exit 7", *arguments, **options)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         return done.returncode, done.stdout.strip()
+
+    def logind(self, answer, monkeypatch, folder):
+        """Let busctl answer this."""
+        program = folder / "busctl"
+        program.write_text(f"#!/bin/sh\n{answer}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
     def test_in_this_boot_and_in_time(self, boot_id, uptime):
         assert self.run(boot_id, uptime + 600) == (7, "done")
@@ -338,3 +353,34 @@ class TestGuard:
 
     def test_too_late(self, boot_id, uptime):
         assert self.run(boot_id, uptime) == (1, LATE)
+
+    @pytest.mark.parametrize(
+        ("locks", "held"),
+        [
+            ([], False),
+            ([("shutdown", "holdfast", "shop/db", "block")], True),
+            ([("sleep:shutdown", "holdfast", 'a "quoted" \\ why', "block")], True),
+            ([("sleep", "systemd", "x", "delay"), ("shutdown", "holdfast", "", "block")], True),
+            ([("shutdown", "holdfast", "shop/db", "delay")], False),
+            ([("shutdown", "other", "shop/db", "block")], False),
+            ([("shutdown", "other", '"shutdown" "holdfast" "x" "block"', "block")], False),
+        ],
+    )
+    def test_held(self, boot_id, uptime, monkeypatch, tmp_path, locks, held):
+        rows = " ".join(" ".join(json.dumps(word) for word in lock) + " 0 1" for lock in locks)
+        (tmp_path / "answer").write_text(f"a(ssssuu) {len(locks)} {rows}\n")
+        self.logind(f"cat {tmp_path}/answer", monkeypatch, tmp_path)
+        assert self.run(boot_id, uptime + 600, unless_held=True) == ((1, HELD) if held else (7, "done"))
+        assert self.run(boot_id, uptime + 600) == (7, "done")
+
+    def test_a_logind_that_does_not_answer(self, boot_id, uptime, monkeypatch, tmp_path):
+        self.logind("exit 1", monkeypatch, tmp_path)
+        assert self.run(boot_id, uptime + 600, unless_held=True) == (1, HELD)
+
+
+def test_the_act_respects_holds_unless_they_are_overridden(monkeypatch):
+    for params, respected in (({}, True), ({"override_holds": True}, False), ({"node": None}, False)):
+        node = Node(monkeypatch, **params)
+        node.answers = [fine()]
+        node.reboot()
+        assert (HELD in node.command) is respected

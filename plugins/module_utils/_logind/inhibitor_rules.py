@@ -32,6 +32,12 @@ QUERY = (
     'for f in /run/systemd/inhibit/*; do [ -f "$f" ] && '
     'echo "$(stat -c %Y "$f") $(sed -n \'s/^PID=//p\' "$f")"; done; true'
 )
+# A command of the shell that succeeds if the node agent has no block lock. It fails if logind does not answer. busctl
+# writes a quote in a string as \", so a string can't look like the end of one.
+NO_HOLD = (
+    f"locks=$(busctl call {_MANAGER} ListInhibitors) && ! printf '%s' \"$locks\" | "
+    rf"""grep -qE '"[^"]*shutdown[^"]*" "{AGENT}" "([^"\\]|\\.)*" "block"'"""
+)
 
 
 @dataclass(frozen=True)
