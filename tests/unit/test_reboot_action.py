@@ -338,12 +338,17 @@ class TestGuard:
         )
         return done.returncode, done.stdout.strip()
 
-    def logind(self, answer, monkeypatch, folder):
-        """Let busctl answer this."""
-        program = folder / "busctl"
-        program.write_text(f"#!/bin/sh\n{answer}\n")
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    @pytest.fixture
+    def logind(self, monkeypatch, tmp_path):
+        """Let busctl run this command."""
+
+        def answers(command):
+            program = tmp_path / "busctl"
+            program.write_text(f"#!/bin/sh\n{command}\n")
+            program.chmod(0o755)
+            monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+        return answers
 
     def test_in_this_boot_and_in_time(self, boot_id, uptime):
         assert self.run(boot_id, uptime + 600) == (7, "done")
@@ -366,15 +371,14 @@ class TestGuard:
             ([("shutdown", "other", '"shutdown" "holdfast" "x" "block"', "block")], False),
         ],
     )
-    def test_held(self, boot_id, uptime, monkeypatch, tmp_path, locks, held):
+    def test_held(self, boot_id, uptime, logind, locks, held):
         rows = " ".join(" ".join(json.dumps(word) for word in lock) + " 0 1" for lock in locks)
-        (tmp_path / "answer").write_text(f"a(ssssuu) {len(locks)} {rows}\n")
-        self.logind(f"cat {tmp_path}/answer", monkeypatch, tmp_path)
+        logind(f"cat <<'END'\na(ssssuu) {len(locks)} {rows}\nEND")
         assert self.run(boot_id, uptime + 600, unless_held=True) == ((1, HELD) if held else (7, "done"))
         assert self.run(boot_id, uptime + 600) == (7, "done")
 
-    def test_a_logind_that_does_not_answer(self, boot_id, uptime, monkeypatch, tmp_path):
-        self.logind("exit 1", monkeypatch, tmp_path)
+    def test_a_logind_that_does_not_answer(self, boot_id, uptime, logind):
+        logind("exit 1")
         assert self.run(boot_id, uptime + 600, unless_held=True) == (1, HELD)
 
 
