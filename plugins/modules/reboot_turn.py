@@ -43,6 +43,11 @@ options:
       - The last result of this module, or of M(holdfast.kubernetes.reboot_finish), for the node. It counts if its C(steps)
         has C(again).
     type: dict
+  operation_group:
+    description:
+      - The group of the operation. Failures are also counted there, so that they stop all nodes of the operation.
+      - By default, the group in O(settings).
+    type: str
   answer:
     description:
       - The node's answer to the question whether it needs a reboot. In the controller, the action plugin asks the node.
@@ -177,6 +182,10 @@ group:
   description: The group whose ledger has the node's slot.
   type: str
   returned: always
+counted_in:
+  description: The group of the operation, in whose ledger a failure of the node is also counted.
+  type: str
+  returned: always
 needed:
   description: Why the reboot is needed.
   type: str
@@ -255,6 +264,7 @@ SPEC: dict[str, Any] = {
         **HOLDER,
         "settings": {"type": "dict", "required": True},
         "operation": {"type": "str", "required": True},
+        "operation_group": {"type": "str"},
         "inventory_host": {"type": "str"},
         "play": {"type": "str", "choices": ["only", "canary", "first", "last", "own", "plan"], "default": "only"},
         "last": {"type": "dict"},

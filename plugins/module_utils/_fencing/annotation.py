@@ -305,8 +305,8 @@ class _Annotation:
             (self._context.cluster, self._target.node, boot_id) if self._target.node and boot_id else None,
             self._deadline,
         )
-        outcome = see(stop_if_held=not self._params["override_holds"])
-        if outcome.held_by and not outcome.went_off and not outcome.rebooted:
+        outcome = see(respect_holds=not self._params["override_holds"])
+        if outcome.held:
             self._yield_to(outcome.held_by)
             outcome = see()
         if outcome.host is None:

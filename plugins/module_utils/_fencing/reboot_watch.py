@@ -21,8 +21,14 @@ from . import host_rules as rules
 
 @dataclass
 class Outcome:
-    """What was seen of a host, and whether that is a reboot."""
+    """What was seen of a host, and whether that is a reboot.
 
+    Attributes:
+        respects_holds: Whether holds that the Node confirms count.
+        held_by: The holds that count.
+    """
+
+    respects_holds: bool = False
     host: Object | None = None
     seen: bool = False
     went_off: bool = False
@@ -39,7 +45,8 @@ class Outcome:
     def saw_node(self, node: Object | None, boot_id: str) -> None:
         """See the Node, which had this boot ID before."""
         self.new_boot = node is not None and node_rules.boot_id(node) not in ("", boot_id)
-        self.held_by = node_rules.inhibited_by(node) if node is not None and not self.new_boot else ()
+        counts = self.respects_holds and node is not None and not self.new_boot
+        self.held_by = node_rules.inhibited_by(node) if counts else ()
 
     @property
     def rebooted(self) -> bool:
@@ -49,6 +56,11 @@ class Outcome:
         # If someone else rebooted the node and the annotation is still set, the host is about to go off.
         waiting = self.host is not None and rules.request_of(self.host, "") is not None
         return self.new_boot and self.host is not None and not waiting
+
+    @property
+    def held(self) -> bool:
+        """Whether a hold came before the host went off."""
+        return bool(self.held_by) and self.seen and not self.went_off
 
     @property
     def why(self) -> str:
@@ -62,7 +74,7 @@ def wait_for_reboot(
     node: tuple[Cluster, str, str] | None,
     deadline: Deadline,
     *,
-    stop_if_held: bool = False,
+    respect_holds: bool = False,
 ) -> Outcome:
     """Watch a BareMetalHost, and its Node if the Node and its old boot ID are known.
 
@@ -70,7 +82,7 @@ def wait_for_reboot(
         host: The management cluster, the path of the collection, and the name.
         node: The workload cluster, the name, and the boot ID before.
         deadline: When to stop.
-        stop_if_held: Whether to stop when the Node confirms a hold while the host is still on.
+        respect_holds: Whether to stop when the Node confirms a hold while the host is still on.
 
     Returns:
         What was seen when it had rebooted, when the host was gone, when it was held, or when the deadline passed.
@@ -86,7 +98,7 @@ def wait_for_reboot(
         threading.Thread(target=_follow, args=(what, follower, events), daemon=True, name=f"follow {what} {host_name}")
         for what, follower in followers.items()
     ]
-    outcome, running = Outcome(), len(threads)
+    outcome, running = Outcome(respect_holds), len(threads)
     for thread in threads:
         thread.start()
     try:
@@ -100,8 +112,7 @@ def wait_for_reboot(
                 outcome.saw_host(item)
             else:
                 outcome.saw_node(item, boot_id)
-            held = stop_if_held and outcome.held_by and outcome.seen and not outcome.went_off
-            if outcome.rebooted or held or (outcome.seen and outcome.host is None):
+            if outcome.rebooted or outcome.held or (outcome.seen and outcome.host is None):
                 break
     finally:
         for follower in followers.values():

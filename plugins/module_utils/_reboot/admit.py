@@ -146,6 +146,7 @@ class _Admission:
             "operation": self._settings.operation,
             "run": self._settings.run,
             "group": self._budget.group,
+            "counted_in": self._budget.counted_in,
             "stage": self._facts.stage,
             "claimed": facts.claimed,
             "needed": facts.needed,
@@ -250,8 +251,9 @@ class _Admission:
         """
         counted = False
         lost = [
-            {"name": host["node"], "reason": DROPPED_OUT, "healthy": False, "group": host["group"]}
+            {"name": host["node"], "reason": DROPPED_OUT, "healthy": False, "group": group}
             for host in dropped_out(self._params["hosts"])
+            for group in dict.fromkeys((host["group"], host.get("counted_in") or host["group"]))
         ]
         for failure in [*lost, *self._params["uncounted"]]:
             work = replace(self._work, node=failure["name"], run=failure.get("run") or self._work.run)

@@ -266,8 +266,9 @@ class _Failed:
     def _count(self, *, healthy: bool) -> list[dict[str, Any]]:
         """Count the failure; return what could not be counted, so that others can try again."""
         work, uncounted = self._work, []
-        # A control-plane node has its slot in a separate group, and its failure stops the whole operation.
-        for group in dict.fromkeys((self._params["group"], self._params["settings"]["group"])):
+        # The slot may be in another group than the operation, and the failure stops the whole operation.
+        counted_in = self._params["turn"].get("counted_in") or self._params["settings"]["group"]
+        for group in dict.fromkeys((self._params["group"], counted_in)):
             if not self._try(
                 partial(work.slot, group, "failed", reason=self._why, healthy=healthy, ended=_pauses(self._params))
             ):

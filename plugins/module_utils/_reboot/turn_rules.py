@@ -44,17 +44,18 @@ def budget_of(options: Mapping[str, Any], *, control_plane: bool) -> Budget:
 
     Args:
         options: ``group``, ``selector``, ``max_unavailable``, ``topology_key``, ``max_unavailable_per_domain``,
-            ``max_domains`` and ``control_plane_group``.
+            ``max_domains`` and ``control_plane_group``; and ``operation_group``, if the operation is in another group.
         control_plane: The node has the label of the control plane.
     """
     group, own_group = str(options["group"]), str(options["control_plane_group"])
+    counted_in = str(options.get("operation_group") or group)
     apart = own_group != NO_GROUP
     if control_plane and apart:
-        return Budget(own_group, group, {"selector": CONTROL_PLANE, "max_unavailable": "1"})
+        return Budget(own_group, counted_in, {"selector": CONTROL_PLANE, "max_unavailable": "1"})
     parts = [options.get("selector") or "", f"!{CONTROL_PLANE}" if apart else ""]
     names = ("topology_key", "max_unavailable_per_domain", "max_domains")
     policy = {"selector": ",".join(filter(None, parts)), "max_unavailable": options["max_unavailable"]}
-    return Budget(group, group, {**policy, **{name: options.get(name) for name in names}})
+    return Budget(group, counted_in, {**policy, **{name: options.get(name) for name in names}})
 
 
 def dropped_out(hosts: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

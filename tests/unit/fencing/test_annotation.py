@@ -494,7 +494,7 @@ class TestOnce:
             seen = cluster.find(HOST)
             for act in changes:
                 act(cluster)
-            return Outcome(seen, seen=True)
+            return Outcome(host=seen, seen=True)
 
         monkeypatch.setattr(annotation, "wait_for_reboot", nothing)
         return changes
@@ -504,11 +504,14 @@ class TestOnce:
         """The Node confirms a hold while the host is still on."""
         after = SimpleNamespace(powered_on=True, rebooted=False)
 
-        def watch(host, _node, _deadline, *, stop_if_held=False):
+        def watch(host, _node, _deadline, *, respect_holds=False):
             cluster, _collection, _name = host
-            if stop_if_held:
-                return Outcome(cluster.find(HOST), seen=True, held_by=["shop/db"])
-            return Outcome(cluster.find(HOST), seen=True, new_boot=after.rebooted)
+            outcome = Outcome(respect_holds)
+            outcome.saw_host(cluster.find(HOST))
+            inhibited = {"type": "ShutdownInhibited", "status": "True", "reason": "shop/db"}
+            outcome.saw_node({"status": {"nodeInfo": {"bootID": "b"}, "conditions": [inhibited]}}, "b")
+            outcome.new_boot = not respect_holds and after.rebooted
+            return outcome
 
         def wait_for(cluster, _collection, _name, _until, _deadline):
             cluster.objects[HOST]["status"]["poweredOn"] = after.powered_on
@@ -532,6 +535,10 @@ class TestOnce:
         server.annotate(NODE, {"holdfast.dev/operation": json.dumps(record)})
         assert self.run(server, wait=True, operation="o", run="mine")["step"] == "held"
         assert server.keys == {}
+
+    def test_a_hold_after_the_request_that_is_overridden(self, held):
+        with pytest.raises(TimedOut):
+            self.run(Server(), wait=True, override_holds=True)
 
     def test_a_hold_after_the_request_of_others(self, held):
         server = Server()

@@ -312,6 +312,14 @@ def test_too_many_have_failed(cluster):
     )
 
 
+def test_too_many_have_failed_in_the_operation_of_another_group(cluster):
+    node = Member("node-2", ready=True, unschedulable=False)
+    cluster.ledger("first", fail(Ledger(), node, "kernel", "it broke"))
+    with pytest.raises(HoldfastError, match="1 node failed in this operation and max_failed is 0") as caught:
+        turn(cluster, operation_group="first")
+    assert caught.value.fields["counted_in"] == "first"
+
+
 def test_the_wait_for_a_slot_goes_on_in_the_next_turn(cluster):
     cluster.ledger(ledger=slot("another", node="node-2"))
     cluster.lives("another")
@@ -339,6 +347,15 @@ def test_failures_of_other_hosts_are_counted_first(cluster):
     with pytest.raises(HoldfastError, match=r"node-2 \(its host dropped out"):
         turn(cluster, play="first", hosts=[lost])
     assert cluster.ledger().slots["node-2"].state == "failed"
+
+
+def test_failures_of_other_hosts_are_counted_in_the_group_of_the_operation(cluster):
+    cluster.ledger("control-plane", slot("me", node="node-2"))
+    cluster.node("node-2", claim={**DEAD_CLAIM, "run": "me"})
+    lost = {"node": "node-2", "group": "control-plane", "counted_in": "default", "claimed": True, "result": None}
+    with pytest.raises(HoldfastError, match=r"node-2 \(its host dropped out"):
+        turn(cluster, play="first", hosts=[lost])
+    assert cluster.ledger().failed("kernel") == 1
 
 
 def test_failures_that_could_not_be_counted_are_counted_first(cluster):

@@ -63,7 +63,7 @@ def at_work(cluster, phase, **node):
 
 
 def finish(cluster, **options):
-    names = ("stage", "steps", "attempts", "needed", "group", "step")
+    names = ("stage", "steps", "attempts", "needed", "group", "counted_in", "step")
     turn = {
         "stage": "working",
         "steps": ["cordon", "reboot", "finish"],
@@ -334,6 +334,12 @@ def test_a_failure_of_the_control_plane_stops_all_others(cluster):
     finish(cluster, failed=BROKEN, group="control-plane")
     assert cluster.ledger("control-plane").slots == {}
     assert cluster.ledger().failures("kernel") == {"node-1": "It timed out."}
+
+
+def test_a_failure_stops_the_operation_of_another_group(cluster):
+    cluster.ledger("first", Ledger())
+    finish(cluster, failed=BROKEN, counted_in="first")
+    assert cluster.ledger().failed("kernel") == cluster.ledger("first").failed("kernel") == 1
 
 
 def test_a_task_that_fails_after_the_node_is_done_changes_nothing_of_it(cluster):

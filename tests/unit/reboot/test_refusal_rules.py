@@ -85,6 +85,12 @@ def test_the_budget_of_a_control_plane_node():
     assert (together.groups, together.policy["selector"]) == (("workers",), "")
 
 
+def test_the_budget_of_a_node_whose_operation_is_in_another_group():
+    options = {**GROUP, "operation_group": "databases"}
+    assert turn_rules.budget_of(options, control_plane=False).groups == ("workers", "databases")
+    assert turn_rules.budget_of(options, control_plane=True).groups == ("control-plane", "databases")
+
+
 def test_hosts_that_dropped_out():
     hosts = [
         {"node": "a", "claimed": True},
