@@ -45,8 +45,9 @@ class Outcome:
     def saw_node(self, node: Object | None, boot_id: str) -> None:
         """See the Node, which had this boot ID before."""
         self.new_boot = node is not None and node_rules.boot_id(node) not in ("", boot_id)
-        counts = self.respects_holds and node is not None and not self.new_boot
-        self.held_by = node_rules.inhibited_by(node) if counts else ()
+        self.held_by = ()
+        if self.respects_holds and node is not None and not self.new_boot:
+            self.held_by = node_rules.inhibited_by(node)
 
     @property
     def rebooted(self) -> bool:
