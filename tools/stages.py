@@ -452,6 +452,10 @@ class Lab:
         if not self.ours:
             return 0
         self.ours = False
+        # They show why simulated nodes or the control plane stood still during a failed test.
+        shutil.rmtree(LOGS / "lab", ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copytree(BUILD / "lab/logs", LOGS / "lab")
         return self.command("down", show=True)
 
 
