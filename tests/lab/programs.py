@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,16 @@ MODULES = PACKAGE / "programs"
 
 
 @dataclass(frozen=True)
+class Fix:
+    """The correction of a fault in a pinned module, in one place of one file."""
+
+    module: str
+    file: str
+    wrong: str
+    right: str
+
+
+@dataclass(frozen=True)
 class Module:
     """One of the lab's go.mod files and the programs that it pins: name to package."""
 
@@ -30,6 +41,7 @@ class Module:
     programs: dict[str, str]
     # The module whose version the programs report as their own.
     versioned: str = ""
+    fix: Fix | None = None
 
     @property
     def directory(self) -> Path:
@@ -46,7 +58,7 @@ class Module:
         return ["-trimpath", "-ldflags", linker]
 
     def key(self) -> str:
-        digest = hashlib.sha256(repr((self.programs, self.flags())).encode())
+        digest = hashlib.sha256(repr((self.programs, self.flags(), *filter(None, [self.fix]))).encode())
         for name in ("go.mod", "go.sum", *sorted(path.name for path in self.directory.glob("*.go"))):
             digest.update((self.directory / name).read_bytes())
         return f"{self.name}-{digest.hexdigest()[:16]}"
@@ -65,7 +77,19 @@ KUBERNETES = Module(
     versioned="k8s.io/kubernetes",
 )
 # Each is built when it is first needed.
-KWOK = Module("kwok", "kwok, for simulated nodes", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
+KWOK = Module(
+    "kwok",
+    "kwok, for simulated nodes",
+    {"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
+    # If a node is switched off and on while kwok renews its Lease, the queue of renewals gets the node twice. Then its
+    # first entry can't be removed, and kwok renews no Lease any more.
+    fix=Fix(
+        "sigs.k8s.io/kwok",
+        "pkg/utils/heap/heap.go",
+        "Push(key K, data T) {\n",
+        "Push(key K, data T) {\n\th.Remove(data)\n",
+    ),
+)
 CLUSTER_API = Module("cluster-api", "Cluster API", {"cluster-api": "sigs.k8s.io/cluster-api/core"})
 CSI = Module("csi", "the lab's CSI driver", {"lab-csi": "holdfast.dev/lab/csi"})
 
@@ -116,13 +140,37 @@ def build(module: Module, cache: Path, step: Step) -> None:
         return follow(["go", *words], progress.heard, env=env, cwd=module.directory)
 
     packages = programs.values()
+    flags = module.flags()
+    if module.fix:
+        flags.append(f"-modfile={_fixed(module, module.fix, temporary, go)}")
     # Stale packages are those that Go's own cache lacks. A program itself is always stale.
     stale = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
-    progress.compile(len(go("list", "-deps", *module.flags(), "-f", stale, *packages).split()))
-    go("build", "-v", *module.flags(), "-o", f"{temporary}/", *packages)
+    progress.compile(len(go("list", "-deps", *flags, "-f", stale, *packages).split()))
+    go("build", "-v", *flags, "-o", f"{temporary}/", *packages)
     for name, package in programs.items():
         (temporary / executable(package)).rename(made / name)
-    temporary.rmdir()
+    shutil.rmtree(temporary)
+
+
+def _fixed(module: Module, fix: Fix, folder: Path, go: Callable[..., str]) -> Path:
+    """Write a go.mod that replaces a pinned module with a corrected copy."""
+    source, copy = Path(json.loads(go("mod", "download", "-json", fix.module))["Dir"]), folder / "corrected"
+    shutil.copytree(source, copy)
+    correct(fix, copy)
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(module.directory / name, folder)
+    go("mod", "edit", f"-replace={fix.module}={copy}", str(folder / "go.mod"))
+    return folder / "go.mod"
+
+
+def correct(fix: Fix, source: Path) -> None:
+    """Correct the source of a module."""
+    path = source / fix.file
+    text = path.read_text()
+    if text.count(fix.wrong) != 1:
+        raise LabError(f"{fix.module} has another {fix.file}. Check whether it still needs the correction.")
+    path.unlink()
+    path.write_text(text.replace(fix.wrong, fix.right))
 
 
 def install(modules: Sequence[Module], cache: Path, destination: Path) -> None:

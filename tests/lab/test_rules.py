@@ -18,6 +18,7 @@ import pytest
 from cryptography import x509
 
 from lab import Lab, certificates, cgroups, inventory, kwok, node_files, programs, rootfs, trees
+from lab.errors import LabError
 from lab.network import Network
 from lab.node import Node
 from lab.paths import Paths
@@ -210,3 +211,13 @@ def test_what_is_mounted_in_a_directory_is_found_innermost_first() -> None:
 """
     below = [str(path) for path in trees.mounts_below(Path("/lab/a tree"), mountinfo)]
     assert below == ["/lab/a tree/dev/shm", "/lab/a tree/dev"]
+
+
+def test_a_fix_of_a_pinned_module(tmp_path: Path) -> None:
+    fix, source = programs.Fix("a module", "heap.go", "push()", "push() { remove() }"), tmp_path / "heap.go"
+    source.write_text("func push()")
+    programs.correct(fix, tmp_path)
+    assert source.read_text() == "func push() { remove() }"
+    source.write_text("func Add()")
+    with pytest.raises(LabError, match="still needs the correction"):
+        programs.correct(fix, tmp_path)
