@@ -10,7 +10,9 @@ module: node_ready
 short_description: "Wait until a node is back: new boot ID, Ready, DaemonSet pods Ready"
 version_added: 0.1.0
 description:
-  - Waits, by a watch, until a node is Ready, has a new boot ID, and all its DaemonSet pods are Ready.
+  - Waits, by a watch, until a node is Ready, has a new boot ID, and its DaemonSet pods are Ready.
+  - With O(operation), it waits only for the DaemonSets that had a Ready pod on the node when the operation began to drain
+    it. A warning names the pods of others that are not Ready. So a DaemonSet that is broken anyway stops no reboot.
 options:
   boot_id_before:
     description:

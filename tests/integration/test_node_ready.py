@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 
 import pytest
+from integration.support.world import ready
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.modules import node_ready
+from ansible_collections.holdfast.kubernetes.plugins.modules import drain, node_ready
 from lab.patience import PATIENCE
 
 
@@ -19,10 +21,9 @@ from lab.patience import PATIENCE
 def daemons(world):
     """A DaemonSet over the world's nodes."""
 
-    def make(**more):
-        template = world.template("daemon", nodeSelector=world.pool, **more)
-        selector = {"matchLabels": {"app": "daemon"}}
-        world.create("daemonsets", "daemon", {"spec": {"selector": selector, "template": template}})
+    def make(app="daemon", **more):
+        template = world.template(app, nodeSelector=world.pool, **more)
+        world.create("daemonsets", app, {"spec": {"selector": {"matchLabels": {"app": app}}, "template": template}})
 
     return make
 
@@ -203,6 +204,31 @@ class TestDaemonSetPods:
         assert result["pods"] == [f"{world.namespace}/{pod}"]
         assert f"1 of its DaemonSet pods are not after 1 s: {world.namespace}/{pod}" in result["msg"]
         assert world.run(node_ready, name=name, timeout=0)["pods"] == [f"{world.namespace}/{pod}"]
+
+    def test_that_were_not_ready_before_the_drain_are_only_named(self, world, nodes, daemons):
+        (name,) = nodes()
+        daemons("sound")
+        daemons("tenant", slow={"ready": "3600s"})
+        pods = world.record(world.path("pods"))
+        pods.until(lambda changes: len({item.object["metadata"]["name"] for item in changes}) == 2)
+        sound, tenant = (next(pod for pod in sorted(world.pods(name)) if app in pod) for app in ("sound", "tenant"))
+        world.until(world.path("pods"), sound, lambda item: item is not None and ready(item))
+        mark = {"holdfast.dev/claim": json.dumps({"run": "run-1", "purpose": "rolling_reboot", "since": ""})}
+        world.cluster.merge(paths.node(name), {"metadata": {"annotations": mark}})
+        work = {"name": name, "operation": "kernel", "run": "run-1"}
+        world.run(drain, **work, timeout=PATIENCE)
+        daemons("new", slow={"ready": "3600s"})
+        world.unready(sound)
+
+        result = world.run(node_ready, **work, timeout=1)
+        assert (result["error"], result["pods"]) == ("timed_out", [f"{world.namespace}/{sound}"])
+        world.set_pod(sound)
+        result = world.run(node_ready, **work, timeout=PATIENCE)
+
+        assert result["ready"] is True
+        assert f"{world.namespace}/{tenant}" in result["warnings"][0]
+        # The module waits for all of them if it is not part of an operation.
+        assert f"{world.namespace}/{tenant}" in world.run(node_ready, name=name, timeout=0)["pods"]
 
     def test_need_not_be_waited_for(self, world, nodes, daemons):
         (name,) = nodes()

@@ -159,8 +159,17 @@ def test_the_plan_changes_nothing(rolling, nodes, world):
 
 
 def test_a_held_node_is_put_off_and_done_after_its_release(rolling, nodes):
-    """Its tenant wrote a holder of 220 KB and a time of year 0, and stops no other node."""
+    """Its tenant wrote a holder of 220 KB and a time of year 0, and has a DaemonSet that never is Ready."""
     held, *others = names = nodes(3)
+    template = rolling.world.template("tenant", nodeSelector=rolling.world.pool, slow={"ready": "3600s"})
+    rolling.world.create(
+        "daemonsets", "tenant", {"spec": {"selector": {"matchLabels": {"app": "tenant"}}, "template": template}}
+    )
+    rolling.world.until(
+        rolling.world.path("daemonsets"),
+        "tenant",
+        lambda item: bool(item) and item["status"].get("currentNumberScheduled") == 3,
+    )
     absurd = {"holderIdentity": "x" * 220_000, "acquireTime": "0000-01-01T00:00:00.000000Z"}
     rolling.world.create("leases", held, {"spec": absurd})
     before = rolling.boot_ids(names)

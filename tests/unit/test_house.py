@@ -108,6 +108,7 @@ def test_changelog_says_what_its_fragments_say():
 
 
 HOUSE = House(PLUGINS / "module_utils", "ansible_collections.holdfast.kubernetes.plugins.module_utils")
+ARCHITECTURE = (CHECKOUT / "docs/architecture.md").read_text()
 
 
 def short(path: Path) -> str:
@@ -147,12 +148,21 @@ def test_packages_import_each_other_in_one_direction():
 
 
 def test_the_architecture_lists_packages_after_those_that_they_import():
-    text = (CHECKOUT / "docs/architecture.md").read_text()
-    listed = re.findall(r"^\| `(_\w+)` \|", text, re.MULTILINE)
+    listed = re.findall(r"^\| `(_\w+)` \|", ARCHITECTURE, re.MULTILINE)
     assert sorted(listed) == sorted({path.parent.name for path in HOUSE.files})
     for path in HOUSE.files:
         used = {name.split(".")[2] for name in imported(path) if name.startswith(".._")}
         assert {package for package in used if listed.index(package) > listed.index(path.parent.name)} == set(), path
+
+
+# Where the files are that docs/architecture.md names.
+FOLDERS = ("", "plugins/module_utils", "playbooks", "roles/node_agent/files", "roles/rolling_reboot", "roles/failover")
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`([\w/]+/[\w/]+\.(?:py|yml))`", ARCHITECTURE))))
+def test_the_files_that_the_architecture_names_exist(name):
+    parts = name.replace("NAME", "cordon")
+    assert any((CHECKOUT / folder / parts).exists() for folder in FOLDERS)
 
 
 class TestHouse:

@@ -33,18 +33,26 @@ def node_operation(context: Context, params: Params) -> Result:
     return {"changed": before is not after, "operation": new, "diff": {"before": old or {}, "after": new or {}}}
 
 
-def record_phase(cluster: Cluster, name: str, phase: Phase | None, report: Report | None = None) -> None:
+def record_phase(
+    cluster: Cluster,
+    name: str,
+    phase: Phase | None,
+    report: Report | None = None,
+    *,
+    daemonsets: Sequence[str] | None = None,
+) -> None:
     """Record the phase of an action before it begins. Record nothing if the action is not part of an operation.
 
     Args:
         report: The lifecycle conditions to set with it.
+        daemonsets: The DaemonSets that have a Ready pod on the node, for a drain.
 
     Raises:
         ClaimLost: The run of the phase no longer has the claim on the node.
     """
     if phase is not None:
         params = {"name": name, "operation": phase.operation, "run": phase.run, "phase": phase.name, "claimed": True}
-        retry_conflicts(lambda: _write(cluster, params, report))
+        retry_conflicts(lambda: _write(cluster, {**params, "daemonsets": daemonsets}, report))
 
 
 def note_deletions(cluster: Cluster, name: str, phase: Phase | None, pods: Sequence[Mapping[str, Any]]) -> None:

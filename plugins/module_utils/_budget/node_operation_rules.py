@@ -24,6 +24,8 @@ _BEFORE_THE_REBOOT = (*WAITING, "cordon", "drain")
 
 # The annotations of a Node have at most 256 KiB together.
 _KEPT_DELETIONS = 50
+# A kubelet runs 110 pods by default.
+_KEPT_DAEMONSETS = 250
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,13 @@ def boot_to_end(node: Object, operation: str) -> str:
     """The boot ID that the node had when a run of the operation began its reboot; empty if no run did."""
     record = node_rules.record(node, OPERATION) or {}
     return str(record.get("boot_id_before") or "") if reboot_began(record, operation) else ""
+
+
+def daemonsets_before(node: Object, operation: str) -> list[str] | None:
+    """The DaemonSets that had a Ready pod on the node when its drain began; ``None`` if that is not recorded."""
+    record = node_rules.record(node, OPERATION) or {}
+    known = record.get("daemonsets") if operation and record.get("id") == operation else None
+    return [name for name in known if isinstance(name, str)] if isinstance(known, list) else None
 
 
 def change_of(params: Mapping[str, Any]) -> Change | None:
@@ -124,6 +133,10 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         spent = seconds_since(record["since"], from_text(now))
         changed["phases"] = {**record["phases"], record["phase"]: round(known + spent, 1)}
     changed.update(phase=phase, since=now)
+    if phase == "cordon" or result:
+        changed.pop("daemonsets", None)
+    elif params.get("daemonsets") is not None:
+        changed["daemonsets"] = list(params["daemonsets"])[:_KEPT_DAEMONSETS]
     if result:
         changed.update(boot_id_after=node_rules.boot_id(node), versions_after=node_rules.versions(node))
     else:

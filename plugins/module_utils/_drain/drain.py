@@ -41,6 +41,7 @@ from .rules import (
     plan,
     read_budget,
     read_pod,
+    ready_daemonsets,
 )
 from .state_rules import Drain
 from .volumes import persistent_volumes, wait_until_detached
@@ -75,13 +76,14 @@ def drain(context: Context, params: Params) -> Result:
 def _drain(context: Context, params: Params, shown: _Shown) -> Result:
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["timeout"])
-    # Record the phase first: a drain that is refused below has started, too.
-    phase = phase_of(params, "drain")
-    record_phase(cluster, name, phase, shown.report(DRAINS))
-    node = read_node(cluster, name)
+    phase, selector = phase_of(params, "drain"), params.get("pod_selector")
+    node, pods = read_node(cluster, name), pods_on(cluster, name)
+    # If the node is not Ready, neither are its pods.
+    daemonsets = ready_daemonsets(pods) if node_rules.ready(node) else None
+    # Record the phase before anything is refused: a drain that is refused has started, too.
+    record_phase(cluster, name, phase, shown.report(DRAINS), daemonsets=daemonsets)
     options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
-    pods = pods_on(cluster, name, params.get("pod_selector"))
-    first = plan(pods, options)
+    first = plan(pods_on(cluster, name, selector) if selector else pods, options)
     budgets = budgets_of(cluster, namespaces_of(first))
     deletable = _deletable(cluster, params)
     _refuse(name, first, budgets, deletable, disable_eviction=params["disable_eviction"])

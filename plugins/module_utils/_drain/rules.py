@@ -41,6 +41,7 @@ class Pod:
     uid: str
     labels: Mapping[str, str] = field(default_factory=dict)
     controller: str = ""
+    controller_name: str = ""
     mirror: bool = False
     empty_dir: bool = False
     phase: str = "Running"
@@ -53,6 +54,16 @@ class Pod:
     @property
     def full_name(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def daemonset(self) -> str:
+        """Namespace and name of its DaemonSet, short enough for a record; empty if it has none."""
+        return cut(f"{self.namespace}/{self.controller_name}") if self.controller == "DaemonSet" else ""
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is Ready and not being deleted."""
+        return self.ready and not self.terminating
 
     @property
     def finished(self) -> bool:
@@ -133,6 +144,7 @@ def read_pod(item: Object) -> Pod:
         uid=metadata["uid"],
         labels=metadata.get("labels") or {},
         controller=owner["kind"] if owner else "",
+        controller_name=owner["name"] if owner else "",
         mirror=MIRROR in (metadata.get("annotations") or {}),
         empty_dir=any("emptyDir" in volume for volume in volumes),
         phase=status.get("phase") or "",
@@ -156,6 +168,11 @@ def _tolerates_cordon(toleration: Mapping[str, Any]) -> bool:
     if toleration.get("effect") not in (None, "", "NoSchedule"):
         return False
     return toleration.get("key") in (None, "", "node.kubernetes.io/unschedulable")
+
+
+def ready_daemonsets(pods: Iterable[Pod]) -> list[str]:
+    """The DaemonSets that have a Ready pod among these."""
+    return sorted({pod.daemonset for pod in pods if pod.daemonset and pod.serves})
 
 
 def read_budget(item: Object) -> Budget:
@@ -205,7 +222,7 @@ def stays(pod: Pod) -> str:
     """Why a drain leaves this pod on the node; empty if it does not."""
     if pod.mirror:
         return "mirror pod of a static pod"
-    if pod.controller == "DaemonSet" and not pod.finished:
+    if pod.daemonset and not pod.finished:
         return "DaemonSet pod"
     return ""
 

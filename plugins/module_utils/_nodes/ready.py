@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
@@ -15,10 +16,11 @@ from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, Follower, Listed, passing, wait_for
 from .._budget.node_operation import record_phase
-from .._budget.node_operation_rules import phase_of
+from .._budget.node_operation_rules import daemonsets_before, phase_of
 from .._drain.drain import pods_on
 from .._drain.rules import Pod, read_pod
 from .._progress.event_rules import waits
+from .._shared.bounds import some
 from .ready_rules import daemon_pods_not_ready, is_back
 
 _SECONDS_BETWEEN_READS = 1.0
@@ -40,7 +42,12 @@ def node_ready(context: Context, params: Params) -> Result:
         node = wait_until_back(cluster, name, old, deadline)
         if params["daemonset_pods"]:
             context.tell(waits(name, "ready", "its DaemonSet pods"))
-            wait_for_daemon_pods(cluster, name, deadline)
+            daemonsets = daemonsets_before(node, params.get("operation") or "")
+            if left := wait_for_daemon_pods(cluster, name, deadline, daemonsets):
+                context.warn(
+                    f"Node {name}: {len(left)} DaemonSet pods are not Ready, and their DaemonSets had no Ready pod on "
+                    f"the node before its drain either: {some(left)}. Check them with kubectl describe."
+                )
     return {
         "changed": False,
         "ready": is_back(node, old),
@@ -112,15 +119,23 @@ def wait_for_sign_of_life(cluster: Cluster, name: str, deadline: Deadline) -> No
         )
 
 
-def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> None:
+def wait_for_daemon_pods(
+    cluster: Cluster, name: str, deadline: Deadline, daemonsets: Collection[str] | None
+) -> list[str]:
     """Watch until every DaemonSet pod of the node is Ready.
+
+    Args:
+        daemonsets: The DaemonSets whose pods to wait for; ``None`` for all.
+
+    Returns:
+        The pods of the other DaemonSets that are not Ready.
 
     Raises:
         TimedOut: Some pods are not Ready; the message names them.
     """
     pods = {pod.uid: pod for pod in pods_on(cluster, name)}
-    if not daemon_pods_not_ready(pods):
-        return
+    if not daemon_pods_not_ready(pods.values(), daemonsets):
+        return daemon_pods_not_ready(pods.values())
     for news in Follower(cluster, paths.PODS, deadline, field_selector=f"spec.nodeName={name}", keep=read_pod):
         if isinstance(news, Listed):
             pods = {pod.uid: pod for pod in news.items}
@@ -129,12 +144,12 @@ def wait_for_daemon_pods(cluster: Cluster, name: str, deadline: Deadline) -> Non
             pods.pop(pod.uid, None)
             if not news.deleted:
                 pods[pod.uid] = pod
-        if not daemon_pods_not_ready(pods):
-            return
-    left = daemon_pods_not_ready(pods)
+        if not daemon_pods_not_ready(pods.values(), daemonsets):
+            return daemon_pods_not_ready(pods.values())
+    left = daemon_pods_not_ready(pods.values(), daemonsets)
     raise TimedOut(
         f"Node {name} is Ready, but {len(left)} of its DaemonSet pods are not after {deadline.seconds} s: "
-        f"{', '.join(left)}. Check them with kubectl describe; the node stays cordoned.",
+        f"{some(left)}. Check them with kubectl describe; the node stays cordoned.",
         node=name,
         pods=left,
     )

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from .._api import node_rules
 from .._api.objects import Object
 from .._drain.rules import Pod
@@ -17,6 +19,11 @@ def is_back(node: Object | None, old_boot_id: str) -> bool:
     return not old_boot_id or node_rules.boot_id(node) not in ("", old_boot_id)
 
 
-def daemon_pods_not_ready(pods: dict[str, Pod]) -> list[str]:
-    daemons = (pod for pod in pods.values() if pod.controller == "DaemonSet")
-    return sorted(pod.full_name for pod in daemons if not pod.ready or pod.terminating)
+def daemon_pods_not_ready(pods: Iterable[Pod], daemonsets: Collection[str] | None = None) -> list[str]:
+    """The DaemonSet pods that are not Ready.
+
+    Args:
+        daemonsets: Only the pods of these DaemonSets; ``None`` for all.
+    """
+    daemons = (pod for pod in pods if pod.daemonset and (daemonsets is None or pod.daemonset in daemonsets))
+    return sorted(pod.full_name for pod in daemons if not pod.serves)

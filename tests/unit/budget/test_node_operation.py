@@ -13,10 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import OPERATION
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import ENDS, WAITS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import advance, change_of
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import (
+    advance,
+    change_of,
+    daemonsets_before,
+)
 
 START = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 
@@ -223,3 +228,45 @@ def test_a_record_that_someone_broke_begins_again(broken):
 )
 def test_the_conditions_that_go_with_a_record(params, change):
     assert change_of(params) == change
+
+
+class TestDaemonSets:
+    """Which DaemonSets had a Ready pod on the node before its drain."""
+
+    KERNEL = step("drain")["operation"]
+
+    def recorded(self, *steps):
+        seen = node()
+        seen["metadata"].setdefault("annotations", {})[OPERATION] = json.dumps(through(*steps))
+        return daemonsets_before(seen, self.KERNEL)
+
+    @pytest.mark.parametrize("names", [[], ["kube-system/cni", "kube-system/proxy"]])
+    def test_are_kept_until_the_node_is_back(self, names):
+        drained = [(0, step("cordon")), (1, step("drain", daemonsets=names))]
+        assert self.recorded(*drained) == names
+        # The next run resumes the drain, which may have changed them.
+        assert self.recorded(*drained, (2, step("drain", run="run-2", daemonsets=["shop/web"]))) == names
+        assert self.recorded(*drained, (2, step("reboot")), (3, step("ready"))) == names
+
+    @pytest.mark.parametrize("last", [step(result="rebooted"), step("hold", "failed"), step("cordon")])
+    def test_are_dropped_at_the_end_and_at_another_attempt(self, last):
+        assert self.recorded((0, step("cordon")), (1, step("drain", daemonsets=["a/b"])), (2, last)) is None
+
+    def test_are_unknown_without_a_drain_and_for_another_operation(self):
+        assert self.recorded((0, step("cordon")), (1, step("drain"))) is None
+        assert self.recorded((0, step("cordon"))) is None
+        assert daemonsets_before(node(), "") is None
+        assert daemonsets_before(node(), self.KERNEL) is None
+
+    def test_have_a_limit(self):
+        kept = self.recorded((0, step("drain", daemonsets=[f"shop/{number}" for number in range(1000)])))
+        assert kept is not None
+        assert len(kept) == 250
+
+    @pytest.mark.parametrize("broken", ["all", 7, {"a": "b"}])
+    def test_that_someone_broke_are_unknown(self, broken):
+        seen = node()
+        seen["metadata"].setdefault("annotations", {})[OPERATION] = json.dumps(
+            {"id": self.KERNEL, "daemonsets": broken}
+        )
+        assert daemonsets_before(seen, self.KERNEL) is None

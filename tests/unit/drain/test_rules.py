@@ -24,6 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules i
     plan,
     read_budget,
     read_pod,
+    ready_daemonsets,
     stays,
     verdict,
 )
@@ -40,6 +41,28 @@ def pod_object(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str,
     }
 
 
+class TestReadyDaemonSets:
+    DAEMON = replace(WEB, controller="DaemonSet", controller_name="log")
+
+    def test_have_a_ready_pod(self):
+        others = (
+            replace(WEB, controller_name="log"),
+            replace(self.DAEMON, namespace="a", ready=False),
+            replace(self.DAEMON, namespace="b", terminating="2026-11-21"),
+        )
+        assert ready_daemonsets([self.DAEMON, replace(self.DAEMON, namespace="ops"), *others]) == [
+            "ops/log",
+            "shop/log",
+        ]
+
+    def test_a_new_pod_next_to_one_that_ends_counts(self):
+        assert ready_daemonsets([replace(self.DAEMON, terminating="2026-11-21"), self.DAEMON]) == ["shop/log"]
+
+    def test_long_names_are_cut(self):
+        (name,) = ready_daemonsets([replace(self.DAEMON, controller_name="x" * 5000)])
+        assert len(name) < 300
+
+
 class TestReadPod:
     def test_the_least_that_the_api_gives(self):
         pod = read_pod({"metadata": {"namespace": "a", "name": "b", "uid": "c"}})
@@ -47,9 +70,10 @@ class TestReadPod:
         assert (pod.full_name, pod.controller, pod.ready, pod.claims) == ("a/b", "", False, ())
 
     def test_the_controller_is_the_owner_that_says_so(self):
-        owners = [{"kind": "Job"}, {"kind": "ReplicaSet", "controller": True}]
+        owners = [{"kind": "Job", "name": "web"}, {"kind": "ReplicaSet", "name": "web-5d8", "controller": True}]
 
-        assert read_pod(pod_object(ownerReferences=owners)).controller == "ReplicaSet"
+        pod = read_pod(pod_object(ownerReferences=owners))
+        assert (pod.controller, pod.controller_name) == ("ReplicaSet", "web-5d8")
         assert read_pod(pod_object(ownerReferences=owners[:1])).controller == ""
 
     def test_all_that_the_api_gives(self):

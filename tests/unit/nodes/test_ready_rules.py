@@ -37,13 +37,25 @@ def test_is_back(seen, old, back):
     assert is_back(seen, old) is back
 
 
-def test_daemonset_pods_that_are_waited_for():
-    pods = [
-        Pod("kube-system", "proxy", "1", controller="DaemonSet"),
-        Pod("kube-system", "cni", "2", controller="DaemonSet", ready=False),
-        Pod("kube-system", "csi", "3", controller="DaemonSet", terminating="2026-11-21T09:00:00Z"),
-        Pod("shop", "web", "4", controller="ReplicaSet", ready=False),
+class TestDaemonSetPods:
+    PODS = (
+        Pod("kube-system", "proxy-1", "1", controller="DaemonSet", controller_name="proxy"),
+        Pod("kube-system", "cni-1", "2", controller="DaemonSet", controller_name="cni", ready=False),
+        Pod("kube-system", "csi-1", "3", controller="DaemonSet", controller_name="csi", terminating="2026-11-21"),
+        Pod("shop", "web", "4", controller="ReplicaSet", controller_name="cni", ready=False),
         Pod("shop", "bare", "5", ready=False),
-    ]
+    )
 
-    assert daemon_pods_not_ready({pod.uid: pod for pod in pods}) == ["kube-system/cni", "kube-system/csi"]
+    def test_are_all_waited_for(self):
+        assert daemon_pods_not_ready(self.PODS) == ["kube-system/cni-1", "kube-system/csi-1"]
+
+    @pytest.mark.parametrize(
+        ("daemonsets", "waited_for"),
+        [
+            ([], []),
+            (["kube-system/proxy", "shop/cni"], []),
+            (["kube-system/cni", "kube-system/gone"], ["kube-system/cni-1"]),
+        ],
+    )
+    def test_only_those_of_some_daemonsets_are_waited_for(self, daemonsets, waited_for):
+        assert daemon_pods_not_ready(self.PODS, daemonsets) == waited_for
