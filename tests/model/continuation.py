@@ -26,6 +26,19 @@ _PLAIN = (str, int, float, bool, type(None), bytes)
 _THREADS = ("concurrent.", "threading", "queue", "_queue", "_thread")
 _constants: dict[int, tuple[Any, str]] = {}
 
+# What is known of a value on the stack of a frame. A value that was loaded from a variable has its name.
+Stack = tuple[str, ...]
+SAME, ITERATOR, WITH, HIDDEN = "=", "iterator", "with", "?"
+# Instructions that load a value that is the same in each run of a program: methods, functions, modules, constants.
+_SAME_EACH_TIME = ("LOAD_GLOBAL", "LOAD_CONST", "LOAD_ASSERTION_ERROR", "PUSH_NULL")
+_LOADS_VARIABLE = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLOSURE")
+_STORES_VARIABLE = ("STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF")
+# Instructions that leave no new value on the stack.
+_ONLY_TAKES = (
+    *("POP", "STORE", "DELETE", "JUMP", "RETURN", "RAISE", "RERAISE", "LIST_", "SET_", "DICT_", "MAP_"),
+    *("NOP", "RESUME", "PRECALL", "KW_NAMES", "MAKE_CELL", "COPY_FREE", "EXTENDED", "CACHE"),
+)
+
 
 def constant(value: Any, name: str) -> Any:
     """Register an object that always exists and never changes: its name stands for it in a form."""
@@ -162,18 +175,22 @@ def _point(code: CodeType, offset: int) -> _Point:
 def _points(code: CodeType) -> list[_Point]:
     found = list(dis.get_instructions(code))
     index = {item.offset: number for number, item in enumerate(found)}
-    handlers: list[list[tuple[int, int]]] = [[] for _item in found]
+    handlers: list[list[tuple[int, int, int]]] = [[] for _item in found]
     for entry in dis.Bytecode(code).exception_entries:
         for item in found:
             if entry.start <= item.offset <= entry.end:
-                handlers[index[item.offset]].append((index[entry.target], entry.depth))
+                # The handler gets the exception and, in some cases, the place where it was raised.
+                handlers[index[item.offset]].append((index[entry.target], entry.depth, 1 + entry.lasti))
     following = [_following(number, item, index) for number, item in enumerate(found)]
     live = _live(code, found, following, handlers)
     stacks = _stacks(found, following, handlers)
-    return [
-        _Point(item.offset, live[number], "?" in stacks.get(number, "")[: -_taken(item)], item.opname == "PRECALL")
-        for number, item in enumerate(found)
-    ]
+    return [_point_of(item, live[number], stacks.get(number, ())) for number, item in enumerate(found)]
+
+
+def _point_of(item: dis.Instruction, live: frozenset[str], stack: Stack) -> _Point:
+    left = stack[: -_taken(item)]
+    loaded = live.union(left) - {SAME, ITERATOR, WITH, HIDDEN}
+    return _Point(item.offset, loaded, HIDDEN in left, item.opname == "PRECALL")
 
 
 def _following(number: int, item: dis.Instruction, index: Mapping[int, int]) -> dict[int, bool]:
@@ -194,7 +211,7 @@ def _live(code: CodeType, found: list[Any], following: list[Any], handlers: list
         changed = False
         for number in range(len(found) - 1, -1, -1):
             item = found[number]
-            caught = always.union(*(before[target] for target, _depth in handlers[number]))
+            caught = always.union(*(before[target] for target, _depth, _more in handlers[number]))
             out = caught.union(*(before[each] for each in following[number]))
             names = item.argval if isinstance(item.argval, tuple) else (item.argval,)
             into = out.difference(names) if item.opname in ("STORE_FAST", "DELETE_FAST") else out
@@ -206,26 +223,65 @@ def _live(code: CodeType, found: list[Any], following: list[Any], handlers: list
     return after
 
 
-def _stacks(found: list[Any], following: list[Any], handlers: list[Any]) -> dict[int, str]:
-    """The values on the stack before each instruction: ``i`` for an iterator, ``w`` for ``with``, ``?`` for others."""
-    stacks, new = {0: ""}, [0]
+def _stacks(found: list[Any], following: list[Any], handlers: list[Any]) -> dict[int, Stack]:
+    """The values on the stack before each instruction, as far as they are known."""
+    stacks: dict[int, Stack] = {0: ()}
+    new = [0]
     while new:
         number = new.pop()
         item, stack = found[number], stacks[number]
-        then: dict[int, str] = {}
-        for each, jumps in following[number].items():
-            effect = dis.stack_effect(item.opcode, item.arg if item.opcode >= dis.HAVE_ARGUMENT else None, jump=jumps)
-            then[each] = stack[:effect] if effect < 0 else stack + "?" * effect
-            if item.opname == "GET_ITER":
-                then[each] = f"{stack[:-1]}i"
-            elif item.opname == "BEFORE_WITH":
-                then[each] = f"{stack[:-1]}w?"
-        then |= {target: f"{stack[:depth]}??" for target, depth in handlers[number] if depth <= len(stack)}
+        then = {each: _after(item, stack, jumps=jumps) for each, jumps in following[number].items()}
+        then |= {
+            target: (*stack[:depth], *[HIDDEN] * more)
+            for target, depth, more in handlers[number]
+            if depth <= len(stack)
+        }
         for each, values in then.items():
-            if each not in stacks:
-                stacks[each] = values
+            known = stacks.get(each, values)
+            joined = tuple(one if one == other else HIDDEN for one, other in zip(known, values, strict=True))
+            if stacks.get(each) != joined:
+                stacks[each] = joined
                 new.append(each)
     return stacks
+
+
+def _after(item: dis.Instruction, stack: Stack, *, jumps: bool) -> Stack:
+    """The values on the stack after an instruction."""
+    name, arg = item.opname, item.arg or 0
+    if name.startswith(_STORES_VARIABLE):
+        # A value that was loaded before is no longer that of the variable.
+        stack = tuple(HIDDEN if value in _names(item) else value for value in stack)
+    effect = dis.stack_effect(item.opcode, item.arg if item.opcode >= dis.HAVE_ARGUMENT else None, jump=jumps)
+    if name.startswith(_LOADS_VARIABLE):
+        return (*stack, *_names(item))
+    if name in _SAME_EACH_TIME:
+        return (*stack, *[SAME] * effect)
+    if name in ("LOAD_ATTR", "LOAD_METHOD") and (stack[-1] == SAME or effect):
+        # A part of a module, or a method and its object.
+        return (*stack[:-1], *[SAME] * effect, stack[-1])
+    if name == "GET_ITER":
+        return (*stack[:-1], ITERATOR)
+    if name == "BEFORE_WITH":
+        return (*stack[:-1], WITH, HIDDEN)
+    if name == "COPY":
+        return (*stack, stack[-arg])
+    if name == "SWAP":
+        return (*stack[:-arg], stack[-1], *stack[-arg + 1 : -1], stack[-arg])
+    if name.startswith(_ONLY_TAKES):
+        return stack[: len(stack) + effect]
+    if name == "FOR_ITER":
+        return stack[:-1] if jumps else (*stack, HIDDEN)
+    if name == "RETURN_GENERATOR":
+        # What the first send() gives, which the next instruction takes.
+        return (*stack, SAME)
+    if name.startswith("UNPACK"):
+        return (*stack[:-1], *[HIDDEN] * (effect + 1))
+    # Others replace what they take by one value, or add values.
+    return (*stack, *[HIDDEN] * effect) if effect > 0 else (*stack[: len(stack) + effect - 1], HIDDEN)
+
+
+def _names(item: dis.Instruction) -> tuple[str, ...]:
+    return item.argval if isinstance(item.argval, tuple) else (item.argval,)
 
 
 def _taken(item: dis.Instruction) -> int:

@@ -168,7 +168,10 @@ class Recorder:
         return self.ask("POST", path, body).value[0].shown
 
     def replace(self, path: str, body: Any) -> Any:
-        return self.ask("PUT", path, body).value[0].shown
+        answer = self.ask("PUT", path, body)
+        # The decision over the signs of life of the runs is made.
+        self._leases = []
+        return answer.value[0].shown
 
     def merge(self, path: str, body: Any, **_how: Any) -> Any:
         return self.ask("PATCH", path, body).value[0].shown
@@ -185,6 +188,7 @@ class Recorder:
         """Wait for a change, or for the deadline."""
         body = {"known": {name: item.number for name, item in known.items()}, "left": left, "leases": self._leases}
         answer = self.ask("WATCH", path, {**selectors, **body})
+        self._leases = []
         if answer in (api.TIME_IS_UP, api.LONG_AFTER):
             # A little more: the sum of such times must not fall short of the deadline.
             self.clock += left + 0.001 if answer is api.TIME_IS_UP else _LONG

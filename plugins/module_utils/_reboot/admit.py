@@ -293,7 +293,8 @@ class _Admission:
         return replace(self._facts.looked(seen), answer=answer)
 
     def _look_at_etcd(self, _step: Step) -> Facts:
-        return replace(self._facts, etcd=_etcd(self._quorum(wait_timeout=0)))
+        etcd = _etcd(self._quorum(wait_timeout=0))
+        return replace(self._facts, etcd=etcd)
 
     def _await_canaries(self, _step: Step) -> Facts:
         """Wait for the canaries, also for those of other slices of the job."""
@@ -422,7 +423,8 @@ class _Admission:
             "keep": False,
             "wait_timeout": self._params["claim_timeout"],
         }
-        self._work.changed |= node_claim(self._context, options)["changed"]
+        changed = node_claim(self._context, options)["changed"]
+        self._work.changed |= changed
         self._silences.begin()
         return self._facts.after_claim()
 

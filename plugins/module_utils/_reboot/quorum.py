@@ -43,7 +43,7 @@ def etcd_quorum(context: Context, params: Params) -> Result:
     """Report whether etcd keeps its quorum without a node and, with ``wait_timeout``, wait until it does."""
     cluster, name = context.cluster, params["name"]
     deadline = Deadline(params["wait_timeout"])
-    node = read_node(cluster, name)
+    own = is_control_plane(read_node(cluster, name))
     seen = _look(cluster, params)
     if seen.quorum.kept is False and not deadline.passed and not context.check_mode:
         with runs.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
@@ -53,9 +53,9 @@ def etcd_quorum(context: Context, params: Params) -> Result:
     control_plane = {other for nodes in seen.labelled.values() for other in nodes}
     return {
         "changed": False,
-        "control_plane": is_control_plane(node),
+        "control_plane": own,
         "single_node": len(list(islice(cluster.rows(paths.NODES, limit=2), 2))) == 1,
-        "only_control_plane": is_control_plane(node) and control_plane <= {name},
+        "only_control_plane": own and control_plane <= {name},
         **_facts(seen.quorum, deadline),
     }
 

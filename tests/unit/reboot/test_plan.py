@@ -85,7 +85,7 @@ def alone(cluster, one):
 
 
 def pod(cluster, name, node, *, controller="ReplicaSet", labels=None, volumes=()):
-    owners = [{"kind": controller, "controller": True}] if controller else []
+    owners = [{"kind": controller, "name": "owner", "controller": True}] if controller else []
     body = {
         "metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": owners, "labels": labels or {}},
         "spec": {"nodeName": node, "volumes": list(volumes)},
