@@ -7,9 +7,9 @@ A program that waits for an answer is a stack of Python frames. What it does nex
 frame has reached, and on the variables that it still reads. Two programs that have seen different answers, and no
 longer use them, have the same form. This keeps the number of states of the model small.
 
-Python does not show the values of an expression that is only partly evaluated. Those that come from variables, and those
-that are always the same, are known all the same. With others, two programs are the same only if they have seen the same
-answers. Python does not show the position in a loop either; the variable of the loop stands for it.
+Python does not show the values of an expression that is only partly evaluated. Constants and the values of variables
+are known from the code. If there are other values, two programs are the same only if they have seen the same answers.
+Python does not show the position in a loop either; the variable of the loop stands for it.
 As this may be wrong, :class:`model.programs.Place` follows two histories for each form, and checks that they do the
 same.
 """
