@@ -473,6 +473,22 @@ MUTANTS = [
         "tests/integration/test_rolling_reboot.py::test_unreachable_hosts_are_failures_and_the_others_go_on",
     ),
     Mutant(
+        "back-without-its-daemonsets",
+        5,
+        "The next node begins while a DaemonSet that served before the drain has no Ready pod on the node.",
+        Code("daemonsets_before", "[name for name in known if isinstance(name, str)]", "[]"),
+        "tests/integration/test_node_ready.py::TestDaemonSetPods"
+        "::test_that_were_not_ready_before_the_drain_are_only_named",
+    ),
+    Mutant(
+        "tenant-s-daemonset-fails-each-node",
+        5,
+        "A DaemonSet that was broken before the drain counts as a failure of each node, and stops the fleet.",
+        Code("node_ready", "daemonsets_before(node, params.get('operation') or '')", "None"),
+        "tests/integration/test_node_ready.py::TestDaemonSetPods"
+        "::test_that_were_not_ready_before_the_drain_are_only_named",
+    ),
+    Mutant(
         "slot-of-a-deleted-node-stays",
         5,
         "The other nodes wait for the slot of a Node that was deleted while a run worked on it.",
