@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model import api
+from model import api, programs
 from model.api import Objects
 from model.deletion import machine_path
 from model.failover import FailoverPlan
@@ -31,6 +31,12 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy
 
 _MOST = 2000
 _checked: set[int] = set()
+
+
+def forget() -> None:
+    """Forget all steps, and which ends were checked. Needed where the rules have changed."""
+    programs.forget()
+    _checked.clear()
 
 
 def check_the_end(state: State) -> None:

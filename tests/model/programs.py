@@ -393,7 +393,7 @@ _numbers = count()
 
 
 def forget() -> None:
-    """Forget all steps. Needed where the rules have changed."""
+    """Forget all steps."""
     _places.clear()
     _calls.clear()
 

@@ -631,6 +631,13 @@ MUTANTS = [
         Code("paused", "resumed(check, ended)", "requests_of(check)"),
         "tests/unit/nodes/test_health_checks.py::test_the_next_run_ends_the_pause_of_a_dead_one",
     ),
+    Mutant(
+        "slot-of-a-dead-run-stays-on-a-node-that-is-done",
+        6,
+        "A node that is done keeps the slot and the claim of a dead run, so the other nodes get no slot.",
+        Code("_not_wanted", "not facts.left_to_another", "False"),
+        "tests/unit/test_model_cases.py::test_the_next_run_returns_slot_and_claim_of_a_node_that_is_done",
+    ),
     # -- 7: evidence and the taint
     Mutant(
         "rolling-reboot-of-a-failed-over-node",

@@ -8,20 +8,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from model import programs, role
+from model import role
 from model.explore import explore
 from model.fleet import Scope
 from model.role import Plan
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import Seen
 
-
-@pytest.fixture(autouse=True)
-def other_rules():
-    """Forget recorded steps before and after the test, so that changed rules take effect."""
-    programs.forget()
-    yield
-    programs.forget()
+pytestmark = pytest.mark.usefixtures("other_rules")
 
 
 def lead_past(state, run, until):
@@ -150,6 +145,29 @@ def test_without_a_look_at_the_boot_that_was_to_end_it_would_be(monkeypatch):
     monkeypatch.setattr(role, "boot_to_end", lambda *_arguments: "")
 
     assert "promise 6: alfa is rebooted twice in operation one" in explore(a_reboot_that_comes_late()).broken
+
+
+def a_claim_on_a_node_that_is_done():
+    """A run takes slot and claim directly after another run of the operation has rebooted the node, and dies."""
+    state = lead_past(runs("one", "one", death=1), 0, "REBOOT alfa")
+    for until in ("PUT configmaps", "LIST nodes", "LIST nodes", "GET nodes/alfa"):
+        state = lead_past(state, 1, until)
+    state = lead_past(happens(state, "alfa comes back"), 0, "PATCH nodes/alfa ['operation', 'claim'")
+    return happens(lead_past(state, 1, "PATCH nodes/alfa ['claim'"), "run-2 dies", "run-2 is silent for 100 s")
+
+
+def test_the_next_run_returns_slot_and_claim_of_a_node_that_is_done():
+    found = explore(a_claim_on_a_node_that_is_done())
+
+    assert not found.broken, found
+    assert found.whole
+
+
+def test_without_taking_them_over_they_would_stay(monkeypatch):
+    """The rule as it was: a node that needs no reboot is skipped."""
+    monkeypatch.setattr(Seen, "claimed_by_another", lambda *_run: False)
+
+    assert "promise 3: alfa is left with ['holdfast.dev/claim']" in explore(a_claim_on_a_node_that_is_done()).broken
 
 
 # As many states as make the tests fast: no promise is broken in the first steps after the moment in question.

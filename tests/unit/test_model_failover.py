@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pytest
-from model import programs
 from model.explore import explore
 from model.failover import FailoverPlan
 from model.fleet import Scope
@@ -17,14 +16,6 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing impor
 def one_failover(**faults):
     """A run fails a node over. Its machine has failed, and may boot at any time."""
     return Scope((FailoverPlan("failover-1/alfa", "alfa"),), {"alfa": "a"}, faults, down="alfa").begin()
-
-
-@pytest.fixture
-def other_rules():
-    """Steps are taken by the rules of the moment."""
-    programs.forget()
-    yield
-    programs.forget()
 
 
 @pytest.mark.parametrize("fault", ["death", "pause", "outage", "hold", "stuck"])

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pytest
-from model import programs
 from model.explore import explore
 from model.fleet import Scope
 from model.guard import GuardPlan
@@ -32,14 +31,6 @@ def lead_to(state, run, until):
 def a_race():
     """The first run has begun the tasks of the first point, and the second run is about to begin."""
     return lead_to(guards(2, death=1), 0, "USER")
-
-
-@pytest.fixture
-def other_rules():
-    """Forget recorded steps before and after the test, so that changed rules take effect."""
-    programs.forget()
-    yield
-    programs.forget()
 
 
 @pytest.mark.long

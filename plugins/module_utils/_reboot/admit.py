@@ -124,6 +124,7 @@ class _Admission:
             rules.CLAIM: self._claim,
             rules.AWAIT_BACK: self._await_back,
             rules.AWAIT_QUORUM: self._await_quorum,
+            rules.TAKE_OVER: self._take_over,
             rules.LEAVE: self._leave,
             rules.PUT_BACK: self._put_back,
             rules.UNCLAIM: self._unclaim,
@@ -392,23 +393,36 @@ class _Admission:
             facts = replace(facts, slot_wait=replace(facts.slot_wait, counted=self._count_failures()))
         if not facts.midway:
             self._record("slot")
-        patience, budget = int(slot_patience(facts)), self._budget
+        patience = int(slot_patience(facts))
         try:
-            self._work.slot(
-                budget.group,
-                "present",
-                **budget.policy,
-                operation_group=budget.counted_in,
-                max_failed=params["max_failed"],
-                count_others=params["count_others"],
-                unhealthy_grace=params["unhealthy_grace"],
-                pause=params.get("pause", 0),
-                wait_timeout=patience,
-            )
+            self._ask_for_slot(wait_timeout=patience)
         except TimedOut as error:
             message = error.message.replace(f"within {patience} s", f"within {params['slot_timeout']} s", 1)
             return facts.after_turn(error.fields["waited"], error.fields["idle"], message)
         return replace(facts, has_slot=True)
+
+    def _ask_for_slot(self, *, wait_timeout: int) -> None:
+        params, budget = self._params, self._budget
+        self._work.slot(
+            budget.group,
+            "present",
+            **budget.policy,
+            operation_group=budget.counted_in,
+            max_failed=params["max_failed"],
+            count_others=params["count_others"],
+            unhealthy_grace=params["unhealthy_grace"],
+            pause=params.get("pause", 0),
+            wait_timeout=wait_timeout,
+        )
+
+    def _take_over(self, step: Step) -> Facts:
+        """Take over the slot and the claim of a dead run on a node that needs no reboot. Then this run returns them."""
+        try:
+            self._ask_for_slot(wait_timeout=0)
+        except (Refused, TimedOut):
+            # That run is alive, and returns them itself.
+            return replace(self._facts, left_to_another=True)
+        return self._claim(step)
 
     def _claim(self, _step: Step) -> Facts:
         options = {

@@ -121,6 +121,7 @@ class Facts:
     Attributes:
         has_slot: The group gave this run a slot for the node.
         claimed: This run has the claim. Before that, the run does not change the node.
+        left_to_another: Another run of the operation has the claim, and may be alive.
         holders_waited: The wait for the holders has ended in this attempt.
         slot_tasks_run: The user's tasks before the slot have run in this attempt.
         back_waited: The wait for a node whose reboot an earlier run started has ended.
@@ -139,6 +140,7 @@ class Facts:
     slot_wait: SlotWait = SlotWait()
     has_slot: bool = False
     claimed: bool = False
+    left_to_another: bool = False
     holders_waited: bool = False
     slot_tasks_run: bool = False
     back_waited: bool = False

@@ -39,6 +39,7 @@ TAKE_SLOT = "take_slot"
 CLAIM = "claim"
 AWAIT_BACK = "await_back"
 AWAIT_QUORUM = "await_quorum"
+TAKE_OVER = "take_over"
 LEAVE = "leave"
 PUT_BACK = "put_back"
 UNCLAIM = "unclaim"
@@ -52,6 +53,7 @@ ACTS = (
     CLAIM,
     AWAIT_BACK,
     AWAIT_QUORUM,
+    TAKE_OVER,
     LEAVE,
     PUT_BACK,
     UNCLAIM,
@@ -156,7 +158,7 @@ def plan_of(step: Step, facts: Facts) -> Verdict:
 
     The steps are those of :func:`next_step`, so a plan and a run judge alike.
     """
-    if step.name == SKIPPED:
+    if step.name in (SKIPPED, TAKE_OVER):
         return Verdict(NEVER if facts.node.excluded else NOT_NEEDED, step.why)
     if step.name == STOP:
         return Verdict(NEVER, step.why)
@@ -233,6 +235,9 @@ def _not_wanted(facts: Facts) -> Step | None:
     if facts.claimed:
         done = facts.node.record.id == facts.settings.operation and facts.node.record.result == "rebooted"
         return Step(LEAVE, why, record="" if done else "skipped")
+    if facts.node.claimed_by_another(facts.settings.run, facts.settings.operation) and not facts.left_to_another:
+        # A dead run's slot would fill the budget until the doctor gives it back.
+        return Step(TAKE_OVER, why)
     return Step(SKIPPED, why, record=_record_of_canary(facts))
 
 

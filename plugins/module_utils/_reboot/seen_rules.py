@@ -12,9 +12,9 @@ from math import inf
 from typing import Any
 
 from .._api import node_rules
-from .._api.names import CLAIM, CORDON, EXCLUDE, FAILOVER, OPERATION, OUT_OF_SERVICE
+from .._api.names import CORDON, EXCLUDE, FAILOVER, OPERATION, OUT_OF_SERVICE
 from .._api.objects import Object
-from .._budget.claim_rules import PURPOSE
+from .._budget.claim_rules import PURPOSE, Claim, claim_of
 from .._budget.ledger_rules import ACTIVE
 from .._budget.lifecycle_rules import others_words, run_of
 from .._shared.bounds import seconds_since
@@ -58,7 +58,7 @@ class Seen:
         exists: Whether the Node exists. If not, the other attributes mean nothing.
         cordoned_by: The part of this collection that cordoned the node; empty if none did.
         failed_over: Why the node must be brought back by a recovery first, as text; empty if it need not.
-        claim_run: The run that has the claim; empty if no run has it.
+        claim: The claim on the node; ``None`` if no run has one.
         held: Why holds forbid the reboot, as text; empty if none does, or if they are overridden.
         blocked: Why pods or alerts forbid the reboot, as text; empty if none does.
         maintained: Which other writer maintains the node, as text; empty if none does, or if it is overridden.
@@ -75,7 +75,7 @@ class Seen:
     failed_over: str = ""
     record: Record = Record()
     phases: Mapping[str, float] | None = None
-    claim_run: str = ""
+    claim: Claim | None = None
     slot: SlotSeen | None = None
     held: str = ""
     blocked: str = ""
@@ -128,6 +128,11 @@ class Seen:
         went = self.midway(operation) and (self.record.phase in WENT or self.new_boot())
         return self.record.boot_id_before if went else self.boot_id
 
+    def claimed_by_another(self, run: str, operation: str) -> bool:
+        """Whether another run of the operation has the claim."""
+        claim = self.claim
+        return claim is not None and claim.run != run and (claim.operation, claim.purpose) == (operation, PURPOSE)
+
     def slot_is(self, run: str, operation: str) -> bool:
         """Whether the run has the slot. The slot may pass to another run before the claim."""
         slot = self.slot
@@ -177,7 +182,7 @@ def read_seen(
             old=now is not None and seconds_since(record.get("since"), now) > old_after,
         ),
         phases=phases if isinstance(phases, dict) else {},
-        claim_run=str((node_rules.record(node, CLAIM) or {}).get("run") or ""),
+        claim=claim_of(node),
         slot=SlotSeen(str(slot["run"]), str(slot["operation"]), str(slot["state"])) if slot else None,
         held="" if override_holds else "; ".join(why_held(holds, node_rules.inhibited_by(node), inhibited=inhibited)),
         blocked="; ".join(why_blocked(blockers)),

@@ -132,6 +132,39 @@ def test_a_node_that_needs_nothing_is_not_touched(cluster):
     assert "operation" not in cluster.marks()
 
 
+class TestLeftOnANodeThatIsDone:
+    """Another run of the operation took slot and claim directly after the node was rebooted."""
+
+    DONE = record("uncordon", "rebooted")
+
+    @pytest.fixture
+    def done(self, cluster):
+        cluster.node(boot_id="boot-2", claim=DEAD_CLAIM, operation=self.DONE)
+        cluster.ledger(ledger=slot(claims=1))
+        return cluster
+
+    def test_it_is_returned_for_a_dead_run(self, done):
+        found = turn(done)
+
+        assert (found["step"], found["why"]) == ("skipped", "it was already rebooted in operation kernel")
+        assert done.ledger().slots == {}
+        assert "claim" not in done.marks()
+        assert done.marks()["operation"] == self.DONE
+
+    def test_a_live_run_returns_it_itself(self, done):
+        done.lives("dead")
+
+        assert turn(done)["step"] == "skipped"
+        assert done.ledger().slots["node-1"].run == "dead"
+        assert done.marks()["claim"] == DEAD_CLAIM
+
+    def test_a_plan_does_not_touch_it(self, done):
+        found = turn(done, check_mode=True)
+
+        assert (found["step"], found["result"]["verdict"]) == ("planned", "not needed")
+        assert done.ledger().slots["node-1"].run == "dead"
+
+
 def test_a_canary_that_needs_nothing_says_so_to_other_slices(cluster):
     found = turn(cluster, when="required", answer={"needed": ""}, play="canary")
     assert (found["step"], found["changed"]) == ("skipped", False)

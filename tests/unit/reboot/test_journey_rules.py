@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import Claim
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot import journey_rules as rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.facts_rules import (
     Answer,
@@ -80,6 +81,7 @@ def test_an_undisturbed_node_goes_step_by_step():
     assert (step.name, step.steps, step.why) == (GO, FULL, "rolling_reboot_when is always")
 
 
+ANOTHER = Claim("other", "kernel", "rolling_reboot", "")
 ANSWERED = Answer("kernel 6.1 is installed", boot_id="boot-1")
 TABLE = {
     "no Node": (facts(seen={"exists": False}), "stop", "There is no Node node-1"),
@@ -94,6 +96,32 @@ TABLE = {
         "skipped",
         "it was already rebooted in operation kernel",
     ),
+    "done in this operation, and claimed by another run": (
+        facts(seen={"record": Record("kernel", "uncordon", "rebooted", "boot-0"), "claim": ANOTHER}),
+        "take_over",
+        "",
+    ),
+    "not needed, and claimed by another run": (
+        facts({"when": "required"}, {"claim": ANOTHER}, answer=Answer()),
+        "take_over",
+        "",
+    ),
+    "excluded, and claimed by a live run": (
+        facts(seen={"excluded": True, "claim": ANOTHER}, left_to_another=True),
+        "skipped",
+        "",
+    ),
+    "excluded, and claimed in another operation": (
+        facts(seen={"excluded": True, "claim": replace(ANOTHER, operation="x")}),
+        "skipped",
+        "",
+    ),
+    "excluded, and claimed for other work": (
+        facts(seen={"excluded": True, "claim": replace(ANOTHER, purpose="x")}),
+        "skipped",
+        "",
+    ),
+    "needed, and claimed by another run": (facts(seen={"claim": ANOTHER}), "take_slot", ""),
     "done in this operation long ago": (
         facts({"when": "required"}, {"record": Record("kernel", "uncordon", "rebooted", "boot-0", old=True)}),
         "ask",
