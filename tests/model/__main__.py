@@ -122,13 +122,16 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--faults", default="", help=f"what happens once at most: {', '.join(FAULTS)}")
     parser.add_argument("--seconds", type=float, default=0, help="CPU time after which to stop")
+    parser.add_argument(
+        "--interruptions", type=int, help="only histories in which programs interrupt each other so often"
+    )
     options = parser.parse_args()
     if not options.runs + options.failovers + options.recoveries + options.guards:
         return random_histories(options.histories, options.seed)
     faults = options.faults.split(",") if options.faults else []
     more = {name: getattr(options, name) for name in ("failovers", "recoveries", "guards")}
     scope = scope_of(options.runs, options.nodes, faults, **more)
-    found = explore(scope.begin(), seconds=options.seconds)
+    found = explore(scope.begin(), seconds=options.seconds, interruptions=options.interruptions)
     print(found)
     return int(bool(found.broken))
 

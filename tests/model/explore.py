@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from array import array
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from model.after import check_the_end
@@ -40,29 +41,69 @@ class Explored:
         return f"{size}\nBROKEN: {self.broken}\nThe shortest history that breaks it:\n{steps}"
 
 
-def explore(first: State, *, limit: int = 0, seconds: float = 0) -> Explored:
-    """Visit every state that can come after this one, or as many as the limits allow."""
+@dataclass(frozen=True)
+class Visit:
+    """A state on the frontier.
+
+    Attributes:
+        number: Of the state, in the order of discovery.
+        program: The program that moved last; see :class:`model.fleet.Move`.
+        interruptions: How many more are allowed; ``None`` for no limit.
+    """
+
+    number: int
+    state: State
+    program: tuple[int, int] | None = None
+    interruptions: int | None = None
+
+    def following(self) -> Iterator[tuple[int, Visit]]:
+        """The visits after this one, with the number of the move; their own numbers are not given yet."""
+        if self.interruptions is None:
+            yield from ((which, Visit(-1, move.after)) for which, move in enumerate(self.state.moves()))
+            return
+        moves = list(self.state.moves())
+        can_continue = self.program is not None and any(move.program == self.program for move in moves)
+        for which, move in enumerate(moves):
+            left = self.interruptions - (can_continue and not move.fault and move.program != self.program)
+            if left >= 0:
+                yield which, Visit(-1, move.after, move.program or self.program, left)
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """What may still happen: faults, and interruptions."""
+        return (*self.state.left, self.interruptions or 0)
+
+
+def explore(first: State, *, limit: int = 0, seconds: float = 0, interruptions: int | None = None) -> Explored:
+    """Visit every state that can come after this one, or as many as the limits allow.
+
+    Args:
+        limit: The number of states after which to stop.
+        seconds: The CPU time after which to stop.
+        interruptions: Visit only histories with so many interruptions at most. An interruption is a move of another
+            program, or an event, while the program that moved last can continue. Faults count by themselves.
+    """
     started, found = time.process_time(), Explored()
     seen: dict[int, tuple[tuple[int, ...], ...]] = {}
-    _is_new(seen, first)
+    frontier = [Visit(0, first, None, interruptions)]
+    _is_new(seen, frontier[0])
     # How each state is reached first: from which state, by which move. States are kept only until they are visited.
     came_from, by_move = array("q", [-1]), array("q", [-1])
-    frontier: list[tuple[int, State]] = [(0, first)]
     while frontier:
-        following: list[tuple[int, State]] = []
-        for number, state in frontier:
+        following: list[Visit] = []
+        for visit in frontier:
             try:
-                for which, move in enumerate(state.moves()):
+                for which, after in visit.following():
                     found.moves += 1
-                    if _is_new(seen, move.after):
-                        following.append((len(came_from), move.after))
-                        came_from.append(number)
+                    if _is_new(seen, after):
+                        following.append(replace(after, number=len(came_from)))
+                        came_from.append(visit.number)
                         by_move.append(which)
-                if state.at_its_end:
+                if visit.state.at_its_end:
                     found.ends += 1
-                    check_the_end(state)
+                    check_the_end(visit.state)
             except AssertionError as broken:
-                found.broken, found.history = str(broken), _history(first, came_from, by_move, number)
+                found.broken, found.history = str(broken), _history(first, came_from, by_move, visit.number)
                 following = []
                 break
         frontier = following
@@ -73,13 +114,13 @@ def explore(first: State, *, limit: int = 0, seconds: float = 0) -> Explored:
     return found
 
 
-def _is_new(seen: dict[int, tuple[tuple[int, ...], ...]], state: State) -> bool:
-    """Whether it was not visited yet with so many faults left, or more: then all that may follow was visited, too."""
-    key = hash(state.key[:2])
+def _is_new(seen: dict[int, tuple[tuple[int, ...], ...]], visit: Visit) -> bool:
+    """Whether it was not visited yet with as much left: then all that may follow was visited, too."""
+    key = hash((*visit.state.key[:2], visit.program))
     known = seen.get(key, ())
-    if any(all(more >= less for more, less in zip(left, state.left, strict=True)) for left in known):
+    if any(all(more >= less for more, less in zip(left, visit.left, strict=True)) for left in known):
         return False
-    seen[key] = (*known, state.left)
+    seen[key] = (*known, visit.left)
     return True
 
 

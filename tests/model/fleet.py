@@ -115,10 +115,15 @@ class Move:
     Attributes:
         parts: Its description, in parts that are joined only if it is shown.
         then: Makes the state after it.
+        program: The program that makes it: the numbers of its run and of its place in the run. ``None`` for a fault,
+            for what happens by itself, and for a request whose order does not matter.
+        fault: Whether it is one of :data:`FAULTS`.
     """
 
     parts: tuple[Any, ...]
     then: Callable[[], State]
+    program: tuple[int, int] | None = None
+    fault: bool = False
 
     @cached_property
     def after(self) -> State:
@@ -220,7 +225,7 @@ class State:
             places = (*run.places[:which], run.places[which].after(answer), *run.places[which + 1 :])
             return after._with_run(number, run._replace(places=places))
 
-        return Move(words, then)
+        return Move(words, then, (number, which))
 
     def _skip_quiet_requests(self, run: Run, place: Place) -> Place:
         """The place after all quiet requests. If an outage may happen, none is skipped, as any of them may fail."""
@@ -245,7 +250,7 @@ class State:
         for number, run in enumerate(self.runs):
             for which, place in enumerate(run.places):
                 if run.status == "awake" and place.asked is not None and self._is_quiet(run, place.asked):
-                    yield from self.steps(number, which)
+                    yield from (replace(move, program=None) for move in self.steps(number, which))
                     yield from self._outages(number, which)
                     return
 
@@ -494,7 +499,7 @@ class State:
     def _spent(self, fault: str, move: Move) -> Move:
         which = FAULTS.index(fault)
         left = (*self.left[:which], self.left[which] - 1, *self.left[which + 1 :])
-        return Move(move.parts, lambda: replace(move.after, left=left))
+        return Move(move.parts, lambda: replace(move.after, left=left), fault=True)
 
     # -- helpers
 
