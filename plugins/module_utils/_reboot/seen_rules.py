@@ -15,7 +15,7 @@ from .._api import node_rules
 from .._api.names import CORDON, EXCLUDE, FAILOVER, OPERATION, OUT_OF_SERVICE
 from .._api.objects import Object
 from .._budget.claim_rules import PURPOSE, Claim, claim_of
-from .._budget.ledger_rules import ACTIVE
+from .._budget.ledger_rules import ACTIVE, FAILED
 from .._budget.lifecycle_rules import others_words, run_of
 from .._shared.bounds import seconds_since
 from .plan_rules import why_blocked, why_held
@@ -129,9 +129,11 @@ class Seen:
         return self.record.boot_id_before if went else self.boot_id
 
     def claimed_by_another(self, run: str, operation: str) -> bool:
-        """Whether another run of the operation has the claim."""
-        claim = self.claim
-        return claim is not None and claim.run != run and (claim.operation, claim.purpose) == (operation, PURPOSE)
+        """Whether another run of the operation has the claim. A failed node keeps its slot, so it does not count."""
+        claim, failed = self.claim, self.slot is not None and self.slot.state == FAILED
+        if claim is None or claim.run == run or failed:
+            return False
+        return (claim.operation, claim.purpose) == (operation, PURPOSE)
 
     def slot_is(self, run: str, operation: str) -> bool:
         """Whether the run has the slot. The slot may pass to another run before the claim."""

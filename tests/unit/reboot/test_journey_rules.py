@@ -121,6 +121,11 @@ TABLE = {
         "skipped",
         "",
     ),
+    "excluded, failed and claimed by another run": (
+        facts(seen={"excluded": True, "claim": ANOTHER, "slot": SlotSeen("other", "kernel", "failed")}),
+        "skipped",
+        "",
+    ),
     "needed, and claimed by another run": (facts(seen={"claim": ANOTHER}), "take_slot", ""),
     "done in this operation long ago": (
         facts({"when": "required"}, {"record": Record("kernel", "uncordon", "rebooted", "boot-0", old=True)}),
