@@ -1,14 +1,15 @@
 # Copyright: (c) 2026, holdfast.kubernetes contributors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Play the roles on all processors: random histories, or every history of a scope.
+"""Play the roles: random histories on all processors, or every history of a scope.
 
     python -m model --histories 10000 [--seed N]
-    python -m model --runs 2 --nodes 2 --faults death,pause,outage [--seconds N]
-    python -m model --guards 2 --nodes 1 --faults death
-    python -m model --failovers 2 --nodes 1 --faults death
+    python -m model --runs 1 --failovers 1 --nodes 2 --faults death,pause --histories 10000 [--seed N]
+    python -m model --runs 2 --nodes 1
+    python -m model --runs 2 --nodes 2 --faults death --interruptions 0 [--seconds N]
 
-Each portion of random histories comes from one seed, which is printed: the same seed gives the same histories.
+Without a scope, the random histories are those of a fleet of four nodes. Each portion of random histories comes from
+one seed, which is printed: the same seed gives the same histories.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import random
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -32,6 +35,7 @@ from model.fleet import FAULTS, Scope
 from model.guard import GuardPlan
 from model.machine import ZONES, Machine
 from model.role import Plan
+from model.walk import walk
 
 PORTION, STEPS = 100, 25
 
@@ -47,7 +51,7 @@ class Told:
 
 
 def play(portion: tuple[int, int]) -> Told:
-    """One portion, in its own process."""
+    """One portion of the histories of a fleet, in its own process."""
     number, histories = portion
     told = Told(number)
 
@@ -75,6 +79,18 @@ def play(portion: tuple[int, int]) -> Told:
     return told
 
 
+def play_scope(scope: Scope, portion: tuple[int, int]) -> Told:
+    """One portion of the histories of a scope, in its own process."""
+    number, histories = portion
+    told, chance = Told(number), random.Random(number)
+    while told.histories < histories and not told.failure:
+        words, broken = walk(scope, chance)
+        told.histories, told.steps = told.histories + 1, told.steps + len(words)
+        if broken:
+            told.failure = "\n".join((*words, f"BROKEN: {broken}"))
+    return told
+
+
 def scope_of(
     runs: int, nodes: int, faults: list[str], *, failovers: int = 0, recoveries: int = 0, guards: int = 0
 ) -> Scope:
@@ -96,7 +112,7 @@ def scope_of(
     return Scope((*plans, *others, *guarding), cluster, dict.fromkeys(faults, 1), first if failovers else "")
 
 
-def random_histories(histories: int, first: int) -> int:
+def random_histories(play: Callable[[tuple[int, int]], Told], histories: int, first: int) -> int:
     sizes = [min(PORTION, histories - begun) for begun in range(0, histories, PORTION)]
     portions = [(first + number, size) for number, size in enumerate(sizes)]
     started, played, steps, broken = time.monotonic(), 0, 0, 0
@@ -113,9 +129,9 @@ def random_histories(histories: int, first: int) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="model", description="Play the roles in memory.")
-    parser.add_argument("--histories", type=int, default=10000)
+    parser.add_argument("--histories", type=int, help="so many random histories; 10000 without a scope")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--runs", type=int, default=0, help="every history of so many runs, in place of random ones")
+    parser.add_argument("--runs", type=int, default=0, help="so many runs reboot all nodes")
     parser.add_argument("--failovers", type=int, default=0, help="so many runs fail the first node over, which is down")
     parser.add_argument("--recoveries", type=int, default=0, help="so many runs bring the first node back")
     parser.add_argument("--guards", type=int, default=0, help="so many runs serve the Machine of the first node")
@@ -127,10 +143,15 @@ def main() -> int:
     )
     options = parser.parse_args()
     if not options.runs + options.failovers + options.recoveries + options.guards:
-        return random_histories(options.histories, options.seed)
+        return random_histories(play, options.histories or 10000, options.seed)
+    if options.guards and options.failovers:
+        # The deletion of a Machine ends with the Node, so there is nothing to judge a failover by.
+        parser.error("a scope has guards or failovers, not both")
     faults = options.faults.split(",") if options.faults else []
     more = {name: getattr(options, name) for name in ("failovers", "recoveries", "guards")}
     scope = scope_of(options.runs, options.nodes, faults, **more)
+    if options.histories:
+        return random_histories(partial(play_scope, scope), options.histories, options.seed)
     found = explore(scope.begin(), seconds=options.seconds, interruptions=options.interruptions)
     print(found)
     return int(bool(found.broken))

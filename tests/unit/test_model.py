@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import shutil
+from random import Random
 
 import pytest
 from examples import share
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from model import api
+from model.__main__ import scope_of
 from model.explore import explore
-from model.fleet import Scope
+from model.fleet import FAULTS, Scope
 from model.machine import Machine
 from model.role import ROLE, Plan, UnknownTask
+from model.walk import walk
 
 
 def one_node(path=ROLE, **faults):
@@ -28,6 +31,18 @@ def test_no_promise_is_broken():
     phases = [Phase.reuse, Phase.generate]
     how = settings(max_examples=share(0.1), stateful_step_count=25, phases=phases, report_multiple_bugs=False)
     run_state_machine_as_test(Machine, settings=how)
+
+
+@pytest.mark.parametrize(
+    "several",
+    [{"runs": 1, "failovers": 1}, {"runs": 2, "failovers": 1}, {"runs": 1, "guards": 1}, {"guards": 2}],
+    ids=str,
+)
+def test_random_histories_of_several_runs_keep_all_promises(several):
+    scope = scope_of(**{"runs": 0, "nodes": 3, **several}, faults=FAULTS)
+    for number in range(share(0.1)):
+        words, broken = walk(scope, Random(number))
+        assert not broken, "\n".join((*words, broken))
 
 
 @pytest.mark.parametrize("fault", ["death", "pause", "outage", "crash", "hold", "stuck"])
@@ -75,16 +90,27 @@ def role(tmp_path):
     return changed
 
 
-def test_a_drain_after_the_reboot_breaks_a_promise(role):
-    def later(text):
-        begin, end = text.index("    - name: Drain\n"), text.index("    - name: Run your tasks before the reboot\n")
-        after = text.index("    - name: Put back a node that a hold refused\n")
-        return text[:begin] + text[end:after] + text[begin:end] + text[after:]
+def drain_later(text):
+    """The file of the role with its drain after the reboot."""
+    begin, end = text.index("    - name: Drain\n"), text.index("    - name: Run your tasks before the reboot\n")
+    after = text.index("    - name: Put back a node that a hold refused\n")
+    return text[:begin] + text[end:after] + text[begin:end] + text[after:]
 
-    found = explore(one_node(role(later)))
+
+def test_a_drain_after_the_reboot_breaks_a_promise(role):
+    found = explore(one_node(role(drain_later)))
 
     assert "promise 4: alfa is rebooted, and was not drained" in found.broken
     assert "Cordon: PATCH nodes/alfa" in found.history[-2]
+
+
+def test_a_random_history_that_breaks_a_promise_is_found(role):
+    scope = Scope((Plan("run-1", ("alfa",), {}, role(drain_later)),), {"alfa": "a", "bravo": "b"})
+
+    words, broken = walk(scope, Random(1))
+
+    assert "promise 4: alfa is rebooted, and was not drained" in broken
+    assert "Cordon: PATCH nodes/alfa" in "".join(words)
 
 
 def test_a_task_that_the_model_does_not_know_is_named(role):
