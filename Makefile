@@ -13,8 +13,8 @@ NODES ?= 3
 SIMULATED ?= 0
 # What pytest is to run, and how: make unit ARGS='-k drain -x'
 ARGS ?=
-# How many the model is to try.
-HISTORIES ?= 10000
+# How many random histories the model plays; empty for its default, or for all histories of a scope.
+HISTORIES ?=
 RELEASE_DATE ?= $(shell date +%F)
 
 # Last, the directory in which Go's installation guide puts it: the PATH of a CI job often lacks it.
@@ -93,7 +93,7 @@ mutants-rules: venv ## mutmut on the pure rules (ARGS=ledger_rules for one modul
 	@$(PY) tests/mutants/rules.py $(ARGS)
 
 model: venv ## Histories of runs that die, race and revive: HISTORIES=10000 random ones, or ARGS='--runs 2 --faults death' for all
-	@PYTHONPATH=tests:build/collections $(PY) -m model --histories $(HISTORIES) $(ARGS)
+	@PYTHONPATH=tests:build/collections $(PY) -m model $(if $(HISTORIES),--histories $(HISTORIES)) $(ARGS)
 
 bench-venv: venv ## build/venv-peers: what the benchmarks compare with
 	@tools/venv.sh build/venv-peers requirements/peers.txt --constraint requirements/constraints.txt

@@ -100,8 +100,12 @@ def _judge_back(objects: Objects, name: str) -> None:
     must(node_rules.ready(node.content), f"{name} is not Ready after its recovery")
     must(not tainted(node), f"{name} is out of service after its recovery")
     marks = [mark for mark in (CLAIM, CORDON, FAILOVER) if node_rules.record(node.content, mark)]
-    # The cordon of a rolling reboot stays for its next run.
-    ours = [mark for mark in marks if (node_rules.record(node.content, mark) or {}).get("owner") != PURPOSE]
+    # What a rolling reboot left stays for its next run.
+    ours = [
+        mark
+        for mark in marks
+        if PURPOSE not in ((record := node_rules.record(node.content, mark) or {}).get("owner"), record.get("purpose"))
+    ]
     must(not ours, f"{name} is left with {ours} after its recovery")
     must(marks or not node_rules.unschedulable(node.content), f"{name} is left cordoned after its recovery")
 
