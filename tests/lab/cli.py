@@ -160,8 +160,8 @@ def _status(lab: Lab) -> int:
         print("The lab is not up.")
         return 3
     plane = ControlPlane(lab.paths, found[0])
-    for name in plane.names:
-        pid = plane.process(name).pid()
+    running = {name: plane.process(name).pid() for name in plane.names}
+    for name, pid in running.items():
         print(f"{name}: {f'runs, pid {pid}' if pid else 'is not running'}")
     for node in existing(lab.paths, found[0]):
         print(f"{node.name}: {node.address}, Debian {node.suite}, power {'on' if node.powered else 'off'}")
@@ -170,7 +170,8 @@ def _status(lab: Lab) -> int:
             print(lab.kubectl("get", "nodes"), end="")
         except LabError as error:
             print(f"The API does not answer: {error}")
-    return 0
+    # A lab whose start or removal was interrupted is not up.
+    return 0 if any(running.values()) else 3
 
 
 def _count(text: str) -> int:
