@@ -165,7 +165,7 @@ def _status(lab: Lab) -> int:
         print(f"{name}: {f'runs, pid {pid}' if pid else 'is not running'}")
     for node in existing(lab.paths, found[0]):
         print(f"{node.name}: {node.address}, Debian {node.suite}, power {'on' if node.powered else 'off'}")
-    if plane.process("kube-apiserver").pid():
+    if running["kube-apiserver"]:
         try:
             print(lab.kubectl("get", "nodes"), end="")
         except LabError as error:

@@ -50,7 +50,7 @@ class Told:
     failure: str = ""
 
 
-def play(portion: tuple[int, int]) -> Told:
+def play_fleet(portion: tuple[int, int]) -> Told:
     """One portion of the histories of a fleet, in its own process."""
     number, histories = portion
     told = Told(number)
@@ -143,7 +143,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     if not options.runs + options.failovers + options.recoveries + options.guards:
-        return random_histories(play, options.histories or 10000, options.seed)
+        return random_histories(play_fleet, options.histories or 10000, options.seed)
     if options.guards and options.failovers:
         # The deletion of a Machine ends with the Node, so there is nothing to judge a failover by.
         parser.error("a scope has guards or failovers, not both")

@@ -99,13 +99,10 @@ def _judge_back(objects: Objects, name: str) -> None:
     node = objects[node_path(name)]
     must(node_rules.ready(node.content), f"{name} is not Ready after its recovery")
     must(not tainted(node), f"{name} is out of service after its recovery")
-    marks = [mark for mark in (CLAIM, CORDON, FAILOVER) if node_rules.record(node.content, mark)]
+    found = {mark: node_rules.record(node.content, mark) for mark in (CLAIM, CORDON, FAILOVER)}
+    marks = {mark: record for mark, record in found.items() if record}
     # What a rolling reboot left stays for its next run.
-    ours = [
-        mark
-        for mark in marks
-        if PURPOSE not in ((record := node_rules.record(node.content, mark) or {}).get("owner"), record.get("purpose"))
-    ]
+    ours = [mark for mark, record in marks.items() if PURPOSE not in (record.get("owner"), record.get("purpose"))]
     must(not ours, f"{name} is left with {ours} after its recovery")
     must(marks or not node_rules.unschedulable(node.content), f"{name} is left cordoned after its recovery")
 

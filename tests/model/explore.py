@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 from model.after import check_the_end
@@ -46,27 +46,25 @@ class Visit:
     """A state on the frontier.
 
     Attributes:
-        number: Of the state, in the order of discovery.
         program: The program that moved last; see :class:`model.fleet.Move`.
         interruptions: How many more are allowed; ``None`` for no limit.
     """
 
-    number: int
     state: State
     program: tuple[int, int] | None = None
     interruptions: int | None = None
 
     def following(self) -> Iterator[tuple[int, Visit]]:
-        """The visits after this one, with the number of the move; their own numbers are not given yet."""
+        """The visits after this one, each with the number of its move."""
         if self.interruptions is None:
-            yield from ((which, Visit(-1, move.after)) for which, move in enumerate(self.state.moves()))
+            yield from ((which, Visit(move.after)) for which, move in enumerate(self.state.moves()))
             return
         moves = list(self.state.moves())
         can_continue = self.program is not None and any(move.program == self.program for move in moves)
         for which, move in enumerate(moves):
             left = self.interruptions - (can_continue and not move.fault and move.program != self.program)
             if left >= 0:
-                yield which, Visit(-1, move.after, move.program or self.program, left)
+                yield which, Visit(move.after, move.program or self.program, left)
 
     @property
     def left(self) -> tuple[int, ...]:
@@ -85,25 +83,26 @@ def explore(first: State, *, limit: int = 0, seconds: float = 0, interruptions: 
     """
     started, found = time.process_time(), Explored()
     seen: dict[int, tuple[tuple[int, ...], ...]] = {}
-    frontier = [Visit(0, first, None, interruptions)]
+    frontier = [Visit(first, interruptions=interruptions)]
     _is_new(seen, frontier[0])
     # How each state is reached first: from which state, by which move. States are kept only until they are visited.
     came_from, by_move = array("q", [-1]), array("q", [-1])
     while frontier:
         following: list[Visit] = []
-        for visit in frontier:
+        # The frontier has the states that were found last, in the order in which they were found.
+        for number, visit in enumerate(frontier, len(came_from) - len(frontier)):
             try:
                 for which, after in visit.following():
                     found.moves += 1
                     if _is_new(seen, after):
-                        following.append(replace(after, number=len(came_from)))
-                        came_from.append(visit.number)
+                        following.append(after)
+                        came_from.append(number)
                         by_move.append(which)
                 if visit.state.at_its_end:
                     found.ends += 1
                     check_the_end(visit.state)
             except AssertionError as broken:
-                found.broken, found.history = str(broken), _history(first, came_from, by_move, visit.number)
+                found.broken, found.history = str(broken), _history(first, came_from, by_move, number)
                 following = []
                 break
         frontier = following

@@ -489,6 +489,13 @@ MUTANTS = [
         "::test_that_were_not_ready_before_the_drain_are_only_named",
     ),
     Mutant(
+        "failed-node-loses-its-slot-to-another-run",
+        5,
+        "The slot of a failed node is taken over and returned, so it no longer fills the budget.",
+        Code("Seen.claimed_by_another", "self.slot.state == FAILED", "False"),
+        "tests/unit/reboot/test_journey_rules.py::test_the_next_step",
+    ),
+    Mutant(
         "slot-of-a-deleted-node-stays",
         5,
         "The other nodes wait for the slot of a Node that was deleted while a run worked on it.",

@@ -420,7 +420,7 @@ class _Admission:
         try:
             self._ask_for_slot(wait_timeout=0)
         except (Refused, TimedOut):
-            # That run is alive, and returns them itself.
+            # That run may be alive. Then it returns them itself.
             return replace(self._facts, left_to_another=True)
         return self._claim(step)
 
