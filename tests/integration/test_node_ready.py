@@ -32,10 +32,6 @@ def boot(world, name, boot_id):
     world.cluster.merge(f"/api/v1/nodes/{name}/status", {"status": {"nodeInfo": {"bootID": boot_id}}})
 
 
-def pod_on(world, name):
-    return next(iter(world.pods(name)), None)
-
-
 def test_a_node_that_is_there_is_not_waited_for(world, nodes):
     (name,) = nodes()
 
@@ -176,16 +172,21 @@ def test_check_mode_waits_for_nothing(world, nodes):
     assert result["ready"] is False
 
 
-def scheduled(changes):
-    """The name of a pod that has its node. The module sees it from then on."""
-    return next((item.object["metadata"]["name"] for item in changes if item.object["spec"].get("nodeName")), "")
+def scheduled(count):
+    """Tell when so many pods have their nodes, and return their names. The module sees a pod from then on."""
+
+    def look(changes):
+        found = {item.object["metadata"]["name"] for item in changes if item.object["spec"].get("nodeName")}
+        return sorted(found) if len(found) == count else []
+
+    return look
 
 
 class TestDaemonSetPods:
     def test_are_waited_for(self, world, nodes, daemons):
         (name,) = nodes()
         daemons(slow={"ready": "3600s"})
-        pod = world.record(world.path("pods")).until(scheduled)
+        (pod,) = world.record(world.path("pods")).until(scheduled(1))
         waiting = world.start(node_ready, name=name, timeout=PATIENCE)
 
         assert not waiting.done()
@@ -196,7 +197,7 @@ class TestDaemonSetPods:
     def test_that_are_not_ready_are_named(self, world, nodes, daemons):
         (name,) = nodes()
         daemons(slow={"ready": "3600s"})
-        pod = world.record(world.path("pods")).until(scheduled)
+        (pod,) = world.record(world.path("pods")).until(scheduled(1))
 
         result = world.run(node_ready, name=name, timeout=1)
 
@@ -209,9 +210,7 @@ class TestDaemonSetPods:
         (name,) = nodes()
         daemons("sound")
         daemons("tenant", slow={"ready": "3600s"})
-        pods = world.record(world.path("pods"))
-        pods.until(lambda changes: len({item.object["metadata"]["name"] for item in changes}) == 2)
-        sound, tenant = (next(pod for pod in sorted(world.pods(name)) if app in pod) for app in ("sound", "tenant"))
+        sound, tenant = world.record(world.path("pods")).until(scheduled(2))
         world.until(world.path("pods"), sound, lambda item: item is not None and ready(item))
         mark = {"holdfast.dev/claim": json.dumps({"run": "run-1", "purpose": "rolling_reboot", "since": ""})}
         world.cluster.merge(paths.node(name), {"metadata": {"annotations": mark}})
@@ -233,7 +232,7 @@ class TestDaemonSetPods:
     def test_need_not_be_waited_for(self, world, nodes, daemons):
         (name,) = nodes()
         daemons(slow={"ready": "3600s"})
-        world.record(world.path("pods")).until(bool)
+        world.record(world.path("pods")).until(scheduled(1))
 
         assert world.run(node_ready, name=name, timeout=PATIENCE, daemonset_pods=False)["ready"] is True
 
