@@ -3,11 +3,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Measure what a rolling reboot costs per node: CPU time of the controller, wall time, requests and bytes of the API.
 
-benchmarks/fleet.py [--nodes N] [--budget N] [--pairs N] [--before COLLECTIONS]
+benchmarks/fleet.py [--nodes N] [--others N] [--budget N] [--pairs N] [--before COLLECTIONS | --alone]
 
-The nodes are simulated, and a reboot is one cheap task, so the figures are for the playbook alone. The peer is the
-collection in the directory ``--before``, for example from an earlier commit, or else a playbook with ``serial`` and
-``kubernetes.core.k8s_drain``. Both run in turn, on the same lab. build/bench/fleet.json has every run.
+The nodes are simulated, and a reboot is one cheap task, so the figures are for the playbook alone. The group can have
+other nodes that the playbook does not reboot. The peer is the collection in the directory ``--before``, for example
+from an earlier commit, or else a playbook with ``serial`` and ``kubernetes.core.k8s_drain``. Both run in turn, on the
+same lab. With ``--alone`` there is no peer. build/bench/fleet.json has every run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import statistics
 import subprocess
 import sys
@@ -36,6 +38,7 @@ from measure import PEERS, BenchmarkError  # noqa: E402
 from lab import Lab, kwok  # noqa: E402
 
 PREFIX, POOL = "fleet", {"pool": "fleet"}
+OTHERS = "other"
 OUTPUT = CHECKOUT / "build/bench"
 FORKS = 20
 IDLE = 20
@@ -56,22 +59,25 @@ class Cost:
         wall: Seconds by the clock, of the whole run.
         requests: Requests that the API server answered.
         bytes: Bytes of its answers.
+        memory: The largest resident memory of one process of the controller, in MiB; not per node.
     """
 
     cpu: float
     wall: float
     requests: float
     bytes: float
+    memory: float
 
 
 class Fleet:
     """Simulated nodes, and the playbooks that reboot them."""
 
-    def __init__(self, lab: Lab, count: int, budget: int) -> None:
+    def __init__(self, lab: Lab, count: int, others: int, budget: int) -> None:
         self.lab, self.budget = lab, budget
         self.names = kwok.names(count, PREFIX)
         lab.start_kwok()
         lab.simulate(self.names, POOL)
+        lab.simulate(kwok.names(others, OTHERS), POOL)
         OUTPUT.mkdir(parents=True, exist_ok=True)
         hosts = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
         self.inventory = OUTPUT / "fleet.yml"
@@ -122,7 +128,7 @@ class Fleet:
         before, idle = self._boot_ids(), self._load()
         time.sleep(IDLE)
         first, started = self._load(), time.monotonic()
-        cpu = self._run(command, collections)
+        usage = self._run(command, collections)
         wall = time.monotonic() - started
         last, after = self._load(), self._boot_ids()
         if same := [name for name in self.names if before[name] == after[name]]:
@@ -130,10 +136,16 @@ class Fleet:
         spent = {name: last[name] - first[name] - (first[name] - idle[name]) / IDLE * wall for name in last}
         count = len(self.names)
         requests, answered = spent["apiserver_request_total"], spent["apiserver_response_sizes_sum"]
-        return Cost(round(cpu / count, 3), round(wall, 1), round(requests / count, 1), round(answered / count))
+        return Cost(
+            cpu=round((usage.ru_utime + usage.ru_stime) / count, 3),
+            wall=round(wall, 1),
+            requests=round(requests / count, 1),
+            bytes=round(answered / count),
+            memory=round(usage.ru_maxrss / 1024),
+        )
 
-    def _run(self, command: list[str | Path], collections: Path) -> float:
-        """Run a playbook; return the CPU seconds of it and its workers."""
+    def _run(self, command: list[str | Path], collections: Path) -> resource.struct_rusage:
+        """Run a playbook; return what it and its workers used."""
         env = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_AUTH_"))}
         env |= {"ANSIBLE_COLLECTIONS_PATH": str(collections), "K8S_AUTH_KUBECONFIG": str(self.lab.kubeconfig)}
         log = OUTPUT / "fleet.log"
@@ -150,7 +162,7 @@ class Fleet:
             process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise BenchmarkError(f"The playbook ended with {process.returncode}:\n{log.read_text(errors='replace')}")
-        return usage.ru_utime + usage.ru_stime
+        return usage
 
     def _load(self) -> Counter[str]:
         found: Counter[str] = Counter()
@@ -163,16 +175,17 @@ class Fleet:
         return {node["metadata"]["name"]: node["status"]["nodeInfo"]["bootID"] for node in nodes}
 
     def close(self) -> None:
-        self.lab.unsimulate(prefix=PREFIX)
+        for prefix in (PREFIX, OTHERS):
+            self.lab.unsimulate(prefix=prefix)
         self.lab.kubectl("delete", "configmap", f"group.{PREFIX}", "-n", "holdfast", "--ignore-not-found")
 
 
-def measure(fleet: Fleet, before: Path | None, pairs: int) -> dict[str, list[Cost]]:
+def measure(fleet: Fleet, before: Path | None, alone: bool, pairs: int) -> dict[str, list[Cost]]:
     sides: dict[str, Callable[[], Cost]] = {"now": lambda: fleet.holdfast(CHECKOUT / "build/collections")}
-    if before is None:
-        sides["naive"] = fleet.naive
-    else:
+    if before:
         sides["before"] = lambda: fleet.holdfast(before)
+    elif not alone:
+        sides["naive"] = fleet.naive
     costs: dict[str, list[Cost]] = {name: [] for name in sides}
     for number in range(pairs):
         for name, run in sides.items():
@@ -184,18 +197,21 @@ def measure(fleet: Fleet, before: Path | None, pairs: int) -> dict[str, list[Cos
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure what a rolling reboot of simulated nodes costs per node.")
     parser.add_argument("--nodes", type=int, default=100)
+    parser.add_argument("--others", type=int, default=0, help="nodes of the group that the playbook does not reboot")
     parser.add_argument("--budget", type=int, default=20)
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--before", type=Path, help="a collections directory with an earlier release of the collection")
+    peer = parser.add_mutually_exclusive_group()
+    peer.add_argument("--before", type=Path, help="a collections directory with an earlier release of the collection")
+    peer.add_argument("--alone", action="store_true", help="compare with nothing")
     options = parser.parse_args()
     lab = stages.Lab()
     try:
         with stages.signals():
             if status := lab.up():
                 return status
-            fleet = Fleet(Lab.default(), options.nodes, options.budget)
+            fleet = Fleet(Lab.default(), options.nodes, options.others, options.budget)
             try:
-                costs = measure(fleet, options.before, options.pairs)
+                costs = measure(fleet, options.before, options.alone, options.pairs)
             finally:
                 fleet.close()
     except stages.Interrupted as interrupted:
@@ -204,11 +220,17 @@ def main() -> int:
         lab.down()
     found = {name: [asdict(cost) for cost in runs] for name, runs in costs.items()}
     (OUTPUT / "fleet.json").write_text(json.dumps({**vars(options), "costs": found}, indent=1, default=str) + "\n")
-    print(f"\n{options.nodes} nodes, budget {options.budget}, {FORKS} forks; medians of {options.pairs} runs")
-    for key in asdict(next(iter(costs.values()))[0]):
+    print(
+        f"\n{options.nodes} nodes, {options.others} others, budget {options.budget}, {FORKS} forks; "
+        f"medians of {options.pairs} runs"
+    )
+    for key in asdict(costs["now"][0]):
         medians = {name: statistics.median(getattr(cost, key) for cost in runs) for name, runs in costs.items()}
-        (_now, ours), (peer_name, peer) = medians.items()
-        print(f"{key:<9} now {ours:12.2f}  {peer_name} {peer:12.2f}  ratio {ours / peer:.2f}")
+        words = [f"{name} {value:12.2f}" for name, value in medians.items()]
+        if len(medians) > 1:
+            ours, peer = medians.values()
+            words.append(f"ratio {ours / peer:.2f}")
+        print(f"{key:<9} {'  '.join(words)}")
     return 0
 
 
