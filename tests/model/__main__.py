@@ -142,6 +142,8 @@ def main() -> int:
         "--interruptions", type=int, help="only histories in which programs interrupt each other so often"
     )
     options = parser.parse_args()
+    if options.histories and options.interruptions is not None:
+        parser.error("--interruptions is for all histories of a scope, not for random ones")
     if not options.runs + options.failovers + options.recoveries + options.guards:
         return random_histories(play_fleet, options.histories or 10000, options.seed)
     if options.guards and options.failovers:
