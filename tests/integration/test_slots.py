@@ -18,6 +18,7 @@ from integration.support.history import History
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots as slot_requests
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER
@@ -228,13 +229,22 @@ class TestWaiting:
     def test_a_freed_slot_costs_one_list_of_nodes_however_many_wait(self, group, tmp_path, monkeypatch, share):
         """Two of six nodes have a slot, and the others of the run wait. Each slot that is given back goes to one."""
         lists, sent = [], Cluster._send
+        lost, stored = [], ledger_store.store
 
         def send(cluster, method, path, *, query, **more):
             if path == paths.NODES and "limit" in query:
                 lists.append(more.get("accept"))
             return sent(cluster, method, path, query=query, **more)
 
+        def store(*ledger):
+            try:
+                return stored(*ledger)
+            except ApiFailure as error:
+                lost.append(error)
+                raise
+
         monkeypatch.setattr(Cluster, "_send", send)
+        monkeypatch.setattr(ledger_store, "store", store)
         run = {"run": f"{group.name}-1", "max_unavailable": share}
         for node in group.nodes[:2]:
             group.taken(node, **run)
@@ -256,8 +266,10 @@ class TestWaiting:
                 assert not result.get("failed"), result["msg"]
                 free.append(waiting.pop(ended))
                 until(lambda: len(group.slots()) == 2, "two have a slot")
-                costs.append(len(lists))
+                # A grant that a busy API server does not store is decided again.
+                costs.append(len(lists) - len(lost))
                 lists.clear()
+                lost.clear()
 
         assert costs == [1, 1, 1, 1]
 
