@@ -290,7 +290,7 @@ class _DrainRun:
     def _on_pod(self, pod: Pod, deleted: bool) -> Event:
         if deleted:
             return lambda state: state.left(pod.uid, time.monotonic())
-        return lambda state: state.saw(pod, time.monotonic())
+        return lambda state: state.saw(pod)
 
     def _follow_budgets(self, namespaces: set[str]) -> None:
         """Follow the budgets of these namespaces, too. There are more if a pod came while the node was cordoned."""

@@ -32,8 +32,8 @@ class Entry:
     for_budget: bool = True
     deleted: bool = False
     refusal: str = ""
+    # When the API accepted its eviction; ``None`` for a pod that something else ends.
     evicted_at: float | None = None
-    ours: bool = False
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Drain:
 
     # -- events -------------------------------------------------------------------------------------------------------
 
-    def saw(self, pod: Pod, now: float) -> None:
+    def saw(self, pod: Pod) -> None:
         """A pod is on the node."""
         entry = self.entries.get(pod.uid)
         if entry is not None:
@@ -110,9 +110,8 @@ class Drain:
         if entry.state == SENT:
             # The watch was faster than the answer. Only the answer tells whether the drain evicted the pod.
             self._unanswered[uid] = entry.pod
-        elif entry.ours:
-            since = entry.evicted_at if entry.evicted_at is not None else now
-            self.gone.append(Gone(entry.pod, now - since))
+        elif entry.evicted_at is not None:
+            self.gone.append(Gone(entry.pod, now - entry.evicted_at))
 
     def missing(self, uid: str, now: float) -> None:
         """The API answered that the pod no longer exists."""
@@ -128,7 +127,7 @@ class Drain:
         for uid in [uid for uid in [*self.entries, *self.skipped] if uid not in present]:
             self.left(uid, now)
         for pod in pods:
-            self.saw(pod, now)
+            self.saw(pod)
         self._listed = True
 
     def budget(self, budget: Budget) -> None:
@@ -172,7 +171,7 @@ class Drain:
             self.gone.append(Gone(departed, 0.0))
         entry = self.entries.get(uid)
         if entry is not None:
-            entry.state, entry.ours, entry.evicted_at, entry.refusal = LEAVING, True, now, ""
+            entry.state, entry.evicted_at, entry.refusal = LEAVING, now, ""
 
     def refused(
         self, uid: str, now: float, why: str, *, retry_after: float | None, by_budget: bool, final: bool = False

@@ -23,7 +23,11 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import Phase, phase_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon import give_back, take
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon_rules import owner_of, why_it_stays
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.cordon_rules import (
+    owner_of,
+    shown,
+    why_it_stays,
+)
 
 
 class OneNode:
@@ -120,6 +124,21 @@ def test_a_cordon_after_an_uncordon_by_others_is_only_ours():
     give_back(cluster, "n", "me")
 
     assert not cluster.cordoned
+
+
+def test_what_is_shown_of_a_node():
+    cluster = OneNode()
+    assert shown(cluster.node) == {"unschedulable": False, "cordon": None}
+    assert owner_of(cluster.node) is None
+
+    take(cluster, "n", "me", "why")
+
+    assert shown(cluster.node) == {"unschedulable": True, "cordon": cluster.record}
+    assert owner_of(cluster.node) == "me"
+
+
+def test_a_record_without_an_owner_has_none():
+    assert owner_of(OneNode(**{CORDON: json.dumps({"reason": "why"})}).node) is None
 
 
 def test_twice_is_once():

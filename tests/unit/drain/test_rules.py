@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import InvalidInput
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import (
     LATER,
     NEVER,
@@ -19,6 +20,8 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules i
     Budget,
     Options,
     Pod,
+    Verdict,
+    check_drain,
     forbidden,
     node_verdict,
     plan,
@@ -39,6 +42,36 @@ def pod_object(spec: dict[str, Any] | None = None, **metadata: Any) -> dict[str,
         "metadata": {"namespace": "shop", "name": "web-0", "uid": "u1", **metadata},
         "spec": spec or {},
     }
+
+
+class TestCheckDrain:
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"timeout": 1},
+            {"grace_period": 0},
+            {"delete_after": 1},
+            {"delete_after": 299, "delete_selector": "app=web"},
+        ],
+    )
+    def test_options_that_work(self, options):
+        check_drain({"timeout": 300, **options})
+
+    @pytest.mark.parametrize(
+        ("options", "name"),
+        [
+            ({"timeout": 0}, "timeout"),
+            ({"timeout": -1}, "timeout"),
+            ({"delete_after": 0}, "delete_after"),
+            ({"delete_after": 300}, "delete_after"),
+            ({"delete_selector": "app=web"}, "delete_after"),
+            ({"grace_period": -1}, "grace_period"),
+        ],
+    )
+    def test_options_that_can_not_work_are_named(self, options, name):
+        with pytest.raises(InvalidInput, match=name):
+            check_drain({"timeout": 300, **options})
 
 
 class TestReadyDaemonSets:
@@ -86,7 +119,7 @@ class TestReadPod:
                 "deletionTimestamp": "2026-01-01T00:00:00Z",
                 "finalizers": ["a", "b"],
             },
-            "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+            "status": {"phase": "Pending", "conditions": [{"type": "Ready", "status": "True"}]},
         }
 
         assert read_pod(item) == Pod(
@@ -94,6 +127,7 @@ class TestReadPod:
             "web-0",
             "u1",
             {"app": "web"},
+            phase="Pending",
             terminating="2026-01-01T00:00:00Z",
             finalizers=("a", "b"),
         )
@@ -127,6 +161,7 @@ class TestReadPod:
 
         assert pod.claims == ("data-web-0", "web-0-scratch")
         assert pod.empty_dir
+        assert not read_pod(pod_object({"volumes": volumes[:2]})).empty_dir
 
     @pytest.mark.parametrize(
         ("toleration", "tolerates"),
@@ -146,7 +181,7 @@ class TestReadBudget:
     def test_without_a_status_nothing_is_allowed_and_it_is_not_current(self):
         budget = read_budget({"metadata": {"namespace": "a", "name": "b", "generation": 1}, "spec": {}})
 
-        assert (budget.allowed, budget.current) == (0, False)
+        assert budget == Budget("a", "b", current=False)
 
     def test_all_that_the_api_says(self):
         status = {"disruptionsAllowed": 1, "currentHealthy": 3, "desiredHealthy": 2, "expectedPods": 4}
@@ -176,7 +211,7 @@ class TestReadBudget:
     def test_no_sync_failure(self, condition):
         budget = read_budget({"metadata": {"namespace": "a", "name": "b"}, "status": {"conditions": [condition]}})
 
-        assert budget.sync_failure == ""
+        assert budget == Budget("a", "b")
 
     def test_sync_failure(self):
         condition = {"type": "DisruptionAllowed", "reason": "SyncFailed", "message": "no scale"}
@@ -271,7 +306,7 @@ class TestVerdict:
         assert verdict(WEB, [replace(BUDGET, selector={}, allowed=0)]).verdict == LATER
 
     def test_allowed(self):
-        assert verdict(WEB, [BUDGET]).verdict == NOW
+        assert verdict(WEB, [BUDGET]) == Verdict(NOW, "web")
 
     def test_used_up_means_later(self):
         found = verdict(WEB, [replace(BUDGET, allowed=0, healthy=2)])
@@ -279,19 +314,24 @@ class TestVerdict:
         assert (found.verdict, found.budget) == (LATER, "web")
         assert "2 pods healthy, 2 wanted" in found.reason
 
-    def test_as_many_wanted_as_there_are_means_never(self):
-        found = verdict(WEB, [replace(BUDGET, allowed=0, desired=3)])
+    @pytest.mark.parametrize("pods", [1, 3])
+    def test_as_many_wanted_as_there_are_means_never(self, pods):
+        found = verdict(WEB, [replace(BUDGET, allowed=0, desired=pods, expected=pods)])
 
-        assert found.verdict == NEVER
-        assert "3 of 3" in found.reason
+        assert (found.verdict, found.budget) == (NEVER, "web")
+        assert f"{pods} of {pods}" in found.reason
 
     def test_two_budgets_mean_never(self):
         found = verdict(WEB, [BUDGET, replace(BUDGET, name="also")])
 
         assert (found.verdict, found.budget) == (NEVER, "also, web")
+        assert "also, web" in found.reason
 
     def test_stale_means_later_though_it_says_allowed(self):
-        assert verdict(WEB, [replace(BUDGET, current=False)]).verdict == LATER
+        found = verdict(WEB, [replace(BUDGET, current=False)])
+
+        assert (found.verdict, found.budget) == (LATER, "web")
+        assert "being processed" in found.reason
 
     def test_a_budget_without_pods_may_still_get_some(self):
         assert verdict(WEB, [replace(BUDGET, allowed=0, desired=0, expected=0)]).verdict == LATER
@@ -299,7 +339,7 @@ class TestVerdict:
     def test_a_budget_that_cannot_be_computed_means_never(self):
         found = verdict(WEB, [replace(BUDGET, allowed=0, expected=0, desired=0, sync_failure="no controller found")])
 
-        assert found.verdict == NEVER
+        assert (found.verdict, found.budget) == (NEVER, "web")
         assert "no controller found" in found.reason
 
     @pytest.mark.parametrize("phase", ["Pending", "Succeeded", "Failed"])
@@ -312,6 +352,7 @@ class TestVerdict:
         ("budget", "expected"),
         [
             (replace(BUDGET, allowed=0, healthy=2, desired=2), NOW),
+            (replace(BUDGET, allowed=0, healthy=1, desired=1), NOW),
             (replace(BUDGET, allowed=0, healthy=1, desired=2), LATER),
             (replace(BUDGET, allowed=0, healthy=0, desired=0), LATER),
             (replace(BUDGET, allowed=0, healthy=1, desired=2, always_allow_unhealthy=True), NOW),
@@ -319,12 +360,17 @@ class TestVerdict:
         ],
     )
     def test_a_pod_that_is_not_ready(self, budget, expected):
-        assert verdict(replace(WEB, ready=False), [budget]).verdict == expected
+        found = verdict(replace(WEB, ready=False), [budget])
+
+        assert (found.verdict, found.budget) == (expected, "web")
 
 
 class TestNodeVerdict:
     def test_nothing_on_it(self):
         assert node_verdict(plan([], Options()), []) == (NOW, [])
+
+    def test_no_budget_in_its_namespace(self):
+        assert node_verdict(plan([WEB], Options()), [replace(BUDGET, namespace="other", allowed=0)]) == (NOW, [])
 
     def test_the_worst_counts_and_all_are_named(self):
         pods = [WEB, replace(WEB, uid="u2", name="db-0", labels={"app": "db"})]
@@ -338,6 +384,8 @@ class TestNodeVerdict:
             ("web-0", LATER, "web"),
             ("db-0", NEVER, "db"),
         ]
+        assert "allows no eviction now" in blockers[0]["reason"]
+        assert "3 of 3" in blockers[1]["reason"]
 
     def test_a_pod_that_can_go_later_is_no_never(self):
         other = replace(WEB, uid="u2", name="db-0", labels={"app": "db"})
@@ -349,4 +397,5 @@ class TestNodeVerdict:
         worst, blockers = node_verdict(plan([replace(WEB, controller="")], Options()), [])
 
         assert worst == NEVER
-        assert blockers[0]["pdb"] is None
+        assert (blockers[0]["pdb"], blockers[0]["verdict"]) == (None, NEVER)
+        assert "no owner" in blockers[0]["reason"]

@@ -104,7 +104,7 @@ class AnyCourse(RuleBasedStateMachine):
             tolerates_cordon=tolerates,
         )
         self.on_node[uid] = came
-        self.state.saw(came, self.now)
+        self.state.saw(came)
 
     @precondition(lambda self: self.on_node)
     @rule(data=st.data(), terminating=st.booleans(), finished=st.booleans(), ready=st.booleans())
@@ -117,7 +117,7 @@ class AnyCourse(RuleBasedStateMachine):
             phase="Succeeded" if finished else old.phase,
             ready=ready and not finished,
         )
-        self.state.saw(self.on_node[uid], self.now)
+        self.state.saw(self.on_node[uid])
 
     @precondition(lambda self: self.on_node)
     @rule(data=st.data())
@@ -345,6 +345,7 @@ class TestAsking:
     def test_a_budget_that_says_later_is_asked_again_in_the_end(self):
         state = drain([pod(1)], [budget(allowed=0, healthy=2)])
         assert state.next_evictions(0.0) == []
+        state.saw(pod(1))
         assert state.wake_at() == ASK_AGAIN
 
         assert uids(state.next_evictions(ASK_AGAIN)) == ["uid-1"]
@@ -353,7 +354,9 @@ class TestAsking:
         state = drain([pod(1)])
         state.next_evictions(0.0)
         state.refused("uid-1", 0.0, "busy", retry_after=7.0, by_budget=False)
-        state.budget(budget("other"))
+        # Neither news of its budget nor of the pod makes the API server less busy.
+        state.budget(budget())
+        state.saw(pod(1))
 
         assert state.next_evictions(6.9) == []
         assert uids(state.next_evictions(7.0)) == ["uid-1"]
@@ -366,6 +369,35 @@ class TestAsking:
         state.budget(budget())
 
         assert uids(state.next_evictions(ASK_AGAIN)) == ["uid-1"]
+
+    def test_a_budget_that_is_used_up_is_asked_again_in_the_end(self):
+        state = drain([pod(1), pod(2)], [budget(allowed=1)])
+        assert uids(state.next_evictions(0.0)) == ["uid-1"]
+        state.refused("uid-1", 0.0, "full", retry_after=None, by_budget=True)
+        assert state.wake_at() == ASK_AGAIN
+
+        state.budget(budget(allowed=0))
+        state.next_evictions(ASK_AGAIN)
+        state.refused("uid-1", ASK_AGAIN, "full", retry_after=None, by_budget=True)
+        assert state.wake_at() == 2 * ASK_AGAIN
+
+    def test_a_pod_that_waits_holds_up_no_other(self):
+        ending = pod(1, terminating="2026-01-01T00:00:00Z")
+        state = drain([ending, pod(2), pod(3, "db")], [budget(allowed=0, healthy=2)])
+        assert uids(state.next_evictions(0.0)) == ["uid-3"]
+
+        state.saw(pod(4, "db"))
+
+        assert uids(state.next_evictions(1.0)) == ["uid-4"]
+
+    def test_a_list_of_one_namespace_says_nothing_about_another(self):
+        state = drain([pod(1)], [budget(allowed=0, healthy=2)])
+
+        state.all_budgets([], "other")
+        assert state.next_evictions(0.0) == []
+
+        state.all_budgets([], "shop")
+        assert uids(state.next_evictions(0.0)) == ["uid-1"]
 
     def test_news_that_came_before_the_answer_is_not_lost(self):
         state = drain([pod(1)], [budget(allowed=1)])
@@ -405,11 +437,11 @@ class TestIdentity:
     def test_the_same_name_with_another_uid_is_another_pod(self):
         state = drain([pod(1)])
         state.next_evictions(0.0)
-        state.accepted("uid-1", 0.0)
-        state.saw(replace(pod(2), name="web-1"), 1.0)
+        state.accepted("uid-1", 0.5)
+        state.saw(replace(pod(2), name="web-1"))
         state.left("uid-1", 1.5)
 
-        assert [(item.pod.uid, item.seconds) for item in state.gone] == [("uid-1", 1.5)]
+        assert [(item.pod.uid, item.seconds) for item in state.gone] == [("uid-1", 1.0)]
         assert list(state.entries) == ["uid-2"]
 
     def test_gone_before_the_answer_still_counts_as_evicted(self):
@@ -421,13 +453,17 @@ class TestIdentity:
         state.accepted("uid-1", 0.2)
 
         assert state.done
-        assert uids(item.pod for item in state.gone) == ["uid-1"]
+        assert [(item.pod.uid, item.seconds) for item in state.gone] == [("uid-1", 0.0)]
 
-    def test_a_pod_that_others_removed_does_not_count_as_evicted(self):
+    @pytest.mark.parametrize("refused", [False, True])
+    def test_a_pod_that_others_removed_does_not_count_as_evicted(self, refused):
         state = drain([pod(1)])
         state.next_evictions(0.0)
         state.left("uid-1", 0.1)
-        state.missing("uid-1", 0.2)
+        if refused:
+            state.refused("uid-1", 0.2, "full", retry_after=None, by_budget=True)
+        else:
+            state.missing("uid-1", 0.2)
 
         assert state.done
         assert state.gone == []
@@ -435,25 +471,35 @@ class TestIdentity:
     def test_ended_by_others_while_asked_is_left_to_end(self):
         state = drain([pod(1)])
         state.next_evictions(0.0)
-        state.saw(pod(1, terminating="2026-01-01T00:00:00Z"), 0.1)
+        state.saw(pod(1, terminating="2026-01-01T00:00:00Z"))
         state.refused("uid-1", 0.2, "no", retry_after=None, by_budget=True)
 
         assert state.next_evictions(100.0) == []
         assert "terminating" in state.blocked()[0]["reason"]
 
+    def test_ended_by_others_before_it_is_asked_is_left_to_end(self):
+        state = drain([pod(1)], [budget(allowed=0, healthy=2)])
+        state.saw(pod(1, terminating="2026-01-01T00:00:00Z"))
+
+        assert state.next_evictions(ASK_AGAIN) == []
+        assert "terminating" in state.blocked()[0]["reason"]
+
     def test_what_tolerates_the_cordon_and_comes_later_is_left(self):
         state = drain([pod(1, tolerates_cordon=True)])
-        state.saw(pod(2, tolerates_cordon=True), 1.0)
+        state.saw(pod(2, tolerates_cordon=True))
 
         assert list(state.entries) == ["uid-1"]
         assert "tolerates the cordon" in state.skipped["uid-2"][1]
 
     def test_a_left_pod_stays_left_when_it_finishes(self):
         state = drain([pod(1, controller="DaemonSet")])
-        state.saw(pod(1, controller="DaemonSet", phase="Failed"), 1.0)
+        state.saw(pod(1, controller="DaemonSet", phase="Failed"))
 
         assert state.done
         assert list(state.skipped) == ["uid-1"]
+
+        state.left("uid-1", 2.0)
+        assert not state.skipped
 
 
 def test_no_answer_is_no_empty_node():
@@ -468,11 +514,18 @@ class TestNever:
         assert state.gives_up(0.0)
         assert "no owner" in state.blocked()[0]["reason"]
 
+    def test_whatever_its_budget_allows_later(self):
+        state = drain([pod(1, controller="")], [budget(allowed=0)])
+        state.budget(budget(allowed=1))
+        state.saw(pod(1, controller=""))
+
+        assert state.next_evictions(ASK_AGAIN) == []
+
     def test_until_it_has_finished(self):
         state = drain([pod(1, controller="")])
-        state.saw(pod(1, controller="", phase="Succeeded"), 1.0)
+        state.saw(pod(1, controller="", phase="Succeeded"))
 
-        assert uids(state.next_evictions(1.0)) == ["uid-1"]
+        assert uids(state.next_evictions(0.0)) == ["uid-1"]
 
     def test_named_at_once_but_not_given_up_while_others_move(self):
         state = drain([pod(1), pod(2, "db")], [budget(allowed=0, desired=3)])
@@ -482,15 +535,23 @@ class TestNever:
         state.refused("uid-1", 0.0, "full", retry_after=None, by_budget=True)
         assert not state.gives_up(0.0)
 
-    def test_the_last_one_to_go_may_free_the_others(self):
+    @pytest.mark.parametrize(
+        "go",
+        [
+            lambda state: state.left("uid-2", 5.0),
+            lambda state: state.missing("uid-2", 5.0),
+            lambda state: state.saw_all([pod(1)], 5.0),
+        ],
+    )
+    def test_the_last_one_to_go_may_free_the_others(self, go):
         state = drain([pod(1), pod(2, "db")], [budget(allowed=0, desired=3)])
         state.next_evictions(0.0)
         state.refused("uid-1", 0.0, "full", retry_after=None, by_budget=True)
         state.accepted("uid-2", 0.0)
-        state.left("uid-2", 5.0)
+        go(state)
         assert not state.gives_up(5.0)
         assert not state.gives_up(5.0 + SETTLE / 2)
-        assert state.wake_at() <= 5.0 + SETTLE
+        assert 5.0 < state.wake_at() <= 5.0 + SETTLE
 
         assert state.gives_up(5.0 + SETTLE)
 
@@ -530,19 +591,34 @@ class TestTelling:
         state = drain([item])
         state.next_evictions(0.0)
 
-        assert words in state.blocked()[0]["reason"]
+        (found,) = state.blocked()
+        assert words in found["reason"]
+        assert ("is terminating" in found["reason"]) is bool(item.terminating)
+        assert (found["pdb"], found["verdict"]) == (None, "never" if item.empty_dir else "later")
 
-    def test_the_budget_is_named(self):
-        found = drain([pod(1)], [budget(allowed=0, healthy=2)]).blocked()[0]
+    @pytest.mark.parametrize("refusal", ["", "full"])
+    def test_the_budget_is_named(self, refusal):
+        state = drain([pod(1)], [budget(allowed=0, healthy=2)])
+        if refusal:
+            state.next_evictions(0.0)
+            state.next_evictions(ASK_AGAIN)
+            state.refused("uid-1", ASK_AGAIN, refusal, retry_after=None, by_budget=True)
+        (found,) = state.blocked()
 
         assert (found["pdb"], found["verdict"]) == ("web-pdb", "later")
+        assert "allows no eviction now" in found["reason"]
 
     def test_only_what_no_budget_can_free_is_denied(self):
         state = drain([pod(1, controller=""), pod(2), pod(3, "db")], [budget("db", allowed=0, desired=3)])
         state.next_evictions(0.0)
         state.refused("uid-2", 0.0, "no webhook", retry_after=None, by_budget=False, final=True)
+        state.budget(budget())
+        state.saw(pod(2))
 
-        assert [(item["name"], item["verdict"]) for item in state.denied()] == [("web-1", "never"), ("web-2", "never")]
+        assert [(item["name"], item["pdb"], item["verdict"]) for item in state.denied()] == [
+            ("web-1", "web-pdb", "never"),
+            ("web-2", "web-pdb", "never"),
+        ]
         assert state.denied()[1]["reason"] == "no webhook"
 
 
