@@ -20,26 +20,34 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecy
     ENDS,
     IS_DRAINED,
     STARTS,
+    TAINT,
     TYPES,
     WAITS,
     Patch,
     Work,
     patch_of,
+    waits,
 )
 
 NOW, LATER = "2026-11-23T03:00:00Z", "2026-11-23T03:05:00Z"
 ME, OTHER = Work("rolling reboot", "kernel", "me"), Work("rolling reboot", "kernel", "other")
+OF_OTHERS = {**TAINT, "effect": "NoSchedule"}
 READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": NOW}
-CHANGES = (WAITS, STARTS, DRAINS, IS_DRAINED, DRAIN_FAILED, ENDS)
+TAINTED, ONLY_TAINTED = waits(conditions=True, taint=True), waits(conditions=False, taint=True)
+CHANGES = (WAITS, TAINTED, ONLY_TAINTED, STARTS, DRAINS, IS_DRAINED, DRAIN_FAILED, ENDS)
 
 
 def theirs(kind, status="True", **more):
     return {"type": kind, "status": status, "reason": "DiskReplacement", "message": "slot 3", **more}
 
 
-def a_node(*conditions, **annotations):
+def a_node(*conditions, taints=(), **annotations):
     marks = {f"holdfast.dev/{key}": value for key, value in annotations.items()}
-    return {"metadata": {"name": "n", "annotations": marks}, "status": {"conditions": [READY, *conditions]}}
+    return {
+        "metadata": {"name": "n", "annotations": marks},
+        "spec": {"taints": list(taints)},
+        "status": {"conditions": [READY, *conditions]},
+    }
 
 
 def written(node, change, work=ME, now=NOW):
@@ -47,8 +55,11 @@ def written(node, change, work=ME, now=NOW):
     patch = patch_of(node, change, work, now)
     marks = {**node["metadata"]["annotations"], **patch.marks}
     found = {key: value for key, value in marks.items() if value is not None}
-    conditions = with_conditions(node["status"]["conditions"], patch.conditions)
-    return {"metadata": {"name": "n", "annotations": found}, "status": {"conditions": conditions}}
+    return {
+        "metadata": {"name": "n", "annotations": found},
+        "spec": node["spec"] if patch.taints is None else {"taints": patch.taints},
+        "status": {"conditions": with_conditions(node["status"]["conditions"], patch.conditions)},
+    }
 
 
 def kinds(node):
@@ -166,6 +177,78 @@ class TestOthers:
         assert words.endswith("since an unknown time (no reason: no message)")
 
 
+class TestTaint:
+    def test_while_the_node_waits(self):
+        node = written(a_node(taints=[OF_OTHERS]), TAINTED)
+        assert (kinds(node), node["spec"]["taints"]) == (["MaintenancePlanned"], [OF_OTHERS, TAINT])
+        assert rules.tainted(node)
+        node = written(node, STARTS)
+        assert (kinds(node), node["spec"]["taints"]) == (["MaintenanceInProgress"], [OF_OTHERS])
+        assert not rules.tainted(node)
+
+    def test_without_conditions(self):
+        node = written(a_node(), ONLY_TAINTED)
+        assert (kinds(node), node["spec"]["taints"]) == ([], [TAINT])
+        assert rules.run_of(node) == "me"
+        assert written(node, ENDS) == a_node()
+
+    def test_a_change_that_is_not_about_it_leaves_it(self):
+        node = written(written(a_node(), TAINTED), DRAINS)
+        assert node["spec"]["taints"] == [TAINT]
+        assert patch_of(node, DRAINS, ME, LATER) == Patch()
+        assert written(a_node(), DRAINS)["spec"]["taints"] == []
+
+    @pytest.mark.parametrize("taint", [TAINT, {**TAINT, "value": "theirs"}])
+    def test_a_taint_that_no_record_names_is_of_another_writer(self, taint):
+        node = a_node(taints=[taint])
+        assert not rules.tainted(node)
+        assert patch_of(node, ONLY_TAINTED, ME, NOW) == Patch()
+        assert patch_of(node, ENDS, ME, NOW) == Patch()
+        assert written(node, TAINTED)["spec"] == node["spec"]
+
+    def test_the_same_key_with_another_effect_is_another_taint(self):
+        node = written(a_node(taints=[OF_OTHERS]), ONLY_TAINTED)
+        assert node["spec"]["taints"] == [OF_OTHERS, TAINT]
+
+    def test_is_recorded_alone_where_no_condition_can_be_written(self):
+        patch = patch_of(a_node(), TAINTED, ME, NOW)
+        (record,) = patch.marks_alone.values()
+        assert json.loads(record) == {"run": "me", "operation": "kernel", "conditions": {}, "taint": True}
+        assert patch.taint
+
+        node = written(a_node(), TAINTED)
+        end = patch_of(node, ENDS, ME, NOW)
+        (left,) = end.marks_alone.values()
+        assert list(json.loads(left)["conditions"]) == ["MaintenancePlanned"]
+        assert "taint" not in json.loads(left)
+        assert (end.taint, end.taints) == (False, [])
+        assert patch_of(a_node(), WAITS, ME, NOW).marks_alone == {}
+
+    def test_a_run_that_shows_nothing_changes_nothing(self):
+        assert waits(conditions=False, taint=False) is None
+        assert waits(conditions=True, taint=False) == WAITS
+
+
+def test_the_operation_of_the_conditions():
+    node = written(a_node(), STARTS)
+    assert rules.is_of(node, "kernel")
+    assert not rules.is_of(node, "firmware")
+    assert not rules.is_of(a_node(), "kernel")
+    assert not rules.is_of(a_node(), "")
+
+
+def test_a_node_that_stays_in_maintenance_is_named():
+    error = rules.still_maintained("n", "another writer maintains it", 30)
+    assert error.fields == {"node": "n"}
+    assert "Node n was not started within 30 s, because another writer maintains it" in error.message
+
+
+@pytest.mark.parametrize(("claim", "works"), [(None, False), ("me", False), ("other", True), ("", True)])
+def test_whether_another_run_works_on_a_node(claim, works):
+    node = a_node(**({} if claim is None else {CLAIM.partition("/")[2]: json.dumps({"run": claim})}))
+    assert rules.others_work_on_it(node, "me") is works
+
+
 @pytest.mark.parametrize(
     ("claim", "setter", "run", "may"),
     [
@@ -192,28 +275,30 @@ conditions = st.builds(
     st.dictionaries(st.sampled_from(["reason", "message", "lastTransitionTime"]), st.text(max_size=5)),
 )
 nodes = st.lists(conditions, max_size=6, unique_by=lambda item: item["type"])
+taints = st.lists(st.sampled_from([OF_OTHERS, TAINT, {**TAINT, "value": "theirs"}]), max_size=2, unique_by=str)
 steps = st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from([ME, OTHER])), max_size=8)
 
 
-@given(nodes, steps)
-def test_no_condition_of_others_changes_and_none_of_ours_stays(present, changes):
-    before = {"metadata": {"name": "n", "annotations": {}}, "status": {"conditions": present}}
+@given(nodes, taints, steps)
+def test_no_condition_or_taint_of_others_changes_and_none_of_ours_stays(present, taints, changes):
+    before = {**a_node(taints=taints), "status": {"conditions": present}}
     node = before
     held = [item for item in present if item["type"] not in TYPES or item["status"] == "True"]
     for change, work in changes:
         node = written(node, change, work)
         assert all(item in node["status"]["conditions"] for item in held)
         assert set(rules.ours(node)) <= set(TYPES)
-        assert (rules.run_of(node) is not None) == bool(rules.ours(node))
+        assert (rules.run_of(node) is not None) == bool(rules.ours(node) or rules.tainted(node))
+        assert [item for item in node["spec"]["taints"] if item != TAINT or not rules.tainted(node)] == taints
         assert patch_of(node, change, work, LATER) == Patch(), "the same again"
     end = written(node, ENDS)
     assert by_type(end) == by_type(before)
-    assert end["metadata"] == before["metadata"]
+    assert (end["metadata"], end["spec"]) == (before["metadata"], before["spec"])
 
 
 @given(nodes, steps, conditions)
 def test_what_another_writer_writes_meanwhile_stays(present, changes, late):
-    node = {"metadata": {"name": "n", "annotations": {}}, "status": {"conditions": present}}
+    node = {**a_node(), "status": {"conditions": present}}
     for change, work in changes:
         node = written(node, change, work)
     node["status"]["conditions"] = [

@@ -18,9 +18,13 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner im
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.lifecycle_rules import ENDS, WAITS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation import node_operation
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_operation_rules import (
+    Phase,
     advance,
+    boot_to_end,
     change_of,
     daemonsets_before,
+    phase_of,
+    with_deletions,
 )
 
 START = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
@@ -228,6 +232,56 @@ def test_a_record_that_someone_broke_begins_again(broken):
 )
 def test_the_conditions_that_go_with_a_record(params, change):
     assert change_of(params) == change
+
+
+def marked(**record):
+    return {"metadata": {"name": "n", "annotations": {OPERATION: json.dumps(record)}}}
+
+
+@pytest.mark.parametrize(
+    ("record", "boot"),
+    [
+        ({"id": "kernel", "phase": "reboot", "boot_id_before": "old"}, "old"),
+        ({"id": "kernel", "phase": "reboot"}, ""),
+        ({"id": "kernel", "phase": "drain", "boot_id_before": "old"}, ""),
+        ({"id": "firmware", "phase": "reboot", "boot_id_before": "old"}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_boot_that_a_run_began_to_end(record, boot):
+    assert boot_to_end(marked(**record), "kernel") == boot
+    assert boot_to_end({"metadata": {"name": "n"}}, "kernel") == ""
+
+
+def test_an_action_records_its_phase_for_an_operation_only():
+    assert phase_of({"operation": "kernel", "run": "me"}, "drain") == Phase("kernel", "me", "drain")
+    assert phase_of({"operation": None, "run": "me"}, "drain") is None
+    assert phase_of({}, "drain") is None
+    with pytest.raises(InvalidInput, match="operation kernel needs run"):
+        phase_of({"operation": "kernel", "run": ""}, "drain")
+
+
+class TestDeletions:
+    PODS = ({"namespace": "shop", "name": "web-0"}, {"namespace": "shop", "name": "db-0"})
+
+    def test_are_added_once_each(self):
+        record = {"id": "kernel", "phase": "drain", "deleted_pods": ["shop/web-0", 3]}
+        assert with_deletions(record, "kernel", self.PODS) == {**record, "deleted_pods": ["shop/web-0", "shop/db-0"]}
+        assert with_deletions({"id": "kernel"}, "kernel", self.PODS[:1]) == {
+            "id": "kernel",
+            "deleted_pods": ["shop/web-0"],
+        }
+
+    @pytest.mark.parametrize("record", [None, {"id": "firmware"}])
+    def test_of_another_operation_are_not_recorded(self, record):
+        assert with_deletions(record, "kernel", self.PODS) is None
+
+    def test_only_so_many_are_kept(self):
+        pods = [{"namespace": "shop", "name": "x" * 300 + str(number)} for number in range(60)]
+        kept = with_deletions({"id": "kernel"}, "kernel", [*self.PODS, *pods])["deleted_pods"]
+        assert kept[:2] == ["shop/web-0", "shop/db-0"]
+        assert len(kept) <= 50
+        assert all(len(name) < 300 for name in kept)
 
 
 class TestDaemonSets:
