@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from datetime import datetime, timedelta, timezone
 
@@ -142,6 +143,26 @@ def test_a_node_that_is_proven_off_is_not_fenced_again(seen, known):
 )
 def test_the_next_step(seen, known, step):
     assert step_of(seen, known) == step
+
+
+@pytest.mark.parametrize(
+    ("seen", "known", "off"),
+    [
+        (node(tainted=True, evidence=BOOT), None, True),
+        (node(tainted=True, evidence=BOOT), record("move", "moved"), True),
+        (node(tainted=True, evidence=OTHER), None, False),
+        (node(tainted=True), None, False),
+        (node(evidence=BOOT), None, False),
+        *((node(tainted=True, evidence=BOOT), record(phase), False) for phase in rules.GOING_BACK),
+        (node(tainted=True, evidence=BOOT), {"phase": "power_on"}, False),
+    ],
+)
+def test_a_node_is_known_to_be_off(seen, known, off):
+    """A node whose record is broken may be in recovery."""
+    if known is not None:
+        seen = copy.deepcopy(seen)
+        seen["metadata"]["annotations"][FAILOVER] = json.dumps(known)
+    assert rules.known_off(seen) is off
 
 
 def test_facts_of_an_earlier_boot_are_forgotten():

@@ -309,6 +309,26 @@ def test_records_of_other_keys_stay_and_those_of_removed_keys_go():
     assert rules.records_with(found, "a", None) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("metal3://metal/h/machine", ["metal", "h", "machine"]),
+        ("metal3://1f2e", ["1f2e"]),
+        ("metal3:///metal//h", ["metal", "h"]),
+        ("metal3://", []),
+        ("aws:///eu/i-1", None),
+        ("", None),
+    ],
+)
+def test_the_provider_id_of_a_node(text, parts):
+    assert rules.provider_id({"spec": {"providerID": text}}) == (text, parts)
+
+
+@pytest.mark.parametrize("node", [{}, {"spec": {}}, {"spec": None}])
+def test_a_node_without_a_provider_id(node):
+    assert rules.provider_id(node) == ("", None)
+
+
 def test_a_record_with_no_more_than_the_needed_fields_is_read():
     kept = {"holdfast": {"since": SINCE, "powered_on": True}, "": {"powered_on": True}}
     found = host(annotations={RECORDS: json.dumps(kept)})
