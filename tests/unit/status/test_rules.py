@@ -13,12 +13,16 @@ import pytest
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Member, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import Run
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import ROLE_OWNER
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Scope, Snapshot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import rules as failover_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.board_rules import Budget, Row
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._status.rules import stats_of, status_of, to_data
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._status.text_rules import lines
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 SINCE = "2026-11-21T08:59:00Z"
+MINUTE_AGO = NOW.timestamp() - 60
 HOLD = {
     "node": "held",
     "namespace": "apps",
@@ -66,10 +70,38 @@ def test_share_of_a_budget_is_of_the_nodes_of_now():
     assert [budget.words() for budget in found.board.budgets] == ["Group workers: 2 of 2 allowed unavailable: a, b"]
 
 
-def test_node_at_work_has_its_phase_and_run():
-    found = row(status(node("a", "drain")), "a")
+def test_budget_counts_nodes_that_are_down_for_any_reason():
+    members = [
+        Member("well", ready=True, unschedulable=False),
+        Member("cordoned", ready=True, unschedulable=True),
+        Member("down", ready=False, unschedulable=False),
+    ]
+    seen = snapshot(slots=(Slot("slot", "kernel", "live", SINCE),))
+    (budget,) = status_of(seen, (), {"workers": members}).board.budgets
 
-    assert (found.state, found.phase, found.run, found.since) == ("working", "drain", "live", NOW.timestamp() - 60)
+    assert budget == Budget("workers", 1, ("cordoned", "down", "slot"))
+
+
+def test_share_of_a_budget_is_unknown_without_its_nodes():
+    assert status_of(snapshot(), (), {}).board.budgets == (Budget("workers", None, ()),)
+
+
+def test_node_at_work_has_its_phase_and_run():
+    assert row(status(node("a", "drain")), "a") == Row("a", "working", "drain", MINUTE_AGO, "", "live")
+
+
+def test_node_at_work_says_who_holds_it():
+    found = status(node("held", "drain"), node("a", "drain"), holds=[HOLD])
+
+    assert row(found, "held").why == f"held by apps/alice since {SINCE} (firmware)"
+    assert row(found, "a").why == ""
+
+
+def test_node_whose_turn_comes():
+    found = status(node("a", "hold"), node("b", "slot"))
+
+    assert row(found, "a") == Row("a", "waiting", "hold", MINUTE_AGO, "its turn: the hold is released", "live")
+    assert row(found, "b") == Row("b", "waiting", "slot", MINUTE_AGO, "its turn", "live")
 
 
 def test_node_that_waits_says_for_whom():
@@ -90,20 +122,58 @@ def test_node_of_a_dead_run_names_the_way_out():
 
 
 def test_result_is_shown_while_its_operation_is_open():
-    assert row(status(node("a", "uncordon", "rebooted")), "a").state == "done"
+    found = status(node("a", "uncordon", "rebooted"))
+    assert row(found, "a") == Row("a", "done", "rebooted", MINUTE_AGO, "the reason", "live")
+    assert row(status(node("a", "ready", "failed")), "a").state == "failed"
     assert status(node("a", "uncordon", "rebooted"), runs=()).board.rows == ()
 
 
 def test_failed_slot_gives_its_reason():
     slot = Slot("a", "kernel", "live", SINCE, state="failed", reason="did not come back", boot_id="x")
 
-    assert row(status(node("a", "ready", "failed"), slots=(slot,)), "a").why == "did not come back"
+    found = row(status(node("a", "ready", "failed"), slots=(slot,)), "a")
+    assert found == Row("a", "failed", "failed", MINUTE_AGO, "did not come back", "live")
 
 
 def test_cordon_of_another_owner_is_shown():
     found = row(status(node("a", cordon={"owner": "storage", "reason": "new disk", "since": SINCE})), "a")
 
-    assert (found.phase, found.why) == ("cordoned", "by storage (new disk)")
+    assert found == Row("a", "queued", "cordoned", MINUTE_AGO, "by storage (new disk)")
+
+
+def test_cordon_that_the_role_left_is_a_failure():
+    found = row(status(node("a", cordon={"owner": ROLE_OWNER, "since": "broken"})), "a")
+
+    assert found == Row("a", "failed", "cordoned", None, f"by {ROLE_OWNER} (no reason given)")
+
+
+@pytest.mark.parametrize(
+    ("phase", "result", "run", "shown", "why"),
+    [
+        ("fence", "", "live", ("working", "fence"), ""),
+        ("fence", "", "dead", ("failed", "fence"), "its run is dead"),
+        ("fence", "failed", "live", ("failed", "failed"), "no answer"),
+        ("move", "moved", "live", ("done", "moved"), "no answer"),
+    ],
+)
+def test_failover_that_is_not_over(phase, result, run, shown, why):
+    item = node("a", "drain")
+    item["status"]["nodeInfo"] = {"bootID": "boot"}
+    begun = failover_rules.begin(item, "op", run=run, holder="", reason="", fence="", now=NOW - timedelta(minutes=1))
+    record = {**begun, "phase": phase, "result": result, "detail": "no answer"}
+    item["metadata"]["annotations"]["holdfast.dev/failover"] = json.dumps(record)
+    found = row(status(item, runs=("live", "dead")), "a")
+
+    assert ((found.state, found.phase), found.since, found.run) == (shown, MINUTE_AGO, run)
+    assert found.why.startswith(why)
+    assert bool(found.why) is bool(why)
+
+
+def test_failover_whose_record_is_broken():
+    found = row(status(node("a", failover={"phase": "x"})), "a")
+
+    assert (found.state, found.phase, found.since, found.run) == ("failed", "failover", None, "")
+    assert "holdfast.dev/failover of Node a is invalid" in found.why
 
 
 def test_scope_limits_nodes_and_holds():
@@ -125,6 +195,34 @@ def test_text_and_data_say_the_same():
         assert any(item["name"] == name and item["seconds"] == 60 for item in data["nodes"])
     assert any(line.split()[:2] == ["held", "apps/alice"] for line in text)
     assert any(line.split()[:2] == ["dead", "dead"] for line in text)
+    assert data["groups"] == [{"group": "workers", "allowed": 2, "unavailable": []}]
+    assert data["nodes"][1] == {
+        "name": "a",
+        "state": "working",
+        "phase": "drain",
+        "seconds": 60,
+        "why": "",
+        "run": "live",
+    }
+    assert data["holds"] == [HOLD]
+    assert {
+        "id": "dead",
+        "holder": "dead@host",
+        "began": "",
+        "last_sign": (NOW - timedelta(seconds=500)).isoformat(),
+        "silent_seconds": 500,
+        "alive": False,
+    } in data["runs"]
+    assert data["todo"] == list(found.todo)
+    assert stats_of(found) == {
+        "status_working": 1,
+        "status_waiting": 1,
+        "status_failed": 1,
+        "status_done": 0,
+        "status_holds": 1,
+        "status_live_runs": 1,
+        "status_stale": len(found.stale),
+    }
     assert len(data["stale"]) == stats_of(found)["status_stale"] == sum(line.startswith("- ") for line in text)
     assert json.dumps(data)
 
