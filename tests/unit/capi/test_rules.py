@@ -230,13 +230,15 @@ def test_verdicts(reason, point, sets, deleting, begun):
     assert rules.verdict(None, "1", point, key) == "gone"
     assert rules.verdict(item, "2", point, key) == "gone"
     assert (verdict == "removed") == (key not in hooks)
+    past = rules.STAGES.index(rules.phase(item)) > rules.STAGES.index(WAITS[point])
+    assert rules.is_past(item, point) is past
+    assert (verdict == "past") == (past and key in hooks)
     if verdict == "waits":
         assert deleting
         assert rules.phase(item) == WAITS[point]
         assert reason not in WAITS.values() or key in named
     if verdict == "past":
         assert deleting
-        assert rules.STAGES.index(rules.phase(item)) > rules.STAGES.index(WAITS[point])
         assert rules.why_not(item, point, Around()).why == "past"
     if not deleting and key in hooks:
         assert verdict == ""

@@ -126,6 +126,9 @@ class TestWanted:
     def test_the_longest_that_fit(self):
         assert want(name="a" * 200, why="b" * 1024)
 
+    def test_all_that_can_be_delayed(self):
+        assert want(what=("shutdown", "sleep"), mode="delay").mode == "delay"
+
     def test_results_show_the_same_before_and_after_the_start(self):
         lock = want(what=("sleep", "shutdown"))
         after = lock_rules.describe(listed(lock), "backup.service")
