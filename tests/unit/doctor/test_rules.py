@@ -17,7 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.failover_rules import KINDS
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import ORDER, abandoned, examine
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Scope, Snapshot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Finding, Scope, Snapshot
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 SINCE = "2026-11-21T08:00:00Z"
@@ -428,3 +428,54 @@ def test_a_scope_shows_a_part_and_judges_no_differently(seen, release):
             assert item == whole[item.about]
         elif item.stale:
             assert whole[item.about].stale
+
+
+@pytest.mark.parametrize("who", [DEAD, LIVE])
+def test_all_that_is_said_of_what_a_run_has(who):
+    entry = {"id": "kernel", "runs": [who], "seen": SINCE, "unfinished": True}
+    seen = snapshot(
+        node("n", *marks(who), conditions(who)),
+        groups={"g": ledger(slot(who), operations=[entry])},
+        runs=[run(who)],
+    )
+    signs = {
+        "run": who,
+        "holder": f"{who}@host",
+        "last_sign": run(who).renewed,
+        "silent_seconds": DEAD_AFTER + 1 if who == DEAD else 5,
+        "alive": who == LIVE,
+        "stale": who == DEAD,
+    }
+    left_by = "dead" if who == DEAD else "a run that ended before all was done"
+    machine = "the cluster autoscaler leaves it alone, MachineHealthChecks leave Machine metal/m alone"
+    on_node, of_operation = {"node": "n", "since": SINCE}, {"operation": "kernel", "since": SINCE}
+
+    assert examine(seen) == [
+        Finding("cordon", **on_node, **signs, why="cordoned by rolling_reboot (kernel)"),
+        Finding("opt_outs", **on_node, **signs, why=machine),
+        Finding("claim", node="n", **of_operation, **signs, why="for rolling_reboot, operation kernel"),
+        Finding("record", node="n", **of_operation, **signs, why="in phase drain of operation kernel"),
+        Finding("conditions", **on_node, **signs, why="MaintenanceInProgress, Drained"),
+        Finding("slot", node="n", group="g", **of_operation, **signs, why="active, group g, operation kernel"),
+        Finding("operation", group="g", **of_operation, **signs, why=f"kernel of group g, left by {left_by}"),
+        Finding("run", **signs, why=f"{who}@host"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("left", "kept", "why"),
+    [
+        ({"owner": "storage", "reason": ""}, False, "cordoned by storage (no reason given); stays because"),
+        ({"owner": "rolling_reboot", "unschedulable_before": True}, False, "was cordoned before, and stays cordoned"),
+        ({"owner": "rolling_reboot"}, True, "the node stays cordoned (holdfast.dev/keep-cordoned)"),
+    ],
+)
+def test_what_is_said_of_a_cordon(left, kept, why):
+    item = node("n", {"cordon": left}, *([{"keep-cordoned": ""}] if kept else []))
+    assert why in only(snapshot(item), "cordon").why
+
+
+def test_what_is_said_of_a_failed_slot():
+    found = only(snapshot(node(), groups={"g": ledger(slot(DEAD, state="failed"))}), "slot")
+    assert found.why == "failed (it was slow), group g, operation kernel; stays because its node has failed"
+    assert "n" in found.todo
