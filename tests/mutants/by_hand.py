@@ -875,7 +875,7 @@ MUTANTS = [
         8,
         "A lifecycle condition that another writer has set to True is overwritten, and removed.",
         Code("patch_of", "kind in mine or not _is_true(node, kind)", "True"),
-        "tests/unit/budget/test_lifecycle_rules.py::test_no_condition_of_others_changes_and_none_of_ours_stays",
+        "tests/unit/budget/test_lifecycle_rules.py::test_no_condition_or_taint_of_others_changes_and_none_of_ours_stays",
     ),
     Mutant(
         "others-condition-changed-meanwhile-removed",
