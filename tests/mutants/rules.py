@@ -68,7 +68,6 @@ TESTS = {
         "reboot/test_refusal_rules.py",
         "reboot/test_finish.py",
         "test_plan_output.py",
-        "test_traffic.py",
     ],
     "_reboot/operation_info_rules.py": ["reboot/test_operation_info.py"],
     "_report/chart_rules.py": ["report/test_page_rules.py"],
