@@ -531,8 +531,8 @@ def test_a_warning_is_given_after_the_question_and_not_at_each_request(cluster):
 )
 def test_a_node_that_was_rebooted_long_ago_in_this_operation_is_asked_again(cluster, options, adopt_within, asks):
     cluster.node(operation={**record("uncordon", "rebooted"), "since": "2026-11-21T07:30:00.000000Z"})
-    named = {"operation": options.pop("operation")} if "operation" in options else {}
-    ours, others = split({**GIVEN, **options})
+    named = {key: value for key, value in options.items() if key == "operation"}
+    ours, others = split({**GIVEN, "when": options["when"]})
     given = settings(**ours, **named, adopt_within=adopt_within)
     found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate({"settings": given, **others})
     context = Context(found.validated_parameters)
