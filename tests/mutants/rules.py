@@ -67,7 +67,6 @@ TESTS = {
         "reboot/test_end_rules.py",
         "reboot/test_refusal_rules.py",
         "reboot/test_finish.py",
-        "test_plan_output.py",
     ],
     "_reboot/operation_info_rules.py": ["reboot/test_operation_info.py"],
     "_report/chart_rules.py": ["report/test_page_rules.py"],

@@ -78,3 +78,94 @@ class TestUserFiles:
 
     def test_only_of_the_chosen_phases(self):
         assert user_files({"notify": "x.yml", "notify_phases": ["end", "report"]}) == {"after": [NOTIFICATION]}
+
+
+def test_the_statistics_of_a_run():
+    results = {"a": "rebooted", "b": "failed", "c": "failed", "d": "skipped"}
+    nodes = [{"name": name, "result": result, "detail": f"why {name}"} for name, result in results.items()]
+    summary = end_rules.summary_of(nodes, ["e"], operation="kernel", check_mode=False)
+    assert summary == {
+        "operation": "kernel",
+        "check_mode": False,
+        "rebooted": ["a"],
+        "skipped": ["d"],
+        "postponed": [],
+        "stopped": [],
+        "lost": [],
+        "failed": ["b", "c"],
+        "not_reported": ["e"],
+    }
+
+    stats = end_rules.stats_of(summary, nodes)
+
+    assert stats["rolling_reboot_operation"] == "kernel"
+    assert (stats["rolling_reboot_rebooted"], stats["rolling_reboot_failed"], stats["rolling_reboot_lost"]) == (1, 2, 0)
+    assert stats["rolling_reboot_failed_nodes"] == "b,c"
+    # What someone has to look at comes first.
+    assert list(stats["rolling_reboot_results"]) == ["b", "c", "e", "a", "d"]
+    assert stats["rolling_reboot_results"]["b"] == "failed: why b"
+    assert stats["rolling_reboot_results"]["e"].startswith("not reported")
+
+
+@pytest.mark.parametrize(
+    ("turn", "error", "check_mode", "result"),
+    [
+        ({"result": {"name": "n", "result": "rebooted"}}, "", False, "rebooted"),
+        ({"result": {"name": "n", "result": "rebooted"}}, "wrong", False, "rebooted"),
+        ({}, "wrong", False, "stopped"),
+        ({}, "wrong", True, "failed"),
+        ({}, "", False, None),
+        ({"result": {}}, "", False, None),
+    ],
+)
+def test_the_entry_of_a_host(turn, error, check_mode, result):
+    entry = end_rules.entry_of({"host": "n", "turn": turn, "settings_error": error}, check_mode=check_mode)
+    assert (entry and (entry["name"], entry["result"])) == (result and ("n", result))
+    if result in ("stopped", "failed"):
+        assert entry["detail"] == "wrong"
+        assert (entry["boot_id_before"], entry["boot_id_after"], entry["phases"]) == (None, None, {})
+
+
+def test_the_record_of_a_node():
+    marked = {"metadata": {"name": "n", "annotations": {"holdfast.dev/operation": '{"id": "kernel"}'}}}
+    assert end_rules.record_of(marked) == {"id": "kernel"}
+    assert end_rules.record_of({"metadata": {"name": "n"}}) == {}
+    assert end_rules.record_of(None) == {}
+
+
+TRAFFIC = {"a": {"requests": 10, "bytes": 2600}, "b": {"requests": 5, "bytes": 1000}, "c": {"requests": 1}}
+
+
+def test_the_traffic_of_nodes():
+    assert end_rules.traffic_of(TRAFFIC, "a", "b", "none") == {"requests": 15, "bytes": 3600}
+    assert end_rules.traffic_of(TRAFFIC, "c") == {"requests": 1, "bytes": 0}
+    assert end_rules.traffic_words(TRAFFIC["a"]) == "10 requests, 3 kB"
+    assert end_rules.traffic_words({}) == ""
+
+
+def test_the_line_of_a_node():
+    node = {"name": "n", "result": "rebooted", "detail": "a kernel", "api": TRAFFIC["a"]}
+    pods = [
+        {"namespace": "shop", "name": "kept", "removed": False},
+        {"namespace": "shop", "name": "gone", "removed": True},
+    ]
+    assert end_rules.line_of(node) == "n: rebooted (a kernel); 10 requests, 3 kB"
+    left = end_rules.line_of({**node, "api": None, "leftovers": pods})
+    assert left == "n: rebooted (a kernel), pods left over from its shutdown: shop/kept"
+    assert end_rules.line_of({**node, "verdict": "later", "detail": "held"}) == "Node n: later (held)"
+
+
+def test_the_words_of_a_plan():
+    nodes = [{"verdict": "now"}, {"verdict": "later"}, {"verdict": "now"}, {"result": "failed"}]
+    assert end_rules.plan_words(nodes, TRAFFIC["a"]) == "4 nodes: 2 now, 1 later, 1 failed; 10 requests, 3 kB"
+    assert end_rules.plan_words(nodes[:1], {}) == "1 node: 1 now"
+
+
+def test_what_is_left_to_do():
+    assert end_rules.left_over([], {}) == ""
+    silent = end_rules.left_over(["a", "b"], {})
+    assert silent.startswith("No result for a, b: ")
+    assert "could not be counted" not in silent
+    both = end_rules.left_over(["a"], {"b": "No answer.", "c": "No answer."})
+    assert "No result for a: " in both
+    assert "The failure of b, c could not be counted: No answer. When" in both
