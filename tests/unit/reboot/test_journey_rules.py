@@ -65,6 +65,22 @@ def midway(phase, boot_id="boot-1", **more):
     return {"record": record, "boot_id": boot_id, **more}
 
 
+def test_the_next_attempt_begins_from_the_start():
+    flags = dict.fromkeys(("holders_waited", "slot_tasks_run", "back_waited", "quorum_kept"), True)
+    known = claimed(attempts=1, **flags).after_turn(3.0, 2.0, "full")
+    assert known.after_attempt("held") == Facts(SETTINGS, etcd=Etcd(), attempts=2, left="held")
+
+
+def test_after_a_wait_the_node_is_looked_at_again():
+    for after, flag in (
+        (Facts.after_holders, "holders_waited"),
+        (Facts.after_back, "back_waited"),
+        (Facts.after_quorum, "quorum_kept"),
+        (Facts.after_claim, "claimed"),
+    ):
+        assert after(facts()) == replace(facts(), seen=None, **{flag: True})
+
+
 def test_an_undisturbed_node_goes_step_by_step():
     known, went = Facts(SETTINGS), []
     while (step := next_step(known)).name not in ANSWERS:
