@@ -58,7 +58,7 @@ def status_of(snapshot: Snapshot, holds: Collection[Hold], members: Mapping[str,
         holds: All holds.
         members: The Nodes of each group whose policy is known.
     """
-    findings = [item for item in examine(snapshot) if not item.node or snapshot.scope.has(item)]
+    findings = examine(snapshot)
     budgets = tuple(
         _budget(snapshot, group, members.get(group)) for group in sorted(snapshot.ledgers) if _in_scope(snapshot, group)
     )
@@ -120,7 +120,8 @@ def _progress(
         return WORKING, f"held by {sentence(list(holds))}" if holds else ""
     if phase == "hold":
         return WAITING, f"held by {sentence(list(holds))}" if holds else "its turn: the hold is released"
-    full = [budget for budget in budgets if budget.unavailable and len(budget.unavailable) >= (budget.allowed or 0)]
+    # A limit that is unknown counts as 1. With a limit of 0, the group is paused.
+    full = [item for item in budgets if len(item.unavailable) >= (1 if item.allowed is None else item.allowed)]
     return WAITING, "a slot of " + some([item.words() for item in full], separator="; ") if full else "its turn"
 
 

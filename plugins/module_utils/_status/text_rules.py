@@ -31,7 +31,7 @@ def lines(status: Status) -> list[str]:
     ]
     found += _part(("HELD NODE", "BY", "SINCE", "WHY"), holds)
     runs = [
-        (run["id"], "live" if run["alive"] else "dead", _ago(run["silent_seconds"]), run["holder"])
+        (run["id"], "live" if run["alive"] else "dead", f"{duration(run['silent_seconds'])} ago", run["holder"])
         for run in status.runs
     ]
     found += _part(("RUN", "STATE", "LAST SIGN", "WHO"), runs)
@@ -50,7 +50,3 @@ def _what(item: Finding) -> str:
 
 def _part(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return ["", *columns([header, *rows], _WIDTH)] if rows else []
-
-
-def _ago(seconds: int | None) -> str:
-    return "-" if seconds is None else f"{duration(seconds)} ago"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -16,6 +17,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_ru
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import ROLE_OWNER
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Scope, Snapshot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import rules as failover_rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._guard import rules as guard
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.board_rules import Budget, Row
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._status.rules import stats_of, status_of, to_data
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._status.text_rules import lines
@@ -41,12 +43,12 @@ def node(name, phase="", result="", run="live", **marks):
     return {"metadata": {"name": name, "annotations": annotations}, "status": {"conditions": [ready]}}
 
 
-def snapshot(*nodes, slots=(), runs=("live",), scope=None):
+def snapshot(*nodes, slots=(), runs=("live",), scope=None, unfinished=False, allowed="25%"):
     silent = {"live": 5, "dead": 500}
     known = {run: Run(run, f"{run}@host", (NOW - timedelta(seconds=silent[run])).isoformat()) for run in runs}
-    operations = ({"id": "kernel", "failures": {}, "runs": list(runs)},)
+    operations = ({"id": "kernel", "failures": {}, "runs": list(runs), "unfinished": unfinished},)
     ledger = Ledger(
-        policy=Policy(selector="", max_unavailable="25%"),
+        policy=Policy(selector="", max_unavailable=allowed),
         slots={slot.node: slot for slot in slots},
         operations=operations,
     )
@@ -98,7 +100,7 @@ def test_node_at_work_says_who_holds_it():
 
 
 def test_node_whose_turn_comes():
-    found = status(node("a", "hold"), node("b", "slot"))
+    found = status(node("a", "hold"), node("b", "slot"), slots=(Slot("c", "kernel", "live", SINCE),))
 
     assert row(found, "a") == Row("a", "waiting", "hold", MINUTE_AGO, "its turn: the hold is released", "live")
     assert row(found, "b") == Row("b", "waiting", "slot", MINUTE_AGO, "its turn", "live")
@@ -113,26 +115,46 @@ def test_node_that_waits_says_for_whom():
     assert {item.state for item in found.board.rows} == {"waiting"}
 
 
+def test_node_of_a_paused_group_waits_for_a_slot():
+    found = status(node("next", "slot"), allowed="0")
+
+    assert row(found, "next").why == "a slot of Group workers: 0 of 0 allowed unavailable"
+
+
+@pytest.mark.parametrize(("taken", "full"), [(0, False), (1, True)])
+def test_budget_whose_limit_is_unknown_counts_as_one_node(taken, full):
+    slots = [Slot("a", "kernel", "live", SINCE)] * taken
+    found = status_of(snapshot(node("next", "slot"), slots=slots), (), {})
+
+    assert row(found, "next").why.startswith("a slot of Group workers: 1 of ?") is full
+
+
 def test_node_of_a_dead_run_names_the_way_out():
     found = status(node("a", "drain", run="dead"), runs=("dead",))
 
     assert row(found, "a").state == "failed"
     assert "start the same playbook again" in row(found, "a").why
     assert [item.kind for item in found.stale] == ["record", "operation", "run"]
+    *_, many, record, operation, run = lines(found)
+    assert "3 objects" in many
+    assert [line.partition(":")[0] for line in (record, operation, run)] == ["- record on a", "- operation", "- run"]
 
 
 def test_result_is_shown_while_its_operation_is_open():
     found = status(node("a", "uncordon", "rebooted"))
     assert row(found, "a") == Row("a", "done", "rebooted", MINUTE_AGO, "the reason", "live")
     assert row(status(node("a", "ready", "failed")), "a").state == "failed"
+    assert row(status(node("a", "uncordon", "rebooted"), runs=(), unfinished=True), "a").state == "done"
     assert status(node("a", "uncordon", "rebooted"), runs=()).board.rows == ()
 
 
 def test_failed_slot_gives_its_reason():
     slot = Slot("a", "kernel", "live", SINCE, state="failed", reason="did not come back", boot_id="x")
 
-    found = row(status(node("a", "ready", "failed"), slots=(slot,)), "a")
-    assert found == Row("a", "failed", "failed", MINUTE_AGO, "did not come back", "live")
+    found = status(node("a", "ready", "failed"), slots=(slot,))
+    assert row(found, "a") == Row("a", "failed", "failed", MINUTE_AGO, "did not come back", "live")
+    first, *_, what, advice = lines(found)
+    assert (first[:6], what, [advice]) == ("Status", "What you have to do:", [f"- {todo}" for todo in found.todo])
 
 
 def test_cordon_of_another_owner_is_shown():
@@ -176,11 +198,41 @@ def test_failover_whose_record_is_broken():
     assert "holdfast.dev/failover of Node a is invalid" in found.why
 
 
+@pytest.mark.parametrize(("works", "state"), [({"r": True}, "working"), ({"r": False}, "failed"), ({}, "failed")])
+def test_machine_whose_deletion_waits_for_a_hook(works, state):
+    waits = {"type": "Deleting", "status": "True", "reason": "WaitingForPreDrainHook", "message": ""}
+    begun = guard.begin(None, "pre-drain", uid="u", run="r", holder="", now=NOW - timedelta(minutes=1))
+    annotations = {
+        "pre-drain.delete.hook.machine.cluster.x-k8s.io/h": "me",
+        "holdfast.dev/machine-guard": json.dumps({"h": begun}),
+    }
+    metadata = {"name": "m", "namespace": "metal", "uid": "u", "annotations": annotations, "deletionTimestamp": SINCE}
+    machine = {"metadata": metadata, "status": {"conditions": [waits]}}
+    (found,) = status_of(replace(snapshot(), machines=[machine], works=works), (), {}).board.rows
+
+    assert found == Row("metal/m", state, "deletion", MINUTE_AGO, found.why, "r")
+    assert "Machine metal/m waits at pre-drain for hook h" in found.why
+
+
 def test_scope_limits_nodes_and_holds():
     found = status(node("a", "drain"), node("b", "drain"), holds=[HOLD], scope=Scope(frozenset({"a"})))
 
     assert [item.name for item in found.board.rows] == ["a"]
     assert found.holds == ()
+
+
+@pytest.mark.parametrize(("group", "shown"), [("", True), ("workers", True), ("others", False)])
+def test_scope_limits_budgets(group, shown):
+    assert bool(status(scope=Scope(group=group)).board.budgets) is shown
+
+
+@pytest.mark.parametrize(
+    ("since", "seconds"), [(SINCE, 60), (NOW.isoformat(), 0), ("2026-11-21T09:01:00Z", 0), ("broken", None)]
+)
+def test_how_long_a_node_is_in_its_phase(since, seconds):
+    (found,) = to_data(status(node("a", cordon={"owner": "storage", "since": since})))["nodes"]
+
+    assert found["seconds"] == seconds
 
 
 def test_text_and_data_say_the_same():
@@ -190,11 +242,18 @@ def test_text_and_data_say_the_same():
     text, data = lines(found), to_data(found)
 
     assert text[0] == "Status of all runs at 2026-11-21 09:00:00 UTC"
-    for name in ("held", "a", "b"):
-        assert any(line.startswith(f"{name} ") for line in text)
-        assert any(item["name"] == name and item["seconds"] == 60 for item in data["nodes"])
-    assert any(line.split()[:2] == ["held", "apps/alice"] for line in text)
-    assert any(line.split()[:2] == ["dead", "dead"] for line in text)
+    for words in (
+        "NODE PHASE SINCE RUN",
+        "a drain 60 s live",
+        "b drain 60 s dead its run is dead",
+        "held hold 60 s live held by apps/alice",
+        "held apps/alice 60 s firmware",
+        "dead dead 8 min 20 s ago dead@host",
+        "live live 5 s ago live@host",
+        "The doctor would clear 1 object ",
+        "- record on b: in phase drain",
+    ):
+        assert any(" ".join(line.split()).startswith(words) for line in text), words
     assert data["groups"] == [{"group": "workers", "allowed": 2, "unavailable": []}]
     assert data["nodes"][1] == {
         "name": "a",
@@ -229,7 +288,10 @@ def test_text_and_data_say_the_same():
 
 @pytest.mark.parametrize("holds", [(), (HOLD,)])
 def test_quiet_cluster_says_so(holds):
-    text = lines(status(runs=(), holds=holds))
+    title, budget, quiet, *held = lines(status(runs=(), holds=holds))
 
-    assert "No run works on a node, or left one." in text
-    assert ("HELD NODE  BY          SINCE  WHY" in text) == bool(holds)
+    assert title.startswith("Status of all runs at ")
+    assert budget.startswith("Group workers: 0 of 2")
+    assert quiet == "No run works on a node, or left one."
+    table = ["", "HELD NODE  BY          SINCE  WHY", "held       apps/alice  60 s   firmware"]
+    assert held == (table if holds else [])
