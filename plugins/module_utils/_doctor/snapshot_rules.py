@@ -160,9 +160,8 @@ class Snapshot:
 
     def workers(self, node: str) -> list[str]:
         """Return the runs that may work on the node, by its claim, its active slots and its unfinished record."""
-        found = self.nodes.get(node)
-        claim = claim_of(found) if found else None
-        record = node_rules.record(found, OPERATION) if found else None
+        found = self.nodes[node]
+        claim, record = claim_of(found), node_rules.record(found, OPERATION)
         return [
             *([claim.run] if claim else []),
             *(slot.run for slot in self.slots(node) if slot.state == ACTIVE),

@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 from datetime import datetime, timedelta, timezone
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER, Run
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import failover_rules as failovers
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import examine
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Snapshot
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.snapshot_rules import Finding, Snapshot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.rules import begin
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._fencing.host_rules import Written
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
+SINCE = "2026-11-21T08:00:00Z"
 LIVE, DEAD = "live", "dead"
 
 
@@ -26,6 +28,7 @@ def node(name="n", *, ready, tainted=False, evidence=False, run="", phase="fence
         record = {**begun, "phase": phase, "result": result, "facts": facts or {}}
         annotations["holdfast.dev/failover"] = json.dumps(record)
     taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+    taint["timeAdded"] = SINCE
     condition = {"type": "Ready", "status": "True" if ready else "Unknown", "reason": "Told", "message": "by a test"}
     return {
         "metadata": {"name": name, "annotations": annotations},
@@ -34,18 +37,18 @@ def node(name="n", *, ready, tainted=False, evidence=False, run="", phase="fence
     }
 
 
-def host(run, *, key="k", ours=True, of="n"):
+def host(run, *, key="k", ours=True, of="n", powered=False):
     written = {"since": NOW.isoformat(), "powered_on": True, "node": of, "run": run, "overridden": []}
     annotations = {f"reboot.metal3.io/{key}": "", "reboot.metal3.io/theirs": "", "reboot.metal3.io": ""}
     if ours:
         assert Written(**written)
         annotations["holdfast.dev/reboot-keys"] = json.dumps({key: written})
-    return {"metadata": {"name": "h", "namespace": "m", "annotations": annotations}, "status": {"poweredOn": False}}
+    return {"metadata": {"name": "h", "namespace": "m", "annotations": annotations}, "status": {"poweredOn": powered}}
 
 
 def attached(name):
     spec = {"attacher": "csi", "nodeName": name, "source": {"persistentVolumeName": f"pv-{name}"}}
-    return {"metadata": {"name": f"va-{name}"}, "spec": spec}
+    return {"metadata": {"name": f"va-{name}", "creationTimestamp": SINCE}, "spec": spec}
 
 
 def snapshot(*nodes, hosts=(), attachments=(), names=("n",), failovers_=None):
@@ -68,6 +71,8 @@ def kinds(seen):
 
 def test_an_out_of_service_taint_on_a_ready_node():
     found = only(snapshot(node(ready=True, tainted=True, evidence=True)), "taint")
+    assert (found.node, found.since) == ("n", SINCE)
+    assert "(nodeshutdown)" in found.why
     assert "recover -e failover_node=n" in found.todo
     assert "Ask who added it" in only(snapshot(node(ready=True, tainted=True)), "taint").todo
     assert kinds(snapshot(node(ready=False, tainted=True, evidence=True))) == []
@@ -77,7 +82,7 @@ def test_an_out_of_service_taint_on_a_ready_node():
 def test_a_key_of_this_collection_that_keeps_a_host_off():
     facts = {"host": "h", "namespace": "m", "key": "k"}
     found = only(snapshot(hosts=[host(DEAD)], failovers_={"n": facts}), "key")
-    assert (found.node, found.run, found.alive) == ("n", DEAD, False)
+    assert (found.node, found.run, found.alive, found.since) == ("n", DEAD, False, NOW.isoformat())
     assert "m/h off, which is off" in found.why
     assert "recover -e failover_node=n" in found.todo
     assert "recover" in only(snapshot(node(ready=False, run=DEAD, facts=facts), hosts=[host(DEAD)]), "key").todo
@@ -91,19 +96,39 @@ def test_a_key_of_this_collection_that_keeps_a_host_off():
         assert "recover" not in todo
         assert "state=absent bare_metal_host=h namespace=m key=k" in todo
     assert only(snapshot(hosts=[host(LIVE)]), "key").todo == ""
+    assert "is still on" in only(snapshot(hosts=[host(LIVE, powered=True)]), "key").why
+    assert "may be off" in only(snapshot(hosts=[host(LIVE, powered=None)]), "key").why
     assert kinds(snapshot(hosts=[host(DEAD, ours=False)])) == [], "others' keys are theirs"
 
 
 def test_a_volume_that_is_attached_to_a_deleted_node():
     found = only(snapshot(attachments=[attached("n"), attached("gone")]), "attachment")
-    assert found.node == "gone"
-    assert "va-gone" in found.why
+    assert (found.node, found.since) == ("gone", SINCE)
+    assert "va-gone (volume pv-gone)" in found.why
+    assert "pv-gone is still attached to gone" in found.todo
     assert kinds(snapshot(attachments=[attached("gone")], names=None)) == [], "not all nodes were looked at"
 
 
 def test_a_failover_that_was_interrupted():
-    assert "resumes it" in only(snapshot(node(ready=False, run=DEAD)), "failover").todo
-    assert "have moved" in only(snapshot(node(ready=False, run=DEAD, result="moved")), "failover").todo
+    found = only(snapshot(node(ready=False, run=DEAD)), "failover")
+    assert found == Finding(
+        "failover",
+        node="n",
+        operation="op",
+        run=DEAD,
+        holder=DEAD,
+        since=to_text(NOW),
+        last_sign=(NOW - timedelta(seconds=DEAD_AFTER + 1)).isoformat(),
+        silent_seconds=DEAD_AFTER + 1,
+        why="in phase fence, operation op",
+        todo=found.todo,
+    )
+    assert "resumes it" in found.todo
+    assert "recover -e failover_node=n" in found.todo
+    moved = only(snapshot(node(ready=False, run=DEAD, result="moved")), "failover")
+    assert moved.why == "moved, operation op"
+    assert "have moved" in moved.todo
+    assert "recover -e failover_node=n" in moved.todo
     assert only(snapshot(node(ready=False, run=LIVE)), "failover").todo == ""
     for result in ("", "failed"):
         todo = only(snapshot(node(ready=False, run=DEAD, phase="power_on", result=result)), "failover").todo
@@ -114,7 +139,7 @@ def test_an_invalid_record():
     broken = node(ready=False)
     broken["metadata"]["annotations"]["holdfast.dev/failover"] = "{}"
     found = only(snapshot(broken, hosts=[host(DEAD)]), "failover")
-    assert (found.node, "is invalid" in found.todo) == ("n", True)
+    assert (found.node, found.why, "is invalid" in found.todo) == ("n", "its record is invalid", True)
     assert "state=absent" in only(snapshot(broken, hosts=[host(DEAD)]), "key").todo
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 
 import pytest
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor import machine_rules as machines
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.report_rules import lines
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._doctor.rules import examine
@@ -20,6 +21,7 @@ NOW = datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
 HOOK = "pre-drain.delete.hook.machine.cluster.x-k8s.io/h"
 LAST = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/h"
 MARK = "holdfast.dev/machine-guard"
+WAITS = "2026-11-21T08:15:00Z"
 EVERYTHING = Scope()
 
 
@@ -35,7 +37,10 @@ def machine(*, reason="WaitingForPreDrainHook", node="n", hooks=(HOOK,), **recor
         },
         "status": {
             "conditions": [{"type": "Deleting", "status": "True", "reason": reason, "message": ""}],
-            "deletion": {"waitForPreTerminateHookStartTime": "2026-11-21T08:30:00Z"} if "Terminate" in reason else {},
+            "deletion": {
+                "waitForPreDrainHookStartTime": WAITS,
+                "waitForPreTerminateHookStartTime": "2026-11-21T08:30:00Z",
+            },
             **({"nodeRef": {"name": node}} if node else {}),
         },
     }
@@ -49,9 +54,9 @@ def test_work_whose_run_is_dead():
     for works in ({}, {"r": False}):
         (found,) = examine(snapshot(machine(phase="drain"), works=works))
         assert (found.kind, found.node, found.operation, found.run) == ("machine", "n", "metal/m", "r")
-        assert (found.stale, found.alive) == (False, False)
+        assert (found.stale, found.alive, found.since) == (False, False, to_text(NOW))
         assert found.why == "Machine metal/m waits at pre-drain for hook h; its work in phase drain"
-        assert "No run works on it. Start guard_machine again" in found.todo
+        assert "Machine metal/m waits for hook h. No run works on it. Start guard_machine again" in found.todo
         assert "stays  machine  n     r" in lines([found], [], clearing=True, check_mode=False)[1]
 
 
@@ -94,11 +99,20 @@ def test_a_record_that_no_run_resumes(broken):
     """An early version wrote no UID."""
     (found,) = examine(snapshot(machine(**broken)))
     assert (found.kind, found.node, found.operation) == ("machine", "n", "metal/m")
+    assert (found.since, found.alive, found.run) == (WAITS, False, "r" if broken != {"run": None} else "")
     assert found.why == (
         "Machine metal/m waits at pre-drain for hook h; its record is invalid: someone changed it, or an early version "
         "wrote it"
     )
     assert "Start guard_machine again: it does the work from the beginning, with all tasks." in found.todo
+
+
+def test_a_record_that_is_no_record():
+    changed = machine()
+    changed["metadata"]["annotations"][MARK] = json.dumps({"h": "text"})
+    (found,) = examine(snapshot(changed))
+    assert (found.run, found.alive) == ("", False)
+    assert "its record is invalid" in found.why
 
 
 def test_a_live_run_of_an_early_version():

@@ -51,6 +51,7 @@ def test_the_verdict_about_stale_objects(how, word):
 @pytest.mark.parametrize(("finding", "word"), [(LIVE, "live"), (DOWN, "stays")])
 def test_what_is_left(finding, word):
     assert report(finding)[1].split("  ")[0] == word
+    assert len(report(finding)) == (5 if finding.todo else 2)
 
 
 def test_what_is_of_a_live_run_but_needs_a_person_stays():

@@ -26,7 +26,7 @@ DEAD, LIVE = "dead", "live"
 
 def run(name, silent=None):
     seconds = silent if silent is not None else (DEAD_AFTER + 1 if name.startswith(DEAD) else 5)
-    return Run(name, f"{name}@host", (NOW - timedelta(seconds=seconds)).isoformat())
+    return Run(name, f"{name}@host", (NOW - timedelta(seconds=seconds)).isoformat(), began=SINCE)
 
 
 def cordon(owner="rolling_reboot"):
@@ -103,6 +103,7 @@ def test_a_node_whose_reboot_may_still_come_is_left_until_a_person_releases_it(b
     assert stale(seen) == cleared
     assert stale(seen, release={"n"}) == {"cordon n", "claim n", "record n", "slot n"}
     if not cleared:
+        assert "its reboot may still come" in only(seen, "record").why
         assert "-e doctor_release=n" in only(seen, "record").todo
 
 
@@ -144,12 +145,14 @@ class TestConditions:
     def test_of_a_module_without_a_run(self):
         found = only(snapshot(node("n", conditions(""))), "conditions")
         assert not found.stale
+        assert "conditions of node n" in found.todo
         assert "holdfast.kubernetes.cordon -a 'name=n state=uncordoned'" in found.todo
 
     def test_of_another_writer(self):
         changed = node("n", conditions(DEAD))
         changed["status"]["conditions"] = [{"type": "Drained", "status": "True", "reason": "Theirs", "message": "m"}]
-        assert only(snapshot(changed), "conditions").why == "changed by another writer"
+        found = only(snapshot(changed), "conditions")
+        assert (found.since, found.why) == ("", "changed by another writer")
         assert not examine(snapshot(node("n"), runs=()))
 
     def test_a_taint_of_a_dead_run(self):
@@ -170,8 +173,9 @@ class TestPauses:
         return replace(snapshot(), health_checks=[check, {"metadata": {"name": "masters"}}])
 
     def test_of_runs(self, seen):
-        found = {(item.operation, item.run, item.stale) for item in examine(seen) if item.kind == "pause"}
-        assert found == {("workers", DEAD, True), ("workers", LIVE, False)}
+        found = {(item.operation, item.run, item.stale, item.why) for item in examine(seen) if item.kind == "pause"}
+        why = "NodeHealthCheck workers"
+        assert found == {("workers", DEAD, True, why), ("workers", LIVE, False, why)}
 
     def test_keeps_the_sign_of_life_of_its_run_until_it_is_cleared(self, seen):
         assert [item.kind for item in examine(seen)] == ["pause", "pause", "run", "run"]
@@ -193,7 +197,7 @@ def test_a_run_without_a_lease_is_dead():
     assert stale(snapshot(node("n", *marks("gone")), groups={"g": ledger(slot("gone"))}, runs=())) == EVERYTHING
 
 
-@pytest.mark.parametrize(("silent", "gone"), [(DEAD_AFTER - 1, False), (DEAD_AFTER, True)])
+@pytest.mark.parametrize(("silent", "gone"), [(0, False), (DEAD_AFTER - 1, False), (DEAD_AFTER, True)])
 def test_when_a_run_is_dead(silent, gone):
     seen = snapshot(node("n", claim("one")), runs=[run("one", silent)])
 
@@ -236,7 +240,9 @@ def test_a_node_that_is_down_stays_as_it_is():
     assert "one of its slots" in only(seen, "operation").why
 
     assert stale(seen, release=["n"]) == EVERYTHING - {"cordon n"} | {"operation"}
-    assert "again when it is back" in only(seen, "cordon", release=["n"]).todo
+    released = only(seen, "cordon", release=["n"])
+    assert "its node is not Ready" in released.why
+    assert "again when it is back" in released.todo
 
 
 @pytest.mark.parametrize("who", [DEAD, LIVE])
@@ -245,7 +251,8 @@ def test_a_failed_slot_stays_until_a_person_decides(who):
 
     assert stale(seen) == set()
     assert "has failed" in only(seen, "cordon").why
-    assert "(it was slow)" in only(seen, "slot").todo
+    assert "Node n has failed (it was slow)" in only(seen, "slot").todo
+    assert "doctor_release=n" in only(seen, "slot").todo
     assert stale(seen, release=["other"]) == set()
     assert stale(seen, release=["n"]) == {"slot n", "cordon n", "opt_outs n"}
 
@@ -254,7 +261,10 @@ def test_the_failed_slot_of_a_deleted_node_stays_until_a_person_decides():
     seen = snapshot(groups={"g": ledger(slot(DEAD, state="failed"))})
 
     assert stale(seen) == set()
-    assert "no longer exists" in only(seen, "slot").todo
+    found = only(seen, "slot")
+    assert "its node has failed and no longer exists" in found.why
+    assert "Node n has failed (it was slow)" in found.todo
+    assert "doctor_release=n" in found.todo
     assert stale(seen, release=["n"]) == {"slot n"}
 
 
@@ -267,18 +277,31 @@ def test_a_failed_slot_goes_with_all_else_once_its_node_is_back(boot_id, back):
     assert stale(snapshot(rebooted, groups={"g": ledger(failed)})) == (EVERYTHING if back else set())
 
 
+def test_the_slot_of_a_node_that_is_back_goes_although_the_node_failed_its_check():
+    checked = {"operation": {"id": "kernel", "phase": "ready", "result": "failed", "detail": "no disk"}}
+    rebooted = node("n", cordon(), checked)
+    rebooted["status"]["nodeInfo"] = {"bootID": "new"}
+    failed = replace(slot(DEAD, state="failed"), boot_id="old")
+
+    assert stale(snapshot(rebooted, groups={"g": ledger(failed)})) == {"slot n"}
+
+
 def test_a_node_that_failed_its_check_after_the_reboot_stays_cordoned():
     failed = {"operation": {"id": "kernel", "phase": "ready", "result": "failed", "detail": "no disk"}}
     seen = snapshot(node("n", cordon(), opt_outs(DEAD), failed))
 
     assert stale(seen) == set()
-    assert "(no disk)" in only(seen, "cordon").todo
+    found = only(seen, "cordon")
+    assert "its node has failed its check" in found.why
+    assert "Node n was rebooted, but failed its check (no disk)" in found.todo
+    assert "doctor_release=n" in found.todo
     assert stale(seen, release=["n"]) == {"cordon n", "opt_outs n"}
 
 
 def test_a_record_that_the_doctor_closed_is_no_failed_check():
     ours = {"operation": abandoned({"id": "kernel", "phase": "ready", "result": ""})}
 
+    assert ours["operation"]["detail"].endswith("in phase ready")
     assert stale(snapshot(node("n", cordon(), ours))) == {"cordon n"}
 
 
@@ -296,8 +319,15 @@ def test_objects_without_a_run_are_not_cleared():
     seen = snapshot(node("n", cordon(), opt_outs(""), record("")), groups={"g": ledger(slot(""))})
 
     assert stale(seen) == set()
-    for kind, module in (("slot", "reboot_slot"), ("opt_outs", "node_opt_outs"), ("record", "node_operation")):
-        assert f"holdfast.kubernetes.{module} -a 'name=n " in only(seen, kind).todo
+    for kind, what, command in (
+        ("slot", "slot of node n in group g", "reboot_slot -a 'name=n group=g operation=kernel state=absent'"),
+        ("opt_outs", "opt-outs of node n", "node_opt_outs -a 'name=n state=absent'"),
+        ("record", "operation kernel on node n", "node_operation -a 'name=n operation=kernel result=failed'"),
+    ):
+        found = only(seen, kind)
+        assert "it names no run" in found.why
+        assert what in found.todo
+        assert f"holdfast.kubernetes.{command}" in found.todo
     assert "a slot that names no run" in only(seen, "cordon").why
 
 
@@ -322,19 +352,37 @@ def test_a_record_that_is_complete_is_not_a_finding():
     assert examine(snapshot(node("n", record(DEAD, "rebooted")), runs=())) == []
 
 
+def test_a_run_whose_record_is_complete_no_longer_works_on_the_node():
+    found = only(snapshot(node("n", cordon(), record(LIVE, "rebooted"))), "cordon")
+
+    assert (found.stale, found.alive, found.run) == (True, False, "")
+
+
 @pytest.mark.parametrize(
     ("entry", "gone"),
     [
         ({"runs": [DEAD]}, True),
         ({"runs": [DEAD, LIVE]}, False),
         ({"runs": [], "unfinished": True}, True),
+        ({"unfinished": True}, True),
         ({"runs": [LIVE], "unfinished": True}, False),
     ],
 )
 def test_operations(entry, gone):
-    seen = snapshot(groups={"g": ledger(operations=[{"id": "kernel", "failures": {}, **entry}])})
+    complete = {"id": "earlier", "failures": {}, "runs": []}
+    seen = snapshot(groups={"g": ledger(operations=[complete, {"id": "kernel", "failures": {}, **entry}])})
 
-    assert only(seen, "operation").stale is gone
+    found = only(seen, "operation")
+    assert (found.operation, found.stale) == ("kernel", gone)
+    assert found.run in entry.get("runs", []) or (found.run, found.holder) == ("", "")
+
+
+def test_an_operation_is_that_of_the_run_that_was_alive_last():
+    runs = [run("dead-a", 9 * DEAD_AFTER), run("dead-b", 7 * DEAD_AFTER), run("dead-c", 8 * DEAD_AFTER)]
+    entry = {"id": "kernel", "failures": {}, "runs": ["dead-a", "dead-b", "dead-c", "without a Lease"]}
+    found = only(snapshot(groups={"g": ledger(operations=[entry])}, runs=runs), "operation")
+
+    assert (found.run, found.silent_seconds) == ("dead-b", 7 * DEAD_AFTER)
 
 
 @pytest.mark.parametrize("entry", [{"runs": [LIVE]}, {"runs": []}, {}])
@@ -359,7 +407,7 @@ GROUPS = {
     "one": ledger(slot(DEAD, "a"), operations=[{"id": "kernel", "failures": {}, "runs": [DEAD]}]),
     "two": ledger(slot("dead-too", "b"), operations=[{"id": "other", "failures": {}, "runs": ["dead-too"]}]),
 }
-RUNS = (run(DEAD), run("dead-too"), run("dead-and-alone"), run(LIVE))
+RUNS = (run("dead-too"), run(DEAD), run("dead-and-alone"), run(LIVE))
 
 
 @pytest.mark.parametrize(
@@ -385,6 +433,12 @@ def test_without_a_scope_runs_that_left_nothing_go_too():
     found = examine(snapshot(*TWO, groups=GROUPS, runs=RUNS))
 
     assert {item.run for item in found if item.kind == "run" and item.stale} == {DEAD, "dead-too", "dead-and-alone"}
+
+
+def test_findings_of_a_kind_are_sorted_by_node():
+    found = examine(snapshot(node("b", claim(DEAD)), node("a", claim("gone"))))
+
+    assert [item.node for item in found if item.kind == "claim"] == ["a", "b"]
 
 
 NAMES = ["a", "b"]
@@ -458,7 +512,7 @@ def test_all_that_is_said_of_what_a_run_has(who):
         Finding("conditions", **on_node, **signs, why="MaintenanceInProgress, Drained"),
         Finding("slot", node="n", group="g", **of_operation, **signs, why="active, group g, operation kernel"),
         Finding("operation", group="g", **of_operation, **signs, why=f"kernel of group g, left by {left_by}"),
-        Finding("run", **signs, why=f"{who}@host"),
+        Finding("run", since=SINCE, **signs, why=f"{who}@host"),
     ]
 
 
