@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 QUEUED, WAITING, WORKING, FAILED, DONE = "queued", "waiting", "working", "failed", "done"
 # Results after which nothing is left to do for a node. All other results count as failures.
@@ -85,19 +84,16 @@ class Board:
     took: tuple[float, ...] = ()
     runs: bool = False
 
-    def to_data(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def state_of(result: str) -> str:
     """Return the state of a node that has a result."""
     return DONE if result in GOOD else FAILED
 
 
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+def natural(name: str) -> tuple[tuple[int, str], ...]:
     """Return a sort key by which node-2 comes before node-10."""
     parts = _DIGITS.split(name)
-    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts)
+    return tuple((int(part), "") if part.isdecimal() else (0, part) for part in parts)
 
 
 def seconds_left(board: Board, now: float) -> float | None:

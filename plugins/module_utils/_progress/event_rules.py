@@ -163,19 +163,16 @@ class View:
 
 def _begun(view: View, event: Event) -> View:
     task, name = event["task"], view.row_of(event)
-    if task == "failover_turn" and event.get("direction"):
+    # Only failover_turn has this option.
+    if event.get("direction"):
         view = replace(view, title=view.title or _TITLES[event["direction"]])
     if task == "reboot_turn" and name:
-        return view if _works(view, name) else view.moved(name, event, "look", WAITING)
+        known = view.rows.get(name)
+        return view if known and known.state == WAITING else view.moved(name, event, "look", WAITING)
     phase = _phase_of(event)
     if not phase or name not in view.rows:
         return view
     return view.moved(name, event, phase, WORKING)
-
-
-def _works(view: View, name: str) -> bool:
-    known = view.rows.get(name)
-    return known is not None and known.phase in IDLE_PHASES and known.state == WAITING
 
 
 def _phase_of(event: Event) -> str:
@@ -244,7 +241,7 @@ def _begun_failover(view: View, event: Event, name: str) -> View:
 def _started(view: View, event: Event) -> View:
     hosts = {host: name or host for host, name in (event.get("hosts") or {}).items()}
     title = f"{_TITLES['reboot_begin']}, operation {event['operation']}, run {event['run']}"
-    rows = {name: view.rows.get(name) or Row(name) for name in hosts.values()}
+    rows = {name: Row(name) for name in hosts.values()}
     return replace(view, title=title, rows={**rows, **view.rows}, hosts={**hosts, **view.hosts})
 
 
@@ -252,8 +249,8 @@ def _served(view: View, event: Event) -> View:
     if not event.get("machine") or event.get("step") in ("done", "continue", None):
         return view
     name = f"{event.get('namespace')}/{event['machine']}"
-    step = str(event["step"])
-    phase = str(event.get("file_name") or step) if step == "tasks" else step
+    # Only the step "tasks" has a file.
+    phase = str(event.get("file_name") or event["step"])
     return view.moved(name, {key: item for key, item in event.items() if key != "name"}, phase, WORKING)
 
 

@@ -43,9 +43,14 @@ def test_all_names_can_be_sorted(names):
         (-1, "0 s"),
         (99, "99 s"),
         (100, "1 min 40 s"),
+        (599, "9 min 59 s"),
+        (600, "10 min"),
         (3599, "59 min"),
+        (3600, "1 h 00 min"),
         (3 * 3600 + 300, "3 h 05 min"),
-        (50 * 3600, "2 d 2 h"),
+        (48 * 3600 - 1, "47 h 59 min"),
+        (48 * 3600, "2 d 0 h"),
+        (74 * 3600, "3 d 2 h"),
     ],
 )
 def test_length_of_time_has_two_units(seconds, words):
@@ -65,16 +70,35 @@ class TestEstimate:
         assert seconds_left(Board("", rows, TWO, (50.0, 70.0)), 0) == 120
         assert seconds_left(Board("", rows, (), (60.0,)), 0) == 240
 
-    def test_counts_the_time_that_a_node_has_already_worked(self):
-        assert seconds_left(Board("", (Row("a", WORKING, "drain", 0, began=0),), TWO, (60.0,)), 45) == 15
+    @pytest.mark.parametrize(("began", "left"), [(100, 15), (145, 60), (146, 60), (None, 60), (0, 0)])
+    def test_counts_the_time_that_a_node_has_already_worked(self, began, left):
+        assert seconds_left(Board("", (Row("a", WORKING, "drain", 0, began=began),), TWO, (60.0,)), 145) == left
+
+    def test_nodes_that_are_at_work_end_at_the_same_time_whatever_the_budget_says(self):
+        rows = tuple(Row(name, WORKING, "drain", 0, began=0) for name in "abc")
+
+        assert seconds_left(Board("", rows, TWO, (60.0,)), 0) == 60
+
+    def test_a_budget_whose_limit_is_unknown_lets_no_node_begin(self):
+        rows = tuple(Row(name) for name in "abcd")
+
+        assert seconds_left(Board("", rows, (*TWO, Budget("unknown")), (60.0,)), 0) == 120
 
     def test_leaves_out_nodes_that_wait_for_others(self):
-        board = Board(
-            "", (Row("a", WAITING, "hold"), Row("b", WAITING, "slot"), Row("c", DONE, "rebooted")), TWO, (9.0,)
-        )
+        rows = (Row("a", WAITING, "hold"), Row("b", WAITING, "slot"), Row("c", DONE, "rebooted"))
+        more = (Row("d", WAITING, "window"), Row("e"), Row("f", WORKING, "drain", 10, began=10))
 
-        assert seconds_left(board, 0) == 9
-        assert summary(board, 0) == "1 of 3 done, 2 left, about 9 s to go, plus 1 that waits for others"
+        assert seconds_left(Board("", rows, TWO, (9.0,)), 0) == 9
+        for board, words in (
+            (Board("", rows, TWO, (9.0,)), "1 of 3 done, 2 left, about 9 s to go, plus 1 that waits for others"),
+            (
+                Board("", (*rows, *more), TWO, (9.0,)),
+                "1 of 6 done, 1 at work, 4 left, about 12 s to go, plus 2 that wait for others",
+            ),
+            (Board("", rows[1:], TWO, (9.0,)), "1 of 2 done, 1 left, about 9 s to go"),
+            (Board("", rows[:1], TWO), "0 of 1 done, 1 left"),
+        ):
+            assert summary(board, 13) == words
 
     @given(
         st.lists(st.sampled_from([QUEUED, WAITING, WORKING, DONE, FAILED]), max_size=30),

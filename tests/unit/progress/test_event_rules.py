@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress import event_rules as rules
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.board_rules import Row
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.event_rules import View
 
 NAMES = ("a", "b", "ns/m")
@@ -31,6 +32,10 @@ def starts(task, name, host="", **params):
 
 def waits(name, phase, why=""):
     return {**rules.waits(name, phase, why), "host": f"host-{name}"}
+
+
+def finished(result, name="a"):
+    return outcome("reboot_finish", name, result={"name": name, "result": result})
 
 
 def play(*events, view=None):
@@ -74,7 +79,79 @@ def test_log_has_one_line_for_each_phase_of_a_node():
     ]
     # From the slot on: the wait for it says nothing about the other nodes.
     assert view.took == (7.0,)
-    assert view.rows["b"].state == "queued"
+    assert view.rows["b"] == Row("b")
+
+
+@pytest.mark.parametrize(
+    ("before", "phase", "state"),
+    [
+        ((), "look", "waiting"),
+        ((waits("a", "slot"),), "slot", "waiting"),
+        ((starts("drain", "a"),), "look", "waiting"),
+        ((starts("drain", "a"), outcome("drain", "a", failed=True)), "look", "waiting"),
+    ],
+    ids=["new", "waits", "worked", "failed"],
+)
+def test_node_that_asks_for_its_turn_waits_where_it_waited(before, phase, state):
+    row = play(BEGIN, *before, starts("reboot_turn", "a"))[0].rows["a"]
+
+    assert (row.phase, row.state) == (phase, state)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "phase"),
+    [
+        ("cordon", {"state": "cordoned"}, "cordon"),
+        ("cordon", {"state": "uncordoned"}, "uncordon"),
+        ("reboot_gate", {}, "reboot"),
+        ("failover_power", {"power": "off"}, "fence"),
+        ("failover_power", {"power": "on"}, "power_on"),
+        ("out_of_service", {"state": "present", "wait": False}, "taint"),
+        ("out_of_service", {"state": "present", "wait": True}, "move"),
+        ("out_of_service", {"state": "absent", "wait": False}, "in_service"),
+        ("lease_hold", {"state": "uncordoned"}, "queued"),
+    ],
+)
+@pytest.mark.parametrize("option", ["name", "node"])
+def test_phase_that_a_task_begins(task, options, phase, option):
+    event = rules.begun(task, {option: "a", **options})
+    row = play(BEGIN, {**event, "host": "localhost"})[0].rows["a"]
+
+    assert (row.phase, row.state) == (phase, "working" if phase != "queued" else "queued")
+
+
+@pytest.mark.parametrize("why", ["held by apps/alice", ""])
+def test_node_that_is_put_off_waits_for_its_hold(why):
+    row = play(BEGIN, outcome("reboot_turn", "a", step="put_off", **({"why": why} if why else {})))[0].rows["a"]
+
+    assert row == Row("a", "waiting", "hold", 101, why)
+
+
+@pytest.mark.parametrize(("task", "step"), [("reboot_turn", "wait"), ("drain", "go")])
+def test_only_the_turn_of_a_node_lets_the_work_begin(task, step):
+    row = play(BEGIN, waits("a", "slot"), outcome(task, "a", step=step))[0].rows["a"]
+
+    assert (row.phase, row.state) == ("slot", "waiting")
+
+
+@pytest.mark.parametrize(
+    ("events", "took"),
+    [
+        ((starts("drain", "a"), finished("rebooted")), (1.0,)),
+        ((starts("drain", "a"), {**finished("rebooted"), "at": 90}), (0.0,)),
+        ((starts("drain", "a"), finished("failed")), ()),
+        ((starts("drain", "a"), finished("rebooted"), finished("skipped")), (1.0,)),
+        ((finished("skipped"),), ()),
+        ((finished("skipped", "other"),), ()),
+    ],
+    ids=["done", "clock set back", "failed", "told twice", "not begun", "unknown"],
+)
+def test_how_long_nodes_took(events, took):
+    assert play(BEGIN, *events)[0].took == took
+
+
+def test_log_estimates_the_time_that_is_left():
+    assert play(*JOURNEY[:-1], starts("drain", "b"), JOURNEY[-1])[1][-1].endswith("1 at work, about 7 s to go)")
 
 
 def test_reason_and_start_of_a_phase_are_shown():
@@ -92,7 +169,7 @@ def test_whole_message_of_a_node_that_failed_is_in_the_log():
     view, lines = play(*JOURNEY[:7], outcome("drain", "a", failed=True, msg=message), failed)
 
     assert message in lines[-1]
-    assert view.rows["a"].state == "failed"
+    assert view.rows["a"] == Row("a", "failed", "failed", 108, message, began=104)
     # Ansible has printed the failure of the task.
     assert sum(message in line for line in lines) == 1
 
@@ -101,15 +178,31 @@ def test_cleanup_after_a_failure_keeps_the_phase_that_failed():
     failed = outcome("drain", "a", failed=True, msg="no")
     view, _lines = play(*JOURNEY[:7], failed, starts("reboot_finish", "a", failed={"msg": "no"}))
 
-    assert (view.rows["a"].phase, view.rows["a"].state) == ("drain", "failed")
+    assert view.rows["a"] == Row("a", "failed", "drain", 107, "no", began=104)
+
+
+@pytest.mark.parametrize("why", ["unreachable", ""])
+def test_node_that_is_lost_has_failed_in_its_phase_unless_it_is_done(why):
+    lost = {"kind": rules.LOST, "host": "host-a", **({"why": why} if why else {})}
+    view, _lines = play(*JOURNEY[:7], lost)
+
+    assert view.rows["a"] == Row("a", "failed", "drain", 107, why, began=104)
+    done, _lines = play(*JOURNEY)
+    assert play(lost, view=done)[0] == done
 
 
 def test_task_of_the_user_is_shown_in_the_phase_of_its_node():
     own = {"kind": rules.OWN_TASK, "host": "host-a", "why": "Silence the alerts"}
     view, lines = play(*JOURNEY[:7], own)
 
-    assert (view.rows["a"].phase, view.rows["a"].why) == ("drain", "your task: Silence the alerts")
+    assert view.rows["a"] == Row("a", "working", "drain", 106, "your task: Silence the alerts", began=104)
     assert lines[-1] == "a: drain"
+
+
+def test_task_of_the_user_is_shown_on_the_node_of_its_host_before_the_first_phase():
+    own = {"kind": rules.OWN_TASK, "host": "host-b", "why": "Back up"}
+
+    assert play(BEGIN, own)[0].rows["b"] == Row("b", why="your task: Back up")
 
 
 def test_budget_keeps_its_limit_when_a_slot_is_given_back():
@@ -142,6 +235,7 @@ def test_failover_gets_a_row_when_its_turn_comes_and_keeps_its_result():
     )
 
     assert view.title == "Failover"
+    assert view.rows["x"] == Row("x", "working", "claim", 107, began=107)
     assert [line.partition(" (")[0] for line in lines[1:]] == [
         "w: claim",
         "w: fence",
@@ -154,22 +248,65 @@ def test_failover_gets_a_row_when_its_turn_comes_and_keeps_its_result():
 
 def test_guard_has_a_row_for_each_machine_and_not_for_its_node():
     served = {"machine": "m", "namespace": "ns", "node": "worker-1"}
-    released = {"kept": {"results": [{"name": "m", "namespace": "ns", "result": "released", "detail": "all done"}]}}
-    view, lines = play(
+    results = [{"name": name, "namespace": "ns", "result": "released", "detail": "all done"} for name in "klm"]
+    released = {"kept": {"results": results}}
+    begun = (
         outcome("machine_guard_begin", "", "localhost"),
         outcome("machine_guard_step", "", "guard-1", step="tasks", file_name="backup.yml", **served),
-        outcome("machine_guard_step", "", "guard-1", step="drain", **served),
+    )
+    view, lines = play(
+        *begun,
+        outcome("machine_guard_step", "", "guard-1", step="drain", file_name="", **served),
         starts("drain", "worker-1", "guard-1"),
         {**rules.waits("worker-1", "drain", "2 pods"), "host": "guard-1"},
+        outcome("machine_guard_step", "", "guard-1", step="continue", **served),
+        outcome("machine_guard_step", "", "guard-1", step="tasks", file_name="backup.yml"),
         outcome("machine_guard_step", "", "guard-1", step="done", **released),
     )
 
+    assert play(*begun)[0].rows == {"ns/m": Row("ns/m", "working", "backup.yml", 101, began=101)}
     assert set(view.rows) == {"ns/m"}
     assert [line.partition(" (")[0] for line in lines[1:]] == [
         "ns/m: backup.yml",
         "ns/m: drain",
         "ns/m: released: all done",
     ]
+
+
+def test_begin_that_fails_starts_nothing():
+    for task in ("reboot_begin", "machine_guard_begin"):
+        assert play(outcome(task, "", "localhost", failed=True, msg="no"))[0] == View()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [outcome("drain", "other", step="go"), outcome("failover_turn", "other", step="refuse"), starts("drain", "other")],
+)
+def test_task_on_a_node_that_is_not_of_the_run_adds_no_row(event):
+    assert set(play(BEGIN, event)[0].rows) == {"a", "b"}
+
+
+def test_event_of_a_task_that_ended_has_what_it_returned():
+    begun = rules.ended("reboot_begin", {"hosts": {"host-a": "a"}}, {"operation": "kernel"})
+    assert begun == {
+        "kind": rules.ENDED,
+        "task": "reboot_begin",
+        "failed": False,
+        "results": [],
+        "hosts": {"host-a": "a"},
+        "operation": "kernel",
+        "run": "",
+    }
+    node = {"name": "a", "result": "rebooted", "seconds": 7}
+    reported = rules.ended("reboot_report", {}, {"nodes": [node, {"name": "b", "result": ""}], "why": 7})
+    assert reported == {
+        "kind": rules.ENDED,
+        "task": "reboot_report",
+        "failed": False,
+        "results": [{"name": "a", "result": "rebooted", "detail": ""}],
+    }
+    for more, error in (({"msg": "no"}, "no"), ({}, "unknown")):
+        assert rules.ended("drain", {}, {"failed": True, **more})["error"] == error
 
 
 def test_no_option_of_a_task_but_the_named_ones_is_told():
@@ -224,6 +361,6 @@ def test_any_order_of_events_gives_a_board(events):
     assert all(lines)
 
 
-@pytest.mark.parametrize("kind", [rules.OWN_TASK, rules.LOST])
+@pytest.mark.parametrize("kind", [rules.OWN_TASK, rules.LOST, rules.WAITS])
 def test_host_without_a_node_changes_nothing(kind):
-    assert play({"kind": kind, "host": "other", "why": "x"})[0] == View()
+    assert play({"kind": kind, "host": "other", "phase": "drain", "why": "x"})[0] == View()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +19,13 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.boar
     Budget,
     Row,
 )
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.table_rules import fit, length, table
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._progress.table_rules import (
+    Line,
+    columns,
+    fit,
+    length,
+    table,
+)
 
 ROWS = st.lists(
     st.builds(
@@ -55,11 +62,34 @@ def test_every_node_is_shown_or_counted(rows, height):
     assert shown + counted == len(rows)
 
 
-def test_small_run_keeps_the_place_of_each_node():
+@pytest.mark.parametrize("height", [24, 6])
+def test_small_run_keeps_the_place_of_each_node(height):
     rows = (Row("n-10", WORKING, "drain"), Row("n-2", DONE, "rebooted"), Row("n-1"))
 
-    lines = table(Board("t", rows), 0, width=80, height=24)
+    lines = table(Board("t", rows), 0, width=80, height=height)
     assert [line.text.split()[0] for line in lines[3:]] == ["n-1", "n-2", "n-10"]
+
+
+def test_each_line_has_the_style_of_its_state():
+    rows = (Row("n-1", WORKING, "drain", 40, "3 pods", "4711", began=40), Row("n-2"))
+
+    assert table(Board("t", rows, (Budget("g", 2, ("n-1",)),), (90.0,), runs=True), 100, width=80) == [
+        Line("t", "title"),
+        Line("0 of 2 done, 1 at work, 1 left, about 60 s to go"),
+        Line("Group g: 1 of 2 allowed unavailable: n-1"),
+        Line("NODE  PHASE   SINCE  RUN   WAITS FOR, OR WHY"),
+        Line("n-1   drain   60 s   4711  3 pods", WORKING),
+        Line("n-2   queued  -      -", QUEUED),
+    ]
+
+
+@pytest.mark.parametrize(("height", "shown"), [(3, ["n-3"]), (6, ["n-3", "n-2"])])
+def test_of_the_nodes_that_are_done_the_latest_are_shown(height, shown):
+    rows = tuple(Row(f"n-{number}", DONE, "rebooted", since) for number, since in enumerate((None, 10, 20, 30)))
+
+    *lines, foot = table(Board("t", rows), 60, width=80, height=height)
+    assert [line.text.split()[0] for line in lines[3:]] == shown
+    assert foot.text == f"and {4 - len(shown)} more: {4 - len(shown)} rebooted"
 
 
 def test_large_run_shows_who_works_fails_and_waits_for_others_first():
@@ -83,6 +113,23 @@ def test_a_long_name_leaves_room_for_the_reason():
     assert "held by apps/alice" in line.text
 
 
+@pytest.mark.parametrize(
+    ("sizes", "width", "kept"),
+    [
+        ((20, 5), 200, (20, 5)),
+        ((20, 40), 78, (20, 30)),
+        ((40, 20), 53, (12, 13)),
+        ((13, 40), 40, (12, 12)),
+        ((12, 5), 10, (12, 5)),
+    ],
+)
+def test_longest_column_is_cut_first_and_none_to_less_than_12(sizes, width, kept):
+    cells = [letter * size for letter, size in zip("np", sizes)]
+
+    (line,) = columns([(*cells, "why")], width)
+    assert line == "  ".join([*map(fit, cells, kept), "why"])
+
+
 def test_texts_of_others_cannot_move_the_cursor():
     row = Row("n", WAITING, "hold", 0, "held by \x1b[2J\x1b[1;1Hnobody\nnode-2  rebooted")
 
@@ -94,3 +141,11 @@ def test_texts_of_others_cannot_move_the_cursor():
 def test_wide_characters_count_twice():
     assert length("日本") == 4
     assert fit("日本語", 5) == "日..."
+
+
+def test_accents_do_not_count():
+    assert length("e\u0301") == 1
+
+
+def test_no_column_is_left():
+    assert fit("n-1", 0) == ""
