@@ -24,6 +24,7 @@ PURE = {
     "fractions",
     "functools",
     "hashlib",
+    "heapq",
     "html",
     "ipaddress",
     "itertools",

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 
 QUEUED, WAITING, WORKING, FAILED, DONE = "queued", "waiting", "working", "failed", "done"
 # Results after which nothing is left to do for a node. All other results count as failures.
@@ -99,17 +100,21 @@ def natural(name: str) -> tuple[tuple[int, str], ...]:
 def seconds_left(board: Board, now: float) -> float | None:
     """Estimate the seconds until the last node is done; ``None`` without a finished node, or with nothing left.
 
-    Nodes take as long as the finished ones did on average, as many at a time as the budgets allow. Nodes that wait for
-    others, such as a holder, do not count.
+    Nodes take as long as the finished ones did on average, as many at a time as the budgets allow; a node that is ahead
+    starts when one at work is done. Nodes that wait for others, such as a holder, do not count.
     """
     going = [row for row in board.rows if row.state == WORKING]
     ahead = [row for row in board.rows if row.state in (QUEUED, WAITING) and row.phase not in _UP_TO_OTHERS]
     if not board.took or not (going or ahead):
         return None
     mean = sum(board.took) / len(board.took)
-    left = [max(0.0, mean - max(0.0, now - (now if row.began is None else row.began))) for row in going]
-    lanes = max(1, sum(budget.allowed or 0 for budget in board.budgets), len(going))
-    return max([*left, (sum(left) + mean * len(ahead)) / min(lanes, len(going) + len(ahead))])
+    lanes = [max(0.0, mean - max(0.0, now - (now if row.began is None else row.began))) for row in going]
+    allowed = sum(budget.allowed or 0 for budget in board.budgets)
+    lanes += [0.0] * (max(1, min(allowed, len(going) + len(ahead))) - len(lanes))
+    heapify(lanes)
+    for _ in ahead:
+        heapreplace(lanes, lanes[0] + mean)
+    return max(lanes)
 
 
 def counts(rows: Collection[Row]) -> Mapping[str, int]:

@@ -75,7 +75,7 @@ def test_each_line_has_the_style_of_its_state():
 
     assert table(Board("t", rows, (Budget("g", 2, ("n-1",)),), (90.0,), runs=True), 100, width=80) == [
         Line("t", "title"),
-        Line("0 of 2 done, 1 at work, 1 left, about 60 s to go"),
+        Line("0 of 2 done, 1 at work, 1 left, about 90 s to go"),
         Line("Group g: 1 of 2 allowed unavailable: n-1"),
         Line("NODE  PHASE   SINCE  RUN   WAITS FOR, OR WHY"),
         Line("n-1   drain   60 s   4711  3 pods", WORKING),
