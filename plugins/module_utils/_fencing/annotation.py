@@ -419,13 +419,13 @@ class _Annotation:
 
     def _is_removable(self, request: Request | None, written: Written | None) -> bool:
         """Return whether the key may be removed for our node; warn if the host belongs to another node now."""
-        node, serves = self._target.node, self._target.serves
+        node, serves, written_for = self._target.node, self._target.serves, written.node if written else ""
         what = request.annotation if request else REBOOT_KEYS
-        whose = serves if serves != node else written.node if written else ""
-        if not may_remove_key(node, serves, written.node if written else ""):
+        if not may_remove_key(node, serves, written_for):
+            instead = f"and the host is now node {serves}" if serves else f"but for node {written_for}"
             self._context.warn(
-                f"{what} of BareMetalHost {self._target.full_name} stays: it was not written for node {node}, and the "
-                f"host is now node {whose}."
+                f"{what} of BareMetalHost {self._target.full_name} stays: it was not written for node {node}, "
+                f"{instead}."
             )
             return False
         if serves not in ("", node):

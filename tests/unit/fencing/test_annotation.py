@@ -698,8 +698,16 @@ class TestRelease:
         before = server.find(HOST)
         done = self.run(server, wait=True)
         assert (done["changed"], server.find(HOST)) == (False, before)
-        assert "stays" in done["warnings"][0]
+        assert "was not written for node n, and the host is now node m" in done["warnings"][0]
         assert self.run(server, node="m")["changed"]
+
+    def test_not_ours_of_a_host_that_is_no_node_now(self):
+        server = Server()
+        server.run()
+        del server.objects[NODE]["spec"]["providerID"]
+        done = self.run(server, node="m")
+        assert (done["changed"], f"{BASE}/ours" in server.keys) == (False, True)
+        assert "was not written for node m, but for node n." in done["warnings"][0]
 
 
 @pytest.mark.parametrize("written_for", ["", "n", "m"])
