@@ -83,11 +83,11 @@ options:
         type: str
       since:
         description:
-          - When the key was set. The value on the host itself counts.
+          - When the key was set. The module uses the value that is recorded on the host.
         type: str
       seen:
         description:
-          - What showed that the host is off. The state that the module sees now counts.
+          - What showed that the host is off. The module looks again, and uses what it sees now.
         type: str
       uri:
         description:
@@ -373,7 +373,7 @@ volume_attachments:
     reason:
       description: Progress of its detachment, as last seen.
       type: str
-      sample: nobody has asked to detach it yet
+      sample: its detach was not requested yet
 blockers:
   description: What has to go but still exists.
   type: list
@@ -385,7 +385,7 @@ blockers:
       type: str
       sample: VolumeAttachment
     namespace:
-      description: Namespace of the pod; null of a VolumeAttachment.
+      description: Namespace of the pod; null for a VolumeAttachment.
       type: str
       sample: shop
     name:
@@ -393,13 +393,13 @@ blockers:
       type: str
       sample: csi-6a1b
     uid:
-      description: UID of the pod; null of a VolumeAttachment.
+      description: UID of the pod; null for a VolumeAttachment.
       type: str
       sample: 5b1f2a90-2f4d-4a58-9f6e-0f5c4f1f0a77
     reason:
       description: Why it still exists.
       type: str
-      sample: csi.example.com has been asked to detach it since 2026-11-21T09:00:07Z
+      sample: csi.example.com was asked at 2026-11-21T09:00:07Z to detach it, and has not done so
     detaching:
       description: Whether the CSI driver was asked to detach it. Only for a VolumeAttachment.
       type: bool
@@ -411,7 +411,7 @@ back:
     - On a refusal, the node already had the taint and is Ready, shuts down, or has booted since. Run the playbook
       C(holdfast.kubernetes.recover).
   type: bool
-  returned: O(state=present), on success, where something is left, and where the node or the lack of evidence is why it is refused
+  returned: O(state=present), on success, if something is left, or if the task refuses because of the node or without evidence
   sample: false
 waited:
   description: Seconds that it took.
@@ -420,8 +420,8 @@ waited:
   sample: 21.7
 why:
   description: Why the task refused, as one word. For setting the taint, V(no_evidence), V(ready), V(shutting_down),
-    V(in_slot), V(new_boot), V(old), V(other_host), V(not_off), V(not_datable) or V(alive). For removing it,
-    V(not_ready), V(not_ours), V(same_boot) or V(left).
+    V(in_slot), V(new_boot), V(old), V(other_host), V(other_node), V(not_off), V(not_datable) or V(alive). For removing
+    it, V(not_ready), V(not_ours), V(same_boot) or V(left).
   type: str
   returned: refused
   sample: new_boot
