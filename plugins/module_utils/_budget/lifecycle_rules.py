@@ -58,6 +58,7 @@ ENDS = Change(drop=frozenset(TYPES), taint=False)
 
 def waits(*, conditions: bool, taint: bool) -> Change | None:
     """The change for a node that waits for its turn; ``None`` if the run does not show that."""
+    # Without conditions, those of earlier work on the node are removed, as at its end.
     return replace(WAITS if conditions else ENDS, taint=taint) if conditions or taint else None
 
 
@@ -171,7 +172,7 @@ def still_maintained(name: str, words: str, seconds: int) -> TimedOut:
 
 
 def may_change(node: Object, run: str) -> bool:
-    """Whether a part of the work on a node may change our conditions: they are not those of another run."""
+    """Whether a run may change our conditions of a node: no other run has the claim or, without a claim, set them."""
     claim, setter = claim_of(node), run_of(node)
     return (claim.run if claim else setter or run) == run
 
@@ -181,24 +182,27 @@ def patch_of(node: Object, change: Change, work: Work, now: str) -> Patch:
 
     A condition that another writer left as False is recorded before it is replaced, and restored at the end.
     """
-    mine, setter = ours(node), node_rules.record(node, LIFECYCLE_CONDITIONS) or {}
-    same = (setter.get("run"), setter.get("operation")) == (work.run, work.operation)
+    mine, recorded = ours(node), node_rules.record(node, LIFECYCLE_CONDITIONS) or {}
+    same_work = (recorded.get("run"), recorded.get("operation")) == (work.run, work.operation)
     wanted = {kind for kind in {*mine, *change.add} - change.drop if kind in mine or not _is_true(node, kind)}
     entries: dict[str, dict[str, Any]] = {}
     conditions = []
     for kind in TYPES:
         present, known = node_rules.condition(node, kind), mine.get(kind)
         before = known.get("before") if known else present
-        if kind in wanted and known and same:
+        if kind in wanted and known and same_work:
             entries[kind] = known
         elif kind in wanted:
             entries[kind] = {"message": work.message, **({"before": before} if before else {})}
+            # A condition of an earlier run was True before, so its status does not change.
             since = (present or {}).get("lastTransitionTime") if known else None
             conditions.append(_condition(kind, work.message, now, since or now))
         elif known:
+            # ``None`` removes a field that the other writer had not set.
             restored = {**dict.fromkeys(_FIELDS), **before} if isinstance(before, dict) else {"$patch": "delete"}
             conditions.append({**restored, "type": kind})
     had = tainted(node)
+    # A Node has at most one taint of a key and an effect. If another writer has set it, we leave it as it is.
     taint = (had if change.taint is None else change.taint) and (had or not any(map(_like_ours, _taints(node))))
     record = _record(work, entries, taint=taint)
     if record == node_rules.record(node, LIFECYCLE_CONDITIONS) and wanted == set(mine) and taint == had:
@@ -211,7 +215,7 @@ def patch_of(node: Object, change: Change, work: Work, now: str) -> Patch:
 
 def _record(work: Work, entries: Mapping[str, Any], *, taint: bool) -> dict[str, Any] | None:
     found = {"run": work.run, "operation": work.operation, "conditions": dict(entries)}
-    # Without a taint, the record is as earlier versions write it.
+    # Without a taint, the record has the form of earlier versions.
     return {**found, **({"taint": True} if taint else {})} if entries or taint else None
 
 
@@ -224,7 +228,7 @@ def _taints(node: Object) -> list[dict[str, Any]]:
 
 
 def _like_ours(taint: Mapping[str, Any]) -> bool:
-    """Whether a taint has our key and our effect. A Node has at most one such taint."""
+    """Whether a taint has our key and our effect, with any value."""
     return all(taint.get(name) == value for name, value in TAINT.items())
 
 

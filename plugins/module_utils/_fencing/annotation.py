@@ -29,7 +29,7 @@ from .key_rules import HARD, SOFT, Request
 from .reboot_watch import wait_for_reboot
 from .target import Target, may_remove_key, resolve, resolve_for_removal
 
-# metal3 reads the power of an idle host every 60 s. What it has not seen after this time, it will not see.
+# Seconds. metal3 reads the power of an idle host every 60 s, so it has seen an earlier change of the power by then.
 _ROUND = 75.0
 # Seconds. A single reboot that an earlier run asked for may take this long, although the annotation is already gone.
 _UNDER_WAY = 900.0
@@ -71,7 +71,8 @@ def reboot_annotation(context: Context, params: Params) -> Result:
         target = resolve_for_removal(context, params, host)
         if target is None:
             return _result_without_host(context, params, host)
-        # A run acts on what an earlier run recorded, and knows nothing more. A person may have looked at the host.
+        # A key without a record may belong to someone else. A run knows only what is recorded; a person may have looked
+        # at the host. If both host and node are given, only the record says whether the key was written for the node.
         by_person = not params.get("run") and not (host and params.get("node"))
         return _Annotation(context, params, target).remove(by_person=by_person)
 
@@ -110,7 +111,7 @@ def _empty_result() -> Result:
 
 
 def _recorded_holds(held: Sequence[str]) -> tuple[str, ...]:
-    """Holds as the record names them, each with a slash, and the number of further ones."""
+    """Return the first holds, and a last entry with the number of further ones, also in the form NAMESPACE/HOLDER."""
     return (*held[:_NAMED], *([f"…/and {len(held) - _NAMED} more"] if len(held) > _NAMED else []))
 
 
@@ -174,7 +175,7 @@ class _Annotation:
         )
         if request is None or written is None or not ours:
             # A key of an earlier attempt proves nothing about this boot if the node has booted since.
-            written = rules.write(
+            written = rules.to_write(
                 host,
                 since=to_text(self._management.now()),
                 node=self._target.node,
@@ -232,6 +233,8 @@ class _Annotation:
             off = rules.off(host, self._key)
             if off.proven or self._is_futile(host):
                 break
+            # The status of a host that was off before may be old. If metal3 sees it on in its next round, the host can
+            # still be seen to go off.
             patience = Deadline(self._deadline.left if off.datable else min(self._deadline.left, _ROUND))
             host = self._follow(patience, off)
             after = rules.off(host, self._key)
@@ -255,14 +258,14 @@ class _Annotation:
         after: Object = retry_conflicts(attempt)
         return after
 
-    def _follow(self, patience: Deadline, now: Off) -> Object:
-        """Watch the host until the judgement differs from ``now`` in a way that ends the wait."""
+    def _follow(self, patience: Deadline, before: Off) -> Object:
+        """Watch the host until it is proven off, or waiting is futile, or ``datable`` is no longer as ``before``."""
 
         def until(item: Object | None) -> bool:
             if item is None or self._is_futile(item):
                 return True
             off = rules.off(item, self._key)
-            return off.proven or off.datable != now.datable
+            return off.proven or off.datable != before.datable
 
         host = wait_for(self._management, self._target.collection, self._target.name, until, patience)
         if host is None:
@@ -270,6 +273,7 @@ class _Annotation:
         return host
 
     def _is_futile(self, host: Object) -> bool:
+        """Return whether no wait helps: metal3 does not act on the host, or our annotation is gone."""
         return bool(rules.inert(host)) or rules.request_of(host, self._key) is None
 
     def _judge(self, host: Object) -> Object:
@@ -359,8 +363,8 @@ class _Annotation:
     def _take_back(self) -> bool:
         """Remove our request if metal3 shows no sign of it; return whether it was removed.
 
-        Later it would reboot a node that has its pods again. But metal3 may have asked the BMC before it shows that, so
-        the removal does not prove that the host stays up.
+        If it stayed, metal3 would later reboot a node that has its pods again. But metal3 may have asked the BMC before
+        it shows that, so the removal does not prove that the host stays up.
         """
 
         def attempt() -> bool:
@@ -379,6 +383,8 @@ class _Annotation:
             return False
 
     def _forget(self) -> None:
+        """Remove the record of our request; metal3 has removed the annotation, or is about to."""
+
         def attempt() -> None:
             host = self._management.find(self._target.path)
             if host is not None and rules.written_of(host, self._key):
@@ -400,14 +406,13 @@ class _Annotation:
         host = self._target.read()
         request, written = rules.request_of(host, self._key), rules.written_of(host, self._key)
         if request and not written and not (self._key and by_person):
-            whose = (
+            why = (
                 "someone else wrote it"
                 if not self._key
                 else f"{REBOOT_KEYS} does not say that this collection wrote it"
             )
             self._context.warn(
-                f"{request.annotation} of BareMetalHost {self._target.full_name} stays: {whose}, so its owner removes "
-                "it."
+                f"{request.annotation} of BareMetalHost {self._target.full_name} stays: {why}, so its owner removes it."
             )
             return ObjectChange(host, host)
         if request is None and written is None:

@@ -147,7 +147,7 @@ def trouble(host: Object) -> str:
 
 
 def inert(host: Object) -> str:
-    """Return why metal3 does not look at the host, so that its status may be old; empty if it does."""
+    """Return why metal3 does not act on the host, so that its status may be old; empty if it does."""
     annotations, found = annotations_of(host), state(host)
     whys = []
     if host["metadata"].get("deletionTimestamp"):
@@ -194,7 +194,7 @@ def off(host: Object, key: str) -> Off:
         return Off(False, "its state when the key was written was not recorded", datable=False)
     error = trouble(host)
     if not written.powered_on:
-        # This holds with an error, too: metal3 may have failed to switch it on, and is idle since our key is set.
+        # An error does not change that: metal3 may have failed to switch it on, and is idle since our key is set.
         shown = f"; it shows an error ({error})" if error else ""
         why = (
             "it was off before the key was written, and has not been on since, so the time when it went off is unknown"
@@ -205,7 +205,7 @@ def off(host: Object, key: str) -> Off:
     return Off(True, FELL)
 
 
-def write(
+def to_write(
     host: Object, *, since: str, node: str, boot_id: str, run: str, consumer: str = "", overridden: tuple[str, ...]
 ) -> Written:
     """Return what to record about a host when a key is written to it now."""
@@ -274,7 +274,8 @@ def _has_another_uid(written: Written, consumer: str) -> bool:
 def records_with(host: Object, key: str, written: Written | None) -> str | None:
     """Return the annotation that records our keys, with one set or removed; ``None`` if it is empty.
 
-    The record of a key goes with the key, except for a single reboot, whose key metal3 removes halfway.
+    The record of a key goes with the key. The record of a single reboot, whose key is empty, stays: metal3 removes its
+    annotation halfway.
     """
     present = {request.key for request in requests_of(host)}
     kept = {name: value for name, value in _records(host).items() if name != key and (name in present or not name)}

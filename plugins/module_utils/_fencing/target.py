@@ -25,8 +25,8 @@ class Target:
 
     Attributes:
         node: Name of the Node; empty if unknown.
-        serves: The Node that the host is, by the objects; empty if they do not say. It differs from ``node`` only where
-            a key is to be removed.
+        serves: The Node that the host is, by the objects; empty if they do not say. It names another Node than ``node``
+            only where a key is to be removed.
     """
 
     def __init__(self, cluster: Cluster, management: Cluster, host: Object, node: str, serves: str) -> None:
@@ -86,10 +86,13 @@ class Target:
 def resolve(context: Context, params: Params, named: str) -> Target:
     """Return the host by its name, or by the Node that it is.
 
+    Args:
+        named: Name of the BareMetalHost; empty to find it by its Node.
+
     Raises:
         InvalidInput: Neither is given; or a run is, and the Node that it should have claimed is unknown.
         NotFound: There is no such host.
-        Refused: There are several, or host and node are given and are different machines.
+        Refused: There are several; or host and node are given and, by the objects, are different machines.
     """
     cluster, management = context.cluster, context.management
     node, namespace = params.get("node") or "", params.get("namespace") or ""

@@ -40,7 +40,7 @@ def host(*, powered_on=True, last_updated=BEFORE, annotations=None, spec=None, *
 
 def keyed(before, **now):
     """The host, to which our key was written when it was as before, and which changed since."""
-    written = rules.write(before, since=SINCE, node="n", boot_id="b", run="r", overridden=())
+    written = rules.to_write(before, since=SINCE, node="n", boot_id="b", run="r", overridden=())
     found = copy.deepcopy(before)
     found["metadata"]["annotations"] |= {KEY: "{}", RECORDS: None}
     found["metadata"]["annotations"][RECORDS] = rules.records_with(found, "holdfast", written)
@@ -275,7 +275,7 @@ class TestFormer:
     def test_the_name_of_the_consumer_is_recorded(self):
         found = host(annotations={"reboot.metal3.io/ours": ""})
         found["spec"]["consumerRef"] = {"namespace": "capm3", "name": "m-1"}
-        written = rules.write(found, since=SINCE, node="n", boot_id="b", run="r", consumer="one", overridden=())
+        written = rules.to_write(found, since=SINCE, node="n", boot_id="b", run="r", consumer="one", overridden=())
         found["metadata"]["annotations"][RECORDS] = rules.records_with(found, "ours", written)
         assert rules.written_of(found, "ours").used_by == "capm3/m-1"
 
@@ -296,8 +296,8 @@ class TestReboot:
 
 def test_records_of_other_keys_stay_and_those_of_removed_keys_go():
     found = host(annotations={"reboot.metal3.io/a": "", "reboot.metal3.io/b": ""})
-    first = rules.write(found, since=SINCE, node="n", boot_id="b", run="1", overridden=("ns/me",))
-    second = rules.write(found, since=SINCE, node="n", boot_id="b", run="2", overridden=())
+    first = rules.to_write(found, since=SINCE, node="n", boot_id="b", run="1", overridden=("ns/me",))
+    second = rules.to_write(found, since=SINCE, node="n", boot_id="b", run="2", overridden=())
     for key, written in (("a", first), ("b", second), ("", second)):
         found["metadata"]["annotations"][RECORDS] = rules.records_with(found, key, written)
     assert [rules.written_of(found, key) for key in ("a", "b", "")] == [first, second, second]
@@ -339,7 +339,7 @@ def test_a_record_with_no_more_than_the_needed_fields_is_read():
 
 def test_our_keys_are_those_with_a_record():
     found = host(annotations={"reboot.metal3.io/ours": "", "reboot.metal3.io/theirs": "", "reboot.metal3.io": ""})
-    written = rules.write(found, since=SINCE, node="n", boot_id="b", run="r", overridden=())
+    written = rules.to_write(found, since=SINCE, node="n", boot_id="b", run="r", overridden=())
     for key in ("ours", ""):
         found["metadata"]["annotations"][RECORDS] = rules.records_with(found, key, written)
 
