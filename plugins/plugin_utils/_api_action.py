@@ -43,7 +43,8 @@ class ActionModule(ActionBase):
     #: The module that this plugin runs. It has SPEC (its options) and OPERATION (its function). It may also have
     #: kept_run (the run whose Lease is renewed after the task) and UNSHOWN (suboptions that results hide).
     #: Ansible imports a link to this file as plugins.action.NAME, so this line imports plugins.modules.NAME. A plugin
-    #: with a file of its own imports this file as plugin_utils._api_action, and sets the attribute itself.
+    #: with a file of its own imports this file as plugin_utils._api_action, where this line finds only the file itself,
+    #: and sets the attribute to its module.
     module: Any = importlib.import_module(__name__.replace(".action.", ".modules."))
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:

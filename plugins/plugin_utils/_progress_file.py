@@ -33,6 +33,7 @@ class Task:
     """One task that tells what it waits for.
 
     Attributes:
+        name: Name of the module, without the collection.
         outcome: The result of the task; empty before its end.
     """
 

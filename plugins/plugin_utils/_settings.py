@@ -163,6 +163,7 @@ def _parsed(text: str, kind: str) -> Any:
 def _is_other(value: Any, kind: str) -> bool:
     """Return whether a value has another type, although the validator would accept it."""
     if kind in ("int", "float"):
+        # Python reads "1_000" as a number.
         return isinstance(value, bool) or (isinstance(value, str) and "_" in value)
     if kind == "str":
         return isinstance(value, (dict, list))

@@ -14,7 +14,7 @@ from typing import Any
 
 from .._shared.bounds import cut
 
-# At most 300 kB, however large the fleet is.
+# Nodes, and characters of a detail: together at most 300 kB, however large the fleet is.
 KEPT, LONGEST = 500, 200
 
 
@@ -23,8 +23,9 @@ def results(prefix: str, nodes: Iterable[Mapping[str, Any]], order: Sequence[str
 
     Args:
         prefix: The prefix of the names.
-        nodes: Their names, results (of a plan, verdicts) and details.
-        order: Results, the most important first. Of a large fleet, the nodes with the last ones are left out.
+        nodes: ``name``, ``result`` (in a plan, ``verdict``) and ``detail`` of each node.
+        order: Results, the most important first. If there are more than ``KEPT`` nodes, those with the last results
+            are left out.
     """
     texts = {str(node["name"]): text_of(node) for node in sorted(nodes, key=lambda node: _rank(node, order))}
     kept = dict(list(texts.items())[:KEPT])

@@ -21,7 +21,7 @@ from .._budget import runs as run_leases
 from .._progress import event_rules
 from .window_rules import Outlook, look, read_windows
 
-# The longest sleep in seconds. Then the server's time is read again, because clocks can be set, and machines can sleep.
+# Seconds. After the longest sleep the server's time is read again: clocks can be set, and machines can be suspended.
 _LONGEST_SLEEP = 60.0
 _SHORTEST_SLEEP = 0.1
 # Some systems list this name, which stands for the time zone of each machine, so controllers may not agree on it.
@@ -49,7 +49,7 @@ def maintenance_window(context: Context, params: Params, *, waits: Callable[[], 
         context.warn(
             f"Every maintenance window is shorter than the margin of {params['margin']} s, so no window ever counts."
         )
-    elif outlook.opens is not None and not outlook.open and deadline.left and not context.check_mode:
+    elif not outlook.open and outlook.opens is not None and deadline.left and not context.check_mode:
         opens = f"the window that opens at {to_text(outlook.opens)[:16]}Z"
         context.tell(event_rules.waits(params.get("name") or "", "window", opens))
         with run_leases.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
@@ -115,6 +115,7 @@ def _wait(
 def _result(outlook: Outlook, now: datetime, deadline: Deadline) -> Result:
     left: int | None = 0
     if outlook.open:
+        # ``None`` for a window that never closes.
         left = int(seconds_between(now, outlook.closes)) if outlook.closes else None
     return {
         "changed": False,

@@ -70,6 +70,7 @@ def graceful_shutdown_info(context: Context, params: Params) -> Result:
 def _with_lock(bus: NodeBus, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the lock of a kubelet that has just started, if it takes one."""
     started = snapshot.kubelet.started
+    # The start is computed from two clocks, so it may seem to be a little in the future.
     while snapshot.lock_missing and started is not None and -_LOOK_EVERY <= time.time() - started < _LOCK_SECONDS:
         time.sleep(_LOOK_EVERY)
         snapshot = replace(snapshot, logind=bus.logind())
@@ -83,6 +84,7 @@ def _lock(snapshot: Snapshot) -> dict[str, Any] | None:
 
 def _last(bus: NodeBus, path: Path) -> tuple[LastShutdown | None, list[Problem]]:
     """Return the last shutdown that the kubelet noticed; none if it never noticed one."""
+    # The times in the kubelet's file are of the real-time clock, and the start of systemd is of the monotonic clock.
     booted = time.time() - (time.monotonic() - bus.booted())
     try:
         return read_state(path.read_text(encoding="utf-8"), booted), []
