@@ -25,12 +25,16 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.journe
     GO,
     ROLE_STEPS,
     STOP,
+    Step,
+    Verdict,
     method_of,
     next_step,
     plan_of,
+    plan_with_drain,
     steps_left,
     warning,
 )
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.plan_rules import EXCLUDED, done_words
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.refusal_rules import Canaries, Etcd, Shutdown
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.seen_rules import (
     WENT,
@@ -137,6 +141,11 @@ TABLE = {
         "skipped",
         "",
     ),
+    "excluded, and its claim is this run's": (
+        facts(seen={"excluded": True, "claim": replace(ANOTHER, run="me")}),
+        "skipped",
+        "",
+    ),
     "excluded, failed and claimed by another run": (
         facts(seen={"excluded": True, "claim": ANOTHER, "slot": SlotSeen("other", "kernel", "failed")}),
         "skipped",
@@ -188,6 +197,10 @@ TABLE = {
     "only node": (facts(etcd=Etcd(single_node=True)), "stop", "the cluster's only node: "),
     "only control-plane node": (facts(etcd=Etcd(only_control_plane=True)), "stop", "only control-plane node: "),
     "only node, and meant": (facts({"single_node": True}, etcd=Etcd(single_node=True)), "take_slot", ""),
+    "claimed, etcd not looked at": (claimed(etcd=None), "look_at_etcd", ""),
+    "claimed, only node": (claimed(etcd=Etcd(single_node=True)), "go", ""),
+    "rebooted, only node": (facts(seen=midway("ready", "boot-2"), etcd=Etcd(single_node=True)), "take_slot", ""),
+    "rebooted, etcd not looked at": (facts(seen=midway("ready", "boot-2"), etcd=None), "take_slot", ""),
     "does not run in pods": (facts(etcd=Etcd(control_plane=True)), "stop", "does not run in pods"),
     "does not run in pods, asked by a command": (
         facts({"quorum_command": True}, etcd=Etcd(control_plane=True)),
@@ -299,6 +312,80 @@ def test_the_next_step(known, name, why):
     step = next_step(known)
     assert step.name == name
     assert why in step.why
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (claimed(seen={"held": "x"}), Step("leave", "x", record="hold")),
+        (claimed(seen=midway("drain", held="x")), Step("put_back", "x", record="hold")),
+        (
+            claimed({"windows": True}, window=Window(open=False, opens="tomorrow")),
+            Step("leave", "no maintenance window is open; the next one opens tomorrow", record="hold"),
+        ),
+        (
+            claimed({"when": "required"}, answer=Answer("yes", boot_id="boot-0")),
+            Step("leave", "it has booted since it was asked", record="hold"),
+        ),
+        (claimed(seen={"excluded": True}), Step("leave", EXCLUDED, record="skipped")),
+        (
+            claimed(seen={"excluded": True, "record": Record("other", "uncordon", "rebooted", "boot-0")}),
+            Step("leave", EXCLUDED, record="skipped"),
+        ),
+        (
+            claimed(seen={"record": Record("kernel", "uncordon", "rebooted", "boot-0")}),
+            Step("leave", done_words("kernel")),
+        ),
+        (facts(seen={"excluded": True, "claim": ANOTHER}), Step("take_over", EXCLUDED)),
+        (facts({"canary": True}, {"excluded": True}), Step("skipped", EXCLUDED, record="skipped")),
+        (facts(seen={"excluded": True}), Step("skipped", EXCLUDED)),
+        (facts({"when": "required"}), Step("ask", "whether a reboot is needed", ("needed",))),
+        (
+            facts({"when": "required"}, {"exists": False}),
+            Step("ask", "whether a reboot is needed", ("needed",)),
+        ),
+        (
+            facts({"method": "systemd", "graceful_shutdown": "require"}),
+            Step("ask", "whether its shutdown is graceful", ("shutdown",)),
+        ),
+        (
+            facts({"when": "required"}, {"exists": False}, answer=Answer(trouble="It is down.")),
+            Step("stop", "It is down.", error="unknown"),
+        ),
+        (
+            facts({"when": "required"}, answer=Answer(trouble="It is down.")),
+            Step("stop", "It is down.", error="unknown"),
+        ),
+    ],
+)
+def test_what_a_step_records_and_asks(known, expected):
+    assert next_step(known) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "error", "words"),
+    [
+        (facts(seen={"exists": False}), "not_found", "There is no Node node-1. Set"),
+        (facts({"host": "web1"}, {"exists": False}), "not_found", "There is no Node node-1 for host web1. Set"),
+        (facts(attempts=5, left="x"), "held", "Node node-1 was held again"),
+        (facts(slot_wait=SlotWait(1, 9999, "full")), "timed_out", "full"),
+        (facts(etcd=Etcd(only_control_plane=True)), "refused", "Node node-1 is the cluster's only control-plane node"),
+        (
+            facts({"etcd_selector": "component=etcd"}, etcd=Etcd(control_plane=True)),
+            "refused",
+            "etcd of control-plane node node-1 does not run in pods: no pod in kube-system matches component=etcd.",
+        ),
+        (
+            facts({"method": "systemd", "graceful_shutdown": "require"}, shutdown=Shutdown(in_effect=False)),
+            "refused",
+            "node-1",
+        ),
+    ],
+)
+def test_a_node_that_is_stopped_names_itself_and_the_kind_of_the_error(known, error, words):
+    step = next_step(known)
+    assert (step.name, step.error) == ("stop", error)
+    assert words in step.why
 
 
 def test_every_step_is_in_the_table():
@@ -417,6 +504,16 @@ def test_a_warning_is_given_where_the_node_is_rebooted_all_the_same():
         (facts({"put_off": True}, {"held": "held by a/b"}), ("later", "held by a/b")),
         (facts(seen={"held": "held by a/b"}), ("later", "held by a/b")),
         (facts({"windows": True}, window=Window(open=False, opens="tomorrow")), ("later", "opens tomorrow")),
+        (facts({"windows": True}, midway("drain"), window=Window(open=False)), ("now", "is always")),
+        (
+            facts({"windows": True, "waits_for_canaries": True}, canaries=Canaries(postponed=("a",)), window=Window()),
+            ("later", "canary a is postponed"),
+        ),
+        (
+            facts({"waits_for_canaries": True}, canaries=Canaries(postponed=("a",))),
+            ("later", "canary a is postponed"),
+        ),
+        (facts({"in_turns": True}, slot_wait=SlotWait(1, 1, "full")), ("later", "full")),
         (facts(etcd=Etcd(single_node=True)), ("never", "only node")),
         (facts(seen={"excluded": True}), ("never", "it has the label holdfast.dev/exclude")),
         (facts(seen={"exists": False}), ("never", "There is no Node")),
@@ -428,6 +525,30 @@ def test_the_plan_is_what_a_run_would_do(known, expected):
     plan = plan_of(next_step(known), known)
     assert plan.verdict == expected[0]
     assert expected[1] in plan.why
+
+
+PLANNED = Verdict("now", "a kernel")
+DELETED = "; after 60 s, pods that their budgets still refuse are deleted"
+LONE = {"namespace": "shop", "name": "lone", "verdict": "never", "reason": "no controller"}
+BOUND = {"namespace": "shop", "name": "web", "verdict": "never", "reason": "budget", "pdb": "web"}
+BUSY = {"namespace": "shop", "name": "api", "verdict": "later", "reason": "two of three", "pdb": "api"}
+
+
+@pytest.mark.parametrize(
+    ("blockers", "delete_after", "expected"),
+    [
+        ([], None, PLANNED),
+        ([], 60, PLANNED),
+        ([BUSY], None, Verdict("later", "shop/api: two of three")),
+        ([BUSY, BOUND], None, Verdict("never", "shop/web: budget")),
+        ([BUSY, LONE], 60, Verdict("never", f"shop/lone: no controller{DELETED}")),
+        ([BUSY, BOUND], 60, Verdict("later", f"shop/web: budget{DELETED}")),
+        ([BUSY], 0, Verdict("later", f"shop/api: two of three{DELETED.replace('60', '0')}")),
+        ([BUSY] * 6, None, Verdict("later", "; ".join(["shop/api: two of three"] * 5))),
+    ],
+)
+def test_the_plan_of_a_node_whose_drain_is_blocked(blockers, delete_after, expected):
+    assert plan_with_drain(PLANNED, blockers, delete_after=delete_after) == expected
 
 
 @pytest.mark.parametrize(
