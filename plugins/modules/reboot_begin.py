@@ -135,6 +135,7 @@ SPEC: dict[str, Any] = {
     },
     "supports_check_mode": True,
 }
+RUN_LASTS = True
 
 
 def kept_run(params: dict[str, Any], result: dict[str, Any]) -> str:

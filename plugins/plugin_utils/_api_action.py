@@ -41,7 +41,8 @@ class ActionModule(ActionBase):
     _supports_async = False
 
     #: The module that this plugin runs. It has SPEC (its options) and OPERATION (its function). It may also have
-    #: kept_run (the run whose Lease is renewed after the task) and UNSHOWN (suboptions that results hide).
+    #: kept_run (the run whose Lease is renewed after the task), RUN_LASTS (that run ends with the controller) and
+    #: UNSHOWN (suboptions that results hide).
     #: Ansible imports a link to this file as plugins.action.NAME, so this line imports plugins.modules.NAME. A plugin
     #: with a file of its own imports this file as plugin_utils._api_action, where this line finds only the file itself,
     #: and sets the attribute to its module.
@@ -88,9 +89,11 @@ class ActionModule(ActionBase):
         """If the run outlives the task, renew its Lease in each of its clusters until the controller process ends."""
         run = self.module.kept_run(params, outcome) if hasattr(self.module, "kept_run") else ""
         if run:
-            _lease_renewer.start({name: params.get(name) for name in NAMES}, run, params.get("alertmanager"))
+            lasts = getattr(self.module, "RUN_LASTS", False)
+            options = {name: params.get(name) for name in NAMES}
+            _lease_renewer.start(options, run, params.get("alertmanager"), lasts=lasts)
             if params.get("management"):
-                _lease_renewer.start(dict(params["management"]), run)
+                _lease_renewer.start(dict(params["management"]), run, lasts=lasts)
 
     def _run_there(self, task_vars: dict[str, Any] | None) -> dict[str, Any]:
         arguments = {**self._from_environment(), **self._with_kubeconfig(_kubeconfig.whole)}

@@ -28,20 +28,25 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silenc
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _parent_death
 
 # How often in a row the Lease of the run may be missing. The run has ended, or it was paused for so long that others
-# took it for dead and deleted its Lease. Then the next task that works for the run creates the Lease again.
+# took it for dead and deleted its Lease. Then the next task that works for the run creates the Lease again. There is no
+# limit for a run that lasts: it is the only one of its controller, and may work for hours after it was paused.
 _MISSING_AT_MOST = 6
 _NAME = "ansible_collections.holdfast.kubernetes.plugins.plugin_utils._lease_renewer"
 
 
-def start(options: dict[str, Any], run: str, alertmanager: dict[str, Any] | None = None) -> None:
+def start(
+    options: dict[str, Any], run: str, alertmanager: dict[str, Any] | None = None, *, lasts: bool = False
+) -> None:
     """Start the renewer for the process that this worker belongs to.
 
     Args:
         options: The common options. They are passed through a pipe, because others can see a process's arguments.
         run: Id of the run.
         alertmanager: Where the run silences alerts. Its silences are extended, too.
+        lasts: The run ends with the controller, or shortly before.
     """
     order = {"options": options, "run": run, "pid": _parent_death.controller(), "alertmanager": alertmanager}
+    order["lasts"] = lasts
     search = [*_search_path(), *(path for path in sys.path if path)]
     process = subprocess.Popen(
         [sys.executable, "-m", _NAME],
@@ -70,7 +75,7 @@ def main() -> None:
         # In a thread, because a slow Alertmanager must not delay the run's sign of life.
         threading.Thread(target=_extend_silences, args=(order,), daemon=True).start()
     pause, missing = runs.RENEW_EVERY, 0
-    while missing < _MISSING_AT_MOST and not process.ended_within(pause):
+    while (order["lasts"] or missing < _MISSING_AT_MOST) and not process.ended_within(pause):
         if _stopped(order["pid"]):
             continue
         try:

@@ -21,6 +21,7 @@ import pytest
 
 from ansible_collections.holdfast.kubernetes.plugins.action import node_claim
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound, Unreachable
+from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_begin, reboot_operation
 from ansible_collections.holdfast.kubernetes.plugins.plugin_utils import _lease_renewer
 
 PATIENCE = 600
@@ -125,11 +126,12 @@ def test_a_name_with_a_parenthesis_hides_no_state(tmp_path):
 class Kept:
     """The renewer's own loop, with what it sees of the controller and the API server told from outside."""
 
-    def __init__(self, monkeypatch, rounds):
+    def __init__(self, monkeypatch, rounds, *, lasts=False):
         self.touched = []
         self.rounds = iter(rounds)
         self.round = None
         order = {"options": {"host": "https://api"}, "run": "4711", "pid": 42, "alertmanager": None}
+        order["lasts"] = lasts
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(json.dumps(order).encode())))
         monkeypatch.setattr(_lease_renewer, "Cluster", lambda options: options)
         monkeypatch.setattr(_lease_renewer, "Process", self._process)
@@ -175,6 +177,16 @@ def test_ends_when_the_lease_stays_missing(monkeypatch):
     assert Kept(monkeypatch, ["works", *["lease gone"] * 6]).touched[-1] == ("4711", "lease gone")
 
 
+def test_a_run_that_lasts_is_kept_however_long_its_lease_is_missing(monkeypatch):
+    rounds = ["works", *["lease gone"] * 100, "works", "ended"]
+    assert Kept(monkeypatch, rounds, lasts=True).touched[-1] == ("4711", "works")
+
+
+@pytest.mark.parametrize("module", [reboot_begin, reboot_operation])
+def test_the_run_of_a_rolling_reboot_lasts(module):
+    assert module.RUN_LASTS
+
+
 def test_renews_a_lease_that_the_run_has_created_again(monkeypatch):
     rounds = ["works", *["lease gone"] * 5, "works", *["lease gone"] * 5, "works", "ended"]
     assert len(Kept(monkeypatch, rounds).touched) == 13
@@ -197,6 +209,7 @@ def test_follows_the_parent_of_its_worker_and_tells_no_secret(monkeypatch):
         "run": "4711",
         "pid": os.getppid(),
         "alertmanager": {"token": "s3cr3t"},
+        "lasts": False,
     }
     assert "s3cr3t" not in " ".join(seen["command"])
     assert "s3cr3t" not in " ".join(seen["env"].values())
@@ -288,7 +301,7 @@ def test_a_worker_whose_controller_ended_before_its_task_started():
 @pytest.mark.parametrize(("state", "kept"), [("present", ["4711"]), ("absent", [])])
 def test_only_a_claim_that_is_taken_is_renewed(monkeypatch, state, kept):
     started = []
-    monkeypatch.setattr(_lease_renewer, "start", lambda _options, run, _alertmanager: started.append(run))
+    monkeypatch.setattr(_lease_renewer, "start", lambda _options, run, _alertmanager, *, lasts: started.append(run))
     action = node_claim.ActionModule.__new__(node_claim.ActionModule)
     action._keep_run({"keep": True, "state": state, "run": "4711"}, {"claim": {"run": "another"}})
 

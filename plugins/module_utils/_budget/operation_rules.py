@@ -73,9 +73,10 @@ def begin(ledger: Ledger, request: StartRequest, runs: Mapping[str, Run], now: d
     operation = request.operation or adopted or request.new_id
     entry = operation_entry(ledger, operation)
     known = bool(entry.get("runs") or entry.get("seen"))
-    others = [run for run in entry.get("runs", []) if run != request.run and run in live]
+    # A dead run may only be paused. Its Lease stays until the operation ends, so that it counts as alive when it wakes.
+    others = [run for run in entry.get("runs", []) if run != request.run and run in runs]
     entry = {**entry, "runs": [*others, request.run], "seen": now.isoformat(), "unfinished": False}
-    if known and not others:
+    if known and live.isdisjoint(others):
         entry["failures"] = _still_failed(ledger, entry["failures"], request.nodes)
         if not entry["failures"]:
             # Failed nodes whose names were dropped are tried again, too.

@@ -37,7 +37,6 @@ def _begin(cluster: Cluster, params: Params) -> Result:
         raise InvalidInput("reboot_operation needs operation, or fresh: the id of a new one.")
     with run_leases.heartbeat(cluster, params["run"], params.get("holder") or ""):
         before, decision = retry_conflicts(lambda: _enter(cluster, params))
-    _delete_dead_runs(cluster, before, decision.ledger, decision.operation)
     return {
         "changed": before != decision.ledger,
         "operation": decision.operation,
@@ -137,4 +136,4 @@ def _delete_dead_runs(cluster: Cluster, before: Ledger, after: Ledger, operation
     """Delete the Leases of the runs that the operation has dropped: they were dead."""
     known = set(ledger_rules.operation_entry(before, operation).get("runs", []))
     for run in sorted(known - set(ledger_rules.operation_entry(after, operation).get("runs", []))):
-        run_leases.end(cluster, run)
+        run_leases.end_dead(cluster, run)

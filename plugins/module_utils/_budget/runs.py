@@ -19,7 +19,7 @@ from datetime import datetime
 
 from .._api import paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, HoldfastError, NotFound
+from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused
 from .._api.names import MANAGED_BY, NAMESPACE, RUN
 from .._api.objects import Object
 from .._api.times import to_text
@@ -44,6 +44,20 @@ def live_ids(cluster: Cluster) -> frozenset[str]:
     runs = all_runs(cluster)
     now = cluster.now()
     return frozenset(run.id for run in runs if run.alive(now))
+
+
+def refuse_live(cluster: Cluster, run: str, option: str) -> None:
+    """Refuse the id that a user gave to a new run if a live run has it. Both would own the same claims and slots.
+
+    Raises:
+        Refused: A live run has this id.
+    """
+    found = next((other for other in all_runs(cluster) if other.id == run), None)
+    if found is not None and found.alive(cluster.now()):
+        raise Refused(
+            f"Run {run} of {found.holder} is active: it gave a sign of life at {found.renewed}. Each run needs its own "
+            f"id, so set another {option}, or none. A run that died counts as active for {DEAD_AFTER:.0f} s."
+        )
 
 
 @dataclass(frozen=True)
@@ -108,10 +122,10 @@ def renew(cluster: Cluster, run: str, holder: str, *, patient: bool = True) -> O
     try:
         return touch(cluster, run, patient=patient)
     except NotFound:
-        return _begin(cluster, run, holder, to_text(cluster.now()))
+        return _begin(cluster, run, holder, to_text(cluster.now()), patient=patient)
 
 
-def _begin(cluster: Cluster, run: str, holder: str, now: str) -> Object:
+def _begin(cluster: Cluster, run: str, holder: str, now: str, *, patient: bool) -> Object:
     body = {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -130,7 +144,7 @@ def _begin(cluster: Cluster, run: str, holder: str, now: str) -> Object:
     }
     ensure_namespace(cluster)
     try:
-        return cluster.create(paths.leases(NAMESPACE), body)
+        return cluster.create(paths.leases(NAMESPACE), body, patient=patient)
     except ApiFailure as error:
         if error.status != 409:
             raise
@@ -146,24 +160,54 @@ def end(cluster: Cluster, run: str) -> bool:
     return True
 
 
+def end_dead(cluster: Cluster, run: str) -> bool:
+    """Delete the Lease of a dead run. Return whether it is gone; it stays if the run gives a sign of life meanwhile."""
+    path = paths.lease(NAMESPACE, lease_name(run))
+    lease = cluster.find(path)
+    if lease is None:
+        return True
+    if read(lease).alive(cluster.now()):
+        return False
+    seen = {key: lease["metadata"][key] for key in ("uid", "resourceVersion")}
+    try:
+        cluster.delete(path, {"preconditions": seen})
+    except NotFound:
+        return True
+    except ApiFailure as error:
+        if error.status != 409:
+            raise
+        return False
+    return True
+
+
 @contextmanager
 def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
     """Renew a run's Lease while the body works or waits; without a run do nothing.
 
-    If the API server does not answer, try again. Other runs judge from the Lease whether this run is dead.
+    If the API server does not answer, try again. Other runs judge from the Lease whether this run is dead. If it is
+    gone, create it again: this process was paused for so long that others took the run for dead, and the body still
+    works for it.
     """
     if not run or cluster.dry_run:
         yield
         return
-    stop = threading.Event()
+    stop, creating = threading.Event(), threading.Lock()
+
+    def revive() -> None:
+        # After the body the run may end. Its Lease must not come back then.
+        with creating:
+            if not stop.is_set():
+                renew(cluster, run, holder, patient=False)
 
     def beat() -> None:
         pause = RENEW_EVERY
         while not stop.wait(pause):
             pause = RENEW_AGAIN
-            # Do not create a Lease that is gone: the run may have ended.
             with suppress(HoldfastError):
-                touch(cluster, run, patient=False)
+                try:
+                    touch(cluster, run, patient=False)
+                except NotFound:
+                    revive()
                 pause = RENEW_EVERY
 
     renew(cluster, run, holder)
@@ -172,3 +216,5 @@ def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
         yield
     finally:
         stop.set()
+        with creating:
+            pass

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused, Unreachable
-from .._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE_CONDITIONS, NAMESPACE, OPERATION, OPT_OUTS
+from .._api.errors import HoldfastError, NotFound, Refused, Unreachable
+from .._api.names import CLAIM, CORDON, FAILOVER, LIFECYCLE_CONDITIONS, OPERATION, OPT_OUTS
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
-from .._budget import claim_rules, claims, ledger_rules, lifecycle_rules, run_rules
+from .._budget import claim_rules, claims, ledger_rules, lifecycle_rules
 from .._budget import ledger_store as store
 from .._budget import runs as run_leases
 from .._budget.ledger_rules import Ledger
@@ -282,20 +282,4 @@ class _Clearing:
         return bool(retry_conflicts(attempt))
 
     def _end_run(self, finding: Finding) -> bool:
-        """Delete the Lease of a dead run, unless it is renewed at this very moment."""
-        path = paths.lease(NAMESPACE, run_rules.lease_name(finding.run))
-        lease = self._cluster.find(path)
-        if lease is None:
-            return True
-        if run_rules.read(lease).alive(self._cluster.now()):
-            return False
-        seen = {key: lease["metadata"][key] for key in ("uid", "resourceVersion")}
-        try:
-            self._cluster.delete(path, {"preconditions": seen})
-        except NotFound:
-            return True
-        except ApiFailure as error:
-            if error.status != 409:
-                raise
-            return False
-        return True
+        return run_leases.end_dead(self._cluster, finding.run)

@@ -82,7 +82,13 @@ class TestBegin:
             "bravo": "one",
             "charlie": "one",
         }
-        assert made.ledger.operations[-1]["runs"] == ["two"]
+
+    def test_a_dead_run_stays_known_until_its_lease_is_gone(self):
+        """It may only be paused, so nothing deletes its Lease before the operation ends."""
+        dead = run("one", DEAD_AFTER + 1)
+
+        assert begin(ledger(), request(), runs(dead, run("two")), NOW).ledger.operations[-1]["runs"] == ["one", "two"]
+        assert begin(ledger(), request(), runs(run("two")), NOW).ledger.operations[-1]["runs"] == ["two"]
 
     def test_a_finished_one_is_not_joined(self):
         assert begin(ledger(runs=[]), request(), runs(run("two")), NOW).operation == "new"

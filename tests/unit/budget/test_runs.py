@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import Counter
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -72,39 +74,69 @@ def test_each_try_has_the_time_of_then():
 
 
 class Gone:
-    """An API server from which the Lease was taken away while a sign of life was on its way."""
+    """An API server from which others take the Lease away again and again."""
 
     dry_run = False
 
-    def __init__(self):
-        self.touched, self.made = threading.Semaphore(0), []
+    def __init__(self, on_touch=None, on_create=None):
+        self.calls = {"touch": on_touch, "create": on_create}
+        self.made, self.counts = [], Counter()
 
     def now(self):
         return NOW
 
+    def _called(self, what):
+        self.counts[what] += 1
+        if self.counts[what] == 2 and self.calls[what]:
+            self.calls[what]()
+
     def merge(self, _path, _body, *, patient=True, once=False):
-        self.touched.release()
-        if self.made:
-            raise NotFound("gone")
-        raise NotFound("not there yet")
+        self._called("touch")
+        raise NotFound("gone")
 
     def find(self, _path):
         return {}
 
-    def create(self, path, _body):
+    def create(self, path, _body, *, patient):
+        self._called("create")
         self.made.append(path)
         return {}
 
 
-def test_a_sign_of_life_after_the_end_makes_no_lease_again(monkeypatch):
+@pytest.fixture
+def _often(monkeypatch):
     monkeypatch.setattr(runs, "RENEW_EVERY", 0.001)
-    cluster = Gone()
-    with runs.heartbeat(cluster, "4711"):
-        # The first one creates the Lease.
-        for _time in range(3):
-            assert cluster.touched.acquire(timeout=PATIENCE)
 
-    assert len(cluster.made) == 1
+
+@pytest.mark.usefixtures("_often")
+class TestLeaseThatIsGone:
+    def test_a_run_that_works_creates_it_again(self):
+        again = threading.Event()
+        cluster = Gone(on_create=again.set)
+        with runs.heartbeat(cluster, "4711"):
+            # The run was paused, and others deleted its Lease.
+            assert again.wait(PATIENCE)
+
+    def test_a_sign_of_life_that_is_late_does_not_create_it(self):
+        late, ended = threading.Event(), threading.Event()
+        cluster = Gone(on_touch=lambda: late.set() or ended.wait(PATIENCE))
+        with runs.heartbeat(cluster, "4711"):
+            assert late.wait(PATIENCE)
+        before = len(cluster.made)
+        ended.set()
+        for thread in threading.enumerate():
+            if thread.name == "heartbeat 4711":
+                thread.join(PATIENCE)
+
+        assert len(cluster.made) == before == 1
+
+    def test_the_end_waits_until_it_is_created(self):
+        begun = threading.Event()
+        cluster = Gone(on_create=lambda: begun.set() or time.sleep(0.1))
+        with runs.heartbeat(cluster, "4711"):
+            assert begun.wait(PATIENCE)
+
+        assert len(cluster.made) == 2
 
 
 def test_two_signs_of_life_that_hang_leave_time_for_a_third():
