@@ -360,11 +360,11 @@ class _DrainRun:
             self._tell(waits(self._name, "drain", f"{len(left)} pods: {_sentence(left)}"))
 
     def _keep_to_our_claim(self, now: float) -> None:
-        """Check the claim again after a long pause, because the run may have lost it meanwhile."""
+        """Check the claim again from time to time, because the run may have lost it: it was paused, for example."""
         run = self._params.get("run") or ""
         if run and now - self._looked > _LOOK_AGAIN:
             claim_rules.require_claim(read_node(self._cluster, self._name), run)
-        self._looked = now
+            self._looked = now
 
     def _take_events(self, *, block: bool) -> None:
         """Apply the events in the queue; with ``block``, first wait for an event, the next due time or the deadline."""
