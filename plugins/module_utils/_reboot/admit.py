@@ -415,16 +415,20 @@ class _Admission:
             wait_timeout=wait_timeout,
         )
 
-    def _take_over(self, step: Step) -> Facts:
-        """Take over the slot and the claim of a dead run on a node that needs no reboot. Then this run returns them."""
+    def _take_over(self, _step: Step) -> Facts:
+        """Take over the slot and the claim of a dead run on a node that is not rebooted now. Then return them."""
         try:
             self._ask_for_slot(wait_timeout=0)
+            return self._take_claim(wait_timeout=0)
         except (Refused, TimedOut):
-            # That run may be alive. Then it returns them itself.
+            # That run is alive. It returns them itself, so its slot passes back to it.
+            self._work.slot(self._budget.group, "absent")
             return replace(self._facts, left_to_another=True)
-        return self._claim(step)
 
     def _claim(self, _step: Step) -> Facts:
+        return self._take_claim(wait_timeout=self._params["claim_timeout"])
+
+    def _take_claim(self, *, wait_timeout: int) -> Facts:
         options = {
             "name": self._settings.node,
             "run": self._settings.run,
@@ -435,7 +439,7 @@ class _Admission:
             "lifecycle_conditions": self._params["lifecycle_conditions"],
             "state": "present",
             "keep": False,
-            "wait_timeout": self._params["claim_timeout"],
+            "wait_timeout": wait_timeout,
         }
         changed = node_claim(self._context, options)["changed"]
         self._work.changed |= changed

@@ -189,6 +189,18 @@ class Facts:
         return record.id == self.settings.operation and record.result == "rebooted" and not record.old
 
     @property
+    def owns_slot(self) -> bool:
+        """This run got the node's slot from a dead run when it began, and has had no attempt on the node yet.
+
+        A slot that is still there after an attempt stays until a run resumes work on the node.
+        """
+        return (
+            not (self.claimed or self.attempts)
+            and self.node.exists
+            and self.node.slot_is(self.settings.run, self.settings.operation)
+        )
+
+    @property
     def needs_no_answer(self) -> bool:
         """Do not ask the node: in the middle of its reboot it may be down, or no longer show that it needs one."""
         return self.settings.when == ALWAYS or self.midway

@@ -158,7 +158,7 @@ def plan_of(step: Step, facts: Facts) -> Verdict:
 
     The steps are those of :func:`next_step`, so a plan and a run judge alike.
     """
-    if step.name in (SKIPPED, TAKE_OVER):
+    if step.name in (SKIPPED, TAKE_OVER) and _why_skipped(facts) is not None:
         return Verdict(NEVER if facts.node.excluded else NOT_NEEDED, step.why)
     if step.name == STOP:
         return Verdict(NEVER, step.why)
@@ -235,7 +235,8 @@ def _not_wanted(facts: Facts) -> Step | None:
     if facts.claimed:
         done = facts.node.record.id == facts.settings.operation and facts.node.record.result == "rebooted"
         return Step(LEAVE, why, record="" if done else "skipped")
-    if facts.node.claimed_by_another(facts.settings.run, facts.settings.operation) and not facts.left_to_another:
+    another = facts.node.claimed_by_another(facts.settings.run, facts.settings.operation)
+    if (another or facts.owns_slot) and not facts.left_to_another:
         # A dead run's slot would fill the budget until the doctor gives it back.
         return Step(TAKE_OVER, why)
     return Step(SKIPPED, why, record=_record_of_canary(facts))
@@ -345,7 +346,11 @@ def _held(facts: Facts) -> Step | None:
         return None
     if facts.holders_waited:
         return None
-    return Step(PUT_OFF, why) if facts.settings.put_off else Step(AWAIT_HOLDERS, why)
+    if facts.owns_slot and not facts.left_to_another:
+        # The other nodes of this run would wait for the slot, and the node for its holders.
+        return Step(TAKE_OVER, why)
+    # A node that is claimed keeps its slot: its reboot may still come. Others can't use the slot in the meantime.
+    return Step(PUT_OFF, why) if facts.settings.put_off and not facts.claimed else Step(AWAIT_HOLDERS, why)
 
 
 def _turn(facts: Facts) -> Step | None:

@@ -165,6 +165,61 @@ class TestLeftOnANodeThatIsDone:
         assert done.ledger().slots["node-1"].run == "dead"
 
 
+class TestSlotThatPassedToThisRunAtItsBegin:
+    """The run must not wait for a slot of its own: the other nodes need it."""
+
+    @pytest.fixture
+    def passed(self, cluster):
+        cluster.ledger(ledger=slot("me", claims=1))
+        return cluster
+
+    def other(self, cluster):
+        cluster.lives("me")
+        return turn(cluster, name="node-2", play="first", slot_timeout=0)["step"]
+
+    def test_the_paused_run_finished_the_node(self, passed):
+        passed.node(boot_id="boot-2", operation=record("uncordon", "rebooted"))
+
+        assert turn(passed, play="first")["step"] == "skipped"
+        assert passed.ledger().slots == {}
+        assert self.other(passed) == "go"
+
+    def test_a_held_node_is_put_off(self, passed):
+        passed.node(claim=DEAD_CLAIM, operation=record("slot"))
+        passed.hold()
+
+        assert turn(passed, play="first")["step"] == "put_off"
+        assert passed.ledger().slots == {}
+        assert "claim" not in passed.marks()
+        assert self.other(passed) == "go"
+
+    def test_in_the_last_pass_nobody_has_it_while_the_node_is_waited_for(self, passed):
+        passed.node(claim=DEAD_CLAIM, operation=record("slot"))
+        passed.hold()
+        with pytest.raises(HoldfastError, match="is still held after 0 s"):
+            turn(passed, play="last", hold_timeout=0)
+
+        assert passed.ledger().slots == {}
+
+    def test_a_run_that_lives_again_gets_it_back_with_its_claim(self, passed):
+        passed.node(claim=DEAD_CLAIM, operation=record("slot"))
+        passed.hold()
+        passed.lives("dead")
+
+        assert turn(passed, play="first")["step"] == "put_off"
+        assert passed.ledger().slots["node-1"].run == "dead"
+        assert passed.marks()["claim"] == DEAD_CLAIM
+
+    def test_a_node_whose_reboot_may_still_come_keeps_it_and_is_waited_for(self, passed):
+        passed.node(unschedulable=True, cordon=CORDON, claim=DEAD_CLAIM, operation=record("reboot"))
+        passed.hold()
+        with pytest.raises(HoldfastError, match="is still held after 0 s"):
+            turn(passed, play="first", hold_timeout=0)
+
+        assert passed.ledger().slots["node-1"].run == "me"
+        assert passed.marks()["claim"]["run"] == "me"
+
+
 def test_a_canary_that_needs_nothing_says_so_to_other_slices(cluster):
     found = turn(cluster, when="required", answer={"needed": ""}, play="canary")
     assert (found["step"], found["changed"]) == ("skipped", False)

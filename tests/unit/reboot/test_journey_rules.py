@@ -146,6 +146,37 @@ TABLE = {
         "skipped",
         "",
     ),
+    "done in this operation, and its slot passed to this run": (
+        facts(seen={"record": Record("kernel", "uncordon", "rebooted", "boot-0"), "slot": MINE}),
+        "take_over",
+        "",
+    ),
+    "excluded, and its slot is still this run's after an attempt": (
+        facts(seen={"excluded": True, "slot": MINE}, attempts=1),
+        "skipped",
+        "",
+    ),
+    "excluded, and its slot passed to this run, but another one has the claim": (
+        facts(seen={"excluded": True, "slot": MINE}, left_to_another=True),
+        "skipped",
+        "",
+    ),
+    "held, and its slot passed to this run": (facts(seen={"held": "x", "slot": MINE}), "take_over", "x"),
+    "held, and its slot passed to this run, first pass": (
+        facts({"put_off": True}, {"held": "x", "slot": MINE}),
+        "take_over",
+        "x",
+    ),
+    "held, and its slot passed to this run, but another one has the claim": (
+        facts({"put_off": True}, {"held": "x", "slot": MINE}, left_to_another=True),
+        "put_off",
+        "x",
+    ),
+    "held, and its slot is still this run's after an attempt": (
+        facts(seen={"held": "x", "slot": MINE}, attempts=1),
+        "await_holders",
+        "x",
+    ),
     "excluded, failed and claimed by another run": (
         facts(seen={"excluded": True, "claim": ANOTHER, "slot": SlotSeen("other", "kernel", "failed")}),
         "skipped",
@@ -294,7 +325,7 @@ TABLE = {
     "rebooted and maintained": (claimed(seen=midway("ready", "boot-2", maintained="by x")), "go", ""),
     "midway and held": (claimed(seen=midway("drain", held="held by a/b")), "put_back", "held by a/b"),
     "midway, held, not ours yet": (facts(seen=midway("drain", held="held by a/b")), "take_slot", ""),
-    "sent and held, first pass": (claimed({"put_off": True}, midway("reboot", held="x")), "put_off", "x"),
+    "sent and held, first pass": (claimed({"put_off": True}, midway("reboot", held="x")), "await_holders", "x"),
     "sent and held": (claimed(seen=midway("reboot", held="x")), "await_holders", "x"),
     "sent, held, waited for": (claimed(seen=midway("reboot", held="x"), holders_waited=True), "go", ""),
     "down and held": (claimed(seen=midway("drain", held="x", ready=False)), "await_holders", "x"),
@@ -515,6 +546,8 @@ def test_a_warning_is_given_where_the_node_is_rebooted_all_the_same():
         ),
         (facts({"in_turns": True}, slot_wait=SlotWait(1, 1, "full")), ("later", "full")),
         (facts(etcd=Etcd(single_node=True)), ("never", "only node")),
+        (facts(seen={"held": "held by a/b", "slot": MINE}), ("later", "held by a/b")),
+        (facts(seen={"held": "held by a/b", "excluded": True, "slot": MINE}), ("never", "holdfast.dev/exclude")),
         (facts(seen={"excluded": True}), ("never", "it has the label holdfast.dev/exclude")),
         (facts(seen={"exists": False}), ("never", "There is no Node")),
         (facts({"when": "required"}, answer=Answer()), ("not needed", "no reboot is required")),
@@ -717,7 +750,7 @@ def outcome(known):
         elif step.name == "look_at_window":
             world.known = replace(world.known, window=known.window)
         elif step.name in ("put_back", "leave", "unclaim"):
-            return rules.PUT_OFF
+            return rules.SKIPPED if step.name == "leave" and step.record != "hold" else rules.PUT_OFF
         else:
             world.known = world.carry_out(step)
 
@@ -750,6 +783,7 @@ class World:
             "await_canaries": {"canaries": Canaries()},
             "look_at_window": {"window": Window()},
             "take_slot": {"has_slot": True},
+            "take_over": {"has_slot": True, "claimed": True, "seen": None},
         }
         if step.name in simple:
             return replace(known, **simple[step.name])
