@@ -77,10 +77,10 @@ def check(node: Object, run: str) -> None:
     """
     present, name = claim_of(node), node_rules.name(node)
     if run and (present is None or present.run != run):
-        owner = f"it now belongs to {present.words()}" if present else "the claim was removed"
+        owner = f"it now belongs to {present.words()}, which continues" if present else "no run has it now"
+        way_out = "" if present else " If the node is not done, start the same command again."
         raise ClaimLost(
-            f"Run {run} has lost its claim on node {name}: {owner}. This run does not touch the node again; the run "
-            "that has the claim continues.",
+            f"Run {run} has lost its claim on node {name}: {owner}. This run does not touch the node again.{way_out}",
             node=name,
             claim=vars(present) if present else None,
         )

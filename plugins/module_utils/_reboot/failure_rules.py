@@ -102,10 +102,17 @@ def judge(node: Mapping[str, Any] | None, failure: Failure) -> dict[str, Any]:
 
 def _state(node: Mapping[str, Any] | None, failure: Failure) -> str:
     if failure.error == ClaimLost.kind:
-        return LOST
+        return STOPPED if _is_nobodys(node, failure) else LOST
     if failure.done:
         return FAILED
     return STOPPED if failure.untouched or _others_work(node or {}, failure) else FAILED
+
+
+def _is_nobodys(node: Mapping[str, Any] | None, failure: Failure) -> bool:
+    """Whether no run took the node over: the Node was created again, or a person removed the claim."""
+    if node is None or node.get("claim"):
+        return False
+    return bool((node.get("operation") or {}).get("run", failure.run) == failure.run)
 
 
 def _others_work(node: Mapping[str, Any], failure: Failure) -> bool:

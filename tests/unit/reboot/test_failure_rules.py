@@ -135,8 +135,15 @@ def test_the_slot_of_a_node_that_no_longer_exists_is_given_back(options):
     assert (found["uncordon"], found["count"], found["return_slot"]) == (False, False, True)
 
 
-def test_the_slot_of_a_node_that_was_created_again_is_given_back():
-    found = after({"claim": None}, error="claim_lost")
+@pytest.mark.parametrize("record", [None, {}, {"id": "kernel", "run": "me", "phase": "drain"}])
+def test_a_node_whose_claim_is_gone_is_no_run_s(record):
+    """It was created again, or a person removed the claim. The next run of the operation gets it."""
+    found = after({"claim": None, "operation": record}, error="claim_lost")
+    assert (found["state"], found["uncordon"], found["count"], found["return_slot"]) == ("stopped", False, False, True)
+
+
+def test_a_node_that_another_run_has_left_again_is_that_run_s():
+    found = after({"claim": None, "operation": {"id": "kernel", "run": "other", "phase": "hold"}}, error="claim_lost")
     assert (found["state"], found["uncordon"], found["count"], found["return_slot"]) == ("lost", False, False, True)
 
 

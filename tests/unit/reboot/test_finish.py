@@ -297,7 +297,7 @@ def test_the_slot_of_a_deleted_node_is_given_back(cluster, error):
 def test_the_slot_of_a_node_that_was_created_again_is_given_back(cluster):
     cluster.node(boot_id="boot-2")
     found = finish(cluster, failed={"msg": "The claim was removed.", "error": "claim_lost"})
-    assert found["result"]["result"] == "lost"
+    assert found["result"]["result"] == "stopped"
     assert cluster.ledger().slots == {}
     assert cluster.marks() == {}
 
