@@ -21,7 +21,7 @@ def slices(names, count):
 
 def run_all(rolling, jobs, **variables):
     """Run all at once, each with its slice and its own run."""
-    runs = [rolling.start(hosts, run=f"job-{number}", **variables) for number, hosts in enumerate(jobs)]
+    runs = [rolling.start(hosts, run=f"job-{number}-{rolling.group}", **variables) for number, hosts in enumerate(jobs)]
     return [run.done(PATIENCE).good() for run in runs]
 
 

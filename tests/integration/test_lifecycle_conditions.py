@@ -59,7 +59,7 @@ def test_each_condition_is_set_and_removed_in_order(rolling, nodes, history):
     for name in names:
         rolling.world.owned(f"app-{name}", name)
     with history:
-        done = rolling.run(names, operation="kernel", run="job-7", max_unavailable=2).good()
+        done = rolling.run(names, operation="kernel", run=f"job-7-{rolling.group}", max_unavailable=2).good()
     assert set(done.results.values()) == {"rebooted"}
     assert history.conditions(*TYPES) == dict.fromkeys(names, COURSE)
     assert_none(rolling.world, names)
@@ -72,14 +72,17 @@ def test_says_which_run_of_which_operation(rolling, nodes):
     (name,) = nodes()
     halt = Halt(rolling._ansible.folder / "halt")
     run = rolling.start(
-        [name], operation="kernel", run="job-7", before_reboot_tasks=rolling.tasks("stay", halt.command)
+        [name],
+        operation="kernel",
+        run=f"job-7-{rolling.group}",
+        before_reboot_tasks=rolling.tasks("stay", halt.command),
     )
     run.until(lambda: halt.reached, "the reboot")
     node = rolling.world.node(name)
     found = {item["type"]: item for item in node["status"]["conditions"]}
     for kind in (WORKS, DRAINED):
         assert found[kind]["reason"] == "AdminRequested"
-        assert found[kind]["message"].endswith("operation kernel, run job-7")
+        assert found[kind]["message"].endswith(f"operation kernel, run job-7-{rolling.group}")
         assert found[kind]["lastTransitionTime"] >= node["metadata"]["creationTimestamp"]
     (info,) = rolling.world.run(node_info, name=name)["nodes"]
     assert [(item["type"], item["ours"]) for item in info["maintenance"]] == [(WORKS, True), (DRAINED, True)]

@@ -21,10 +21,12 @@ def test_run_is_shown_in_lines_and_its_failure_in_full(rolling, nodes):
         "ANSIBLE_STDOUT_CALLBACK": "holdfast.kubernetes.progress",
     }
 
-    done = rolling.run(hosts, "--forks=1", environment=environment, operation="seen", run="job-9", max_failed=1)
+    done = rolling.run(
+        hosts, "--forks=1", environment=environment, operation="seen", run=f"job-9-{rolling.group}", max_failed=1
+    )
 
     assert done.results == {good: "rebooted", bad: "failed"}, done.output
-    assert "Rolling reboot, operation seen, run job-9: 2 nodes" in done.output
+    assert f"Rolling reboot, operation seen, run job-9-{rolling.group}: 2 nodes" in done.output
     # The time comes first.
     said = [
         line.split()[2] for line in done.output.splitlines() if line[:2].isdigit() and line.split()[1] == f"{good}:"

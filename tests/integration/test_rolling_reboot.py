@@ -45,7 +45,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig,
 
     variables = {"operation": "kernel", "max_unavailable": 2, "command_tasks": str(SIMULATED_REBOOT)}
     with History(kubeconfig, group=rolling.group, selector=rolling.selector) as history:
-        done = rolling.run(names, environment=without_hostname, run="job-7", **variables).good()
+        done = rolling.run(names, environment=without_hostname, run=f"job-7-{rolling.group}", **variables).good()
 
     after = rolling.boot_ids(names)
     assert all(after[name] != before[name] for name in wanted)
@@ -59,7 +59,7 @@ def test_every_node_is_done_once_and_nothing_is_left(rolling, nodes, kubeconfig,
     assert rolling.record(excluded) == {}
     for name in wanted:
         record, entry = rolling.record(name), done.entry(name)
-        assert (record["id"], record["run"], record["result"]) == ("kernel", "job-7", "rebooted")
+        assert (record["id"], record["run"], record["result"]) == ("kernel", f"job-7-{rolling.group}", "rebooted")
         assert (entry["boot_id_before"], entry["boot_id_after"]) == (before[name], after[name])
         assert list(entry["phases"]) == ["cordon", "drain", "ready", "reboot", "slot", "uncordon"]
         assert all(seconds >= 0 for seconds in entry["phases"].values())

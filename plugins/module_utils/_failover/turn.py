@@ -97,7 +97,8 @@ def _begin_run(context: Context, params: Params) -> Result:
     check_nodes(params["checked"])
     who = params["who"]
     started = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    run = params["settings"].get("run") or who["job"] or f"{who['host']}/{started}-{secrets.randbelow(1_000_000)}"
+    # Two installations of AWX may have jobs of the same number.
+    run = params["settings"].get("run") or f"{who['job'] or who['host'] + '/' + started}-{secrets.randbelow(1_000_000)}"
     return {"changed": False, "step": "", "steps": [], "report": _empty_report(run, context)}
 
 
@@ -142,6 +143,8 @@ class _Turn:
         run = f"{self._report['content']['summary']['run']}/{self._params['name']}"
         self._progress = Progress(node=self._params["name"], direction=self._params["direction"], run=run)
         try:
+            if self._given.get("run"):
+                runs.refuse_live(self._context.cluster, run, "failover_run")
             return self._tried(self._claim)
         except HoldfastError as error:
             if error.kind not in ending_rules.NOTHING_WRITTEN:

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 
 from .._api.errors import InvalidInput
 from .._api.runner import Context, Params, Result
+from .._budget import runs
 from .._budget.operations import reboot_operation
 from .._nodes import health_checks
 from .._nodes.controller import controller_node_info
@@ -58,6 +59,8 @@ def enter(context: Context, params: Params, hosts: Mapping[str, str], *, alone: 
     run = settings.get("run") or f"{who['job'] or who['host'] + '/' + started}-{secrets.randbelow(1000000)}"
     if alone:
         run = f"{run}/{alone}"
+    if settings.get("run"):
+        runs.refuse_live(context.cluster, run, "rolling_reboot_run")
     holder = settings.get("holder") or who["person"]
     found = reboot_operation(
         context,

@@ -448,3 +448,29 @@ def test_the_steps_of_the_role_are_those_of_the_rules():
         whens = [when for _task, _name, _arguments, when, _kept in Play(None, direction=direction)._tasks() if when]
         assert list(dict.fromkeys(when.split("'")[1] for when in whens)) == list(steps)
         assert all(when == f"'{when.split(chr(39))[1]}' in __failover_turn.steps" for when in whens)
+
+
+def test_the_id_of_a_live_run_is_refused(cluster):
+    cluster.lives("nightly/node-1")
+    before = json.dumps(cluster.objects, sort_keys=True)
+    play = Play(cluster, run="nightly")
+    play.settings["run"] = "nightly"
+
+    found = play.call(done="claim")
+
+    (result,) = found["report"]["content"]["nodes"]
+    assert result["result"] == "refused"
+    assert "Run nightly/node-1 of nightly/node-1 is active" in result["detail"]
+    assert json.dumps(cluster.objects, sort_keys=True) == before
+
+
+def test_jobs_of_the_same_number_are_different_runs(cluster):
+    who = {"job": "812", "host": "bastion", "person": "ada"}
+    ids = {
+        Play(cluster).call(done="nothing", who=who, checked=[{"name": "node-1", "machines": {}}])["report"]["content"][
+            "summary"
+        ]["run"]
+        for _time in range(20)
+    }
+    assert len(ids) > 1
+    assert all(name.startswith("812-") for name in ids)
