@@ -318,7 +318,7 @@ class _Annotation:
         gone = rules.request_of(outcome.host, self._key) is None
         if outcome.rebooted or gone:
             # If the record of an abandoned reboot stayed, the next run would wait for it.
-            self._forget()
+            self._forget(written)
         if not outcome.rebooted:
             if gone:
                 about = "The annotation is gone, but that does not prove a reboot"
@@ -382,12 +382,16 @@ class _Annotation:
         except HoldfastError:
             return False
 
-    def _forget(self) -> None:
-        """Remove the record of our request; metal3 has removed the annotation, or is about to."""
+    def _forget(self, request: Written | None) -> None:
+        """Remove the record of our request; metal3 has removed the annotation, or is about to.
+
+        The record of a later request stays: this run may have been paused.
+        """
 
         def attempt() -> None:
             host = self._management.find(self._target.path)
-            if host is not None and rules.written_of(host, self._key):
+            found = rules.written_of(host, self._key) if host else None
+            if host and request and found and found.since == request.since:
                 self._merge(host, {REBOOT_KEYS: rules.records_with(host, self._key, None)})
 
         retry_conflicts(attempt)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._api import node_rules, paths
 from .._api.cluster import Cluster
-from .._api.errors import NotFound
+from .._api.errors import ApiFailure, NotFound
 from .._api.names import (
     EXCLUDE_FROM_REMEDIATION,
     MACHINE,
@@ -173,10 +173,27 @@ def _tell(context: Context, params: Params) -> tuple[_State, _State]:
         if machine and wanted.machine:
             value = optout_rules.told_on_machine(optout_rules.on_machine(machine.object), wanted.machine)
             spared = _write_machine(context, machine, value)
+            if spared not in (None, machine.object) and not context.check_mode:
+                _check_record(context, name, replace(machine, object=spared), wanted.machine)
         return _State(told, spared, why_not)
 
     after: _State = retry_conflicts(attempt)
     return first[0], after
+
+
+def _check_record(context: Context, name: str, machine: Machine, known: MachineBefore) -> None:
+    """Undo our opt-out of the Machine if its record is gone: another run has taken over and restored the node.
+
+    Raises:
+        ApiFailure: With status 409, so that the caller looks again whether it still has the claim.
+    """
+    node = context.cluster.find(paths.node(name))
+    record = optout_rules.record_of(node) if node else None
+    if record is None or record.machine is None:
+        _write_machine(
+            context, machine, optout_rules.put_back_on_machine(optout_rules.on_machine(machine.object), known)
+        )
+        raise ApiFailure(f"The opt-outs of node {name} were restored meanwhile. Run this again.", status=409)
 
 
 def _find(context: Context, node: Object, known: OptOuts) -> tuple[Machine | None, str]:

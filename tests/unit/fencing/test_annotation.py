@@ -576,6 +576,24 @@ class TestOnce:
         assert server.keys == {BASE: '{"mode": "soft"}'}
         assert RECORDS in server.annotations
 
+    @pytest.mark.parametrize("newer", [False, True])
+    def test_the_record_of_a_later_request_stays(self, monkeypatch, newer):
+        """The run was paused while another one requested a reboot of its own."""
+
+        def done(host, _node, _deadline, **_options):
+            cluster, _collection, _name = host
+            cluster.annotate(HOST, {BASE: None})
+            if newer:
+                record = json.loads(cluster.annotations[RECORDS])
+                record[""]["since"] = "2026-05-05T00:00:00.000000Z"
+                cluster.annotate(HOST, {RECORDS: json.dumps(record)})
+            return Outcome(host=cluster.find(HOST), seen=True, new_boot=True)
+
+        monkeypatch.setattr(annotation, "wait_for_reboot", done)
+        server = Server()
+        self.run(server, wait=True)
+        assert (RECORDS in server.annotations) is newer
+
     def test_one_of_others_that_times_out_stays(self, unseen):
         server = Server()
         server.annotate(HOST, {BASE: ""})

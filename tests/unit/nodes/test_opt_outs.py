@@ -24,7 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors im
 )
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.claim_rules import ClaimLost
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.opt_outs import node_opt_outs
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._nodes.opt_outs import node_opt_outs, put_back
 
 NODE = "/api/v1/nodes/n"
 GROUP = "/apis/cluster.x-k8s.io"
@@ -226,6 +226,28 @@ def test_killed_after_any_write_the_next_ends_where_an_undisturbed_one_would(on_
 
     assert worlds[0].state == undisturbed.state
     assert worlds[1].state == worlds[1].start
+
+
+def test_a_run_that_was_taken_over_before_its_write_to_the_machine_leaves_nothing():
+    """It was paused. The other run has restored the node, and its record is gone."""
+    world = World()
+    claim = {"operation": "o", "purpose": "rolling_reboot", "since": ""}
+    world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({**claim, "run": "paused"})})
+    context = Context({}, False)
+    context.__dict__.update(cluster=world.server, management=world.server)
+
+    def taken_over(path):
+        if path != world.path:
+            return
+        world.server.before_write = None
+        world.server.annotate(NODE, {"holdfast.dev/claim": json.dumps({**claim, "run": "other"})})
+        put_back(context, "n", run="other")
+
+    world.server.before_write = taken_over
+    with pytest.raises(ClaimLost):
+        world.run(run="paused")
+
+    assert world.values == (None, None)
 
 
 @given(
