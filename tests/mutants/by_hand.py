@@ -645,6 +645,63 @@ MUTANTS = [
         Code("_not_wanted", "not facts.left_to_another", "False"),
         "tests/unit/test_model_cases.py::test_the_next_run_returns_slot_and_claim_of_a_node_that_is_done",
     ),
+    Mutant(
+        "slot-of-a-held-node-stays-with-its-new-run",
+        6,
+        "A run waits for the slot that it got from a dead run when it began, because that node is held.",
+        Code("_held", "facts.owns_slot and not facts.left_to_another", "False"),
+        "tests/unit/reboot/test_admit.py::TestSlotThatPassedToThisRunAtItsBegin::test_a_held_node_is_put_off",
+    ),
+    Mutant(
+        "lease-of-a-paused-run-deleted",
+        6,
+        "A run that continues after a pause stays dead for others, because the next run has forgotten its Lease.",
+        Code("begin", "run != request.run and run in runs", "run != request.run and run in live"),
+        "tests/unit/budget/test_operations.py::test_the_lease_of_a_silent_run_stays_so_that_it_is_alive_when_it_wakes",
+    ),
+    Mutant(
+        "lease-deleted-while-its-run-wakes",
+        6,
+        "The end of an operation deletes the Lease of a run that gives a sign of life at that moment.",
+        Code("end_dead", "read(lease).alive(cluster.now())", "False"),
+        "tests/unit/budget/test_operations.py::test_at_the_end_the_lease_of_a_run_that_wakes_just_then_stays",
+    ),
+    Mutant(
+        "paused-run-stays-dead-in-its-task",
+        6,
+        "A run whose Lease was deleted counts as dead for the rest of its task, although it works.",
+        Code("heartbeat", "not stop.is_set()", "False"),
+        "tests/unit/budget/test_runs.py::TestLeaseThatIsGone::test_a_run_that_works_creates_it_again",
+    ),
+    Mutant(
+        "busy-drain-ignores-its-claim",
+        6,
+        "A drain that evicts all the time continues after another run has taken the node over.",
+        Code(
+            "_DrainRun._keep_to_our_claim",
+            "if run and now - self._looked > _LOOK_AGAIN:\n"
+            "    claim_rules.require_claim(read_node(self._cluster, self._name), run)\n"
+            "    self._looked = now",
+            "if run and now - self._looked > _LOOK_AGAIN:\n"
+            "    claim_rules.require_claim(read_node(self._cluster, self._name), run)\n"
+            "self._looked = now",
+        ),
+        "tests/unit/drain/test_claim.py::test_a_drain_that_evicts_all_the_time_notices_that_another_run_took_over",
+    ),
+    Mutant(
+        "claim-of-nobody-counts-as-taken-over",
+        6,
+        "A node whose claim is gone is left to a run that does not exist, and the operation ends.",
+        Code("_is_nobodys", "node is None or node.get('claim')", "True"),
+        "tests/unit/reboot/test_failure_rules.py::test_a_node_whose_claim_is_gone_is_no_run_s",
+    ),
+    Mutant(
+        "two-live-runs-of-one-id",
+        6,
+        "A second job with the same rolling_reboot_run shares the claims and slots of the first one.",
+        Code("refuse_live", "found is not None and found.alive(cluster.now())", "False"),
+        "tests/unit/reboot/test_begin.py::test_the_id_of_a_live_run_is_refused",
+    ),
     # -- 7: evidence and the taint
     Mutant(
         "rolling-reboot-of-a-failed-over-node",
