@@ -80,7 +80,7 @@ class Gone:
 
     def __init__(self, on_touch=None, on_create=None):
         self.calls = {"touch": on_touch, "create": on_create}
-        self.made, self.counts = [], Counter()
+        self.made, self.counts, self.touched = [], Counter(), threading.Semaphore(0)
 
     def now(self):
         return NOW
@@ -92,6 +92,7 @@ class Gone:
 
     def merge(self, _path, _body, *, patient=True, once=False):
         self._called("touch")
+        self.touched.release()
         raise NotFound("gone")
 
     def find(self, _path):
@@ -111,11 +112,13 @@ def _often(monkeypatch):
 @pytest.mark.usefixtures("_often")
 class TestLeaseThatIsGone:
     def test_a_run_that_works_creates_it_again(self):
-        again = threading.Event()
-        cluster = Gone(on_create=again.set)
+        cluster = Gone()
         with runs.heartbeat(cluster, "4711"):
             # The run was paused, and others deleted its Lease.
-            assert again.wait(PATIENCE)
+            for _time in range(4):
+                assert cluster.touched.acquire(timeout=PATIENCE)
+
+        assert len(cluster.made) > 1
 
     def test_a_sign_of_life_that_is_late_does_not_create_it(self):
         late, ended = threading.Event(), threading.Event()
