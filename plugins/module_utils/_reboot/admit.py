@@ -418,7 +418,9 @@ class _Admission:
     def _take_over(self, _step: Step) -> Facts:
         """Take over the slot and the claim of a dead run on a node that is not rebooted now. Then return them."""
         try:
-            self._ask_for_slot(wait_timeout=0)
+            if self._facts.node.slot is not None:
+                # That run may have died after it returned its slot. The budget may be full by now.
+                self._ask_for_slot(wait_timeout=0)
             return self._take_claim(wait_timeout=0)
         except (Refused, TimedOut):
             # That run is alive. It returns them itself, so its slot passes back to it.

@@ -151,6 +151,15 @@ class TestLeftOnANodeThatIsDone:
         assert "claim" not in done.marks()
         assert done.marks()["operation"] == self.DONE
 
+    def test_the_claim_is_returned_although_the_budget_is_full(self, done):
+        """The dead run returned its slot, and died before it returned its claim."""
+        done.lives("me")
+        done.ledger(ledger=slot("me", node="node-2", claims=1))
+
+        assert turn(done)["step"] == "skipped"
+        assert set(done.ledger().slots) == {"node-2"}
+        assert "claim" not in done.marks()
+
     def test_a_live_run_returns_it_itself(self, done):
         done.lives("dead")
 
