@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import time
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -19,7 +19,8 @@ from integration.support.playbooks import CLAIM, Rolling, Run
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import LIFECYCLE_CONDITIONS
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import from_text, seconds_between
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import DEAD_AFTER
 from lab.patience import PATIENCE
 
 
@@ -75,6 +76,10 @@ class Scene:
             if change.object["metadata"]["name"] == self.node
         ]
         return next(from_text(claim["since"]) for claim in map(json.loads, filter(None, claims)) if claim["run"] != run)
+
+    def silent(self, lease: str) -> float:
+        """Seconds since the run gave a sign of life."""
+        return seconds_between(from_text(self.leases.last_sign(lease)), datetime.now(timezone.utc))
 
     def versions_of(self, name: str, *, claims: bool) -> list[str]:
         """Each successive version of a node, without what kubelets report."""
@@ -168,8 +173,12 @@ def paused_for_longer(stage: Any) -> None:
         scene.rolling.close()
 
 
-def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
-    """The second run has the slot already, and finds that the claim belongs to a live run."""
+def wakes_between_its_slot_and_its_claim(stage: Any, *, begins_later: bool = False) -> None:
+    """The second run has the slot already, and finds that the claim belongs to a live run.
+
+    Args:
+        begins_later: The second run begins when the first one counts as dead.
+    """
     scene = Scene(*stage(), 2, "before_cordon")
     _node, other = scene.names
     try:
@@ -177,8 +186,12 @@ def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
             first = scene.first()
             (run, _same) = scene.owners()
             (lease,) = scene.leases.names
-            second = scene.second(**scene.second_halt.after_act(scene.node, "slot", "present"))
+            halt = scene.second_halt.after_act(scene.node, "slot", "present")
+            second = None if begins_later else scene.second(**halt)
             first.send_to_all(signal.SIGSTOP)
+            if second is None:
+                first.until(lambda: scene.silent(lease) > DEAD_AFTER + 2, "it counts as dead", PATIENCE)
+                second = scene.second(**halt)
             second.until(lambda: scene.second_halt.reached, "the slot passes", PATIENCE)
             slot, claim = scene.owners()
             assert slot != claim == run
@@ -203,6 +216,10 @@ def wakes_between_its_slot_and_its_claim(stage: Any) -> None:
         scene.rolling.close()
 
 
+def begins_during_the_pause(stage: Any) -> None:
+    wakes_between_its_slot_and_its_claim(stage, begins_later=True)
+
+
 @pytest.mark.long
 @pytest.mark.together(by=paused_for_a_minute)
 def test_a_run_that_is_paused_for_a_minute_keeps_its_node(outcome):
@@ -218,4 +235,10 @@ def test_a_run_that_is_paused_for_longer_loses_its_node_and_does_nothing_more(ou
 @pytest.mark.long
 @pytest.mark.together(by=wakes_between_its_slot_and_its_claim)
 def test_a_run_that_wakes_between_the_passing_of_its_slot_and_of_its_claim(outcome):
+    outcome()
+
+
+@pytest.mark.long
+@pytest.mark.together(by=begins_during_the_pause)
+def test_a_run_that_wakes_after_another_one_has_begun_keeps_its_node(outcome):
     outcome()

@@ -143,8 +143,19 @@ def _failures(facts: Facts) -> Iterator[Sample]:
 
 
 def _runs(facts: Facts) -> Iterator[Sample]:
-    runs = sorted((run for run in facts.snapshot.runs.values() if not run.ended), key=lambda run: run.id)
+    resumed = _resumed(facts.snapshot)
+    runs = [run for run in facts.snapshot.runs.values() if not run.ended and run.id not in resumed]
+    runs.sort(key=lambda run: run.id)
     yield from _timed(({"run": run.id, "holder": run.holder}, run.renewed) for run in runs)
+
+
+def _resumed(snapshot: Snapshot) -> set[str]:
+    """Return the dead runs whose operation a live run has resumed. Nothing is to be done about them."""
+    found: set[str] = set()
+    for entry in (entry for ledger in snapshot.ledgers.values() for entry in ledger.operations):
+        live = {run for run in entry.get("runs", []) if snapshot.alive(run)}
+        found.update(set(entry.get("runs", [])) - live if live else ())
+    return found
 
 
 def _stale(facts: Facts) -> Iterator[Sample]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.times import to_text
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.run_rules import Run
@@ -62,6 +63,16 @@ def test_of_a_cluster_without_a_run():
         f'holdfast_run_last_sign_timestamp_seconds{{run="4711",holder="alice \\"root\\"@bastion"}} {SECONDS}',
         "holdfast_written_timestamp_seconds 1795402800",
     ]
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_dead_run_whose_operation_a_live_run_has_resumed_is_left_out(resumed):
+    runs = {"dead": Run("dead", "al", SINCE), "live": Run("live", "al", to_text(NOW) if resumed else SINCE)}
+    ledger = Ledger(operations=({"id": "kernel", "runs": ["dead", "live"], "failures": {}},))
+    found = rules.text(rules.Facts(Snapshot({}, {"workers": ledger}, runs, NOW)))
+
+    assert ('last_sign_timestamp_seconds{run="dead"' in found) is not resumed
+    assert 'last_sign_timestamp_seconds{run="live"' in found
 
 
 def test_of_a_run():
