@@ -10,7 +10,7 @@ from typing import Any
 
 from .._api import paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, Held, InvalidInput, NotFound, TimedOut
+from .._api.errors import ApiFailure, Held, HoldfastError, InvalidInput, NotFound, TimedOut
 from .._api.names import MANAGED_BY, REASON
 from .._api.node_rules import annotations_of, confirms, inhibited_by, labels_of
 from .._api.objects import Object
@@ -114,13 +114,22 @@ def _take(context: Context, params: Params) -> Result:
     before, after = retry_conflicts(lambda: _claim(cluster, params))
     deadline = Deadline(params["wait_timeout"])
     mine = entry_of(params["namespace"], params["holder"])
-    if params["wait"] and not context.check_mode:
-        _await_condition(cluster, params, mine, deadline, taken=after if not _is_mine(before, params) else None)
-    seen = cluster.find(paths.node(node))
+    wait = params["wait"] and not context.check_mode
+    if wait:
+        try:
+            _await_condition(cluster, params, mine, deadline)
+        except HoldfastError as error:
+            # Whatever ended the wait: the user must not believe that the node is free, or that it is held.
+            gone, what = False, "The Lease existed before and stays."
+            if not _is_mine(before, params):
+                gone, what = _undo(cluster, params, after)
+            error.message = f"{error.message} {what}"
+            error.fields["taken_back"] = gone
+            raise
     return {
         "changed": before is not after,
         "lease": after,
-        "inhibited": seen is not None and confirms(seen, mine),
+        "inhibited": wait or _is_named(cluster, params),
         "waited": round(deadline.elapsed, 3) if params["wait"] else 0,
         "diff": {"before": _shown(before), "after": _shown(after)},
     }
@@ -211,8 +220,7 @@ def _is_still_named(context: Context, params: Params, deadline: Deadline) -> boo
 
 
 def _end_hold(cluster: Cluster, params: Params) -> tuple[Object | None, Object | None]:
-    path = paths.lease(params["namespace"], params["node"])
-    before = cluster.find(path)
+    before = cluster.find(paths.lease(params["namespace"], params["node"]))
     if before is None:
         return None, None
     spec = before.get("spec") or {}
@@ -221,6 +229,16 @@ def _end_hold(cluster: Cluster, params: Params) -> tuple[Object | None, Object |
         return before, before
     if holder != params["holder"]:
         raise _held_by_other(params, spec)
+    return _end_version(cluster, params, before)
+
+
+def _end_version(cluster: Cluster, params: Params, before: Object) -> tuple[Object, Object | None]:
+    """End the hold of a Lease as it was read.
+
+    Raises:
+        ApiFailure: With status 409 if the Lease has changed since.
+    """
+    path, spec = paths.lease(params["namespace"], params["node"]), before["spec"]
     if labels_of(before).get(MANAGED_BY) == _OURS:
         _delete(cluster, path, before)
         return before, None
@@ -244,7 +262,7 @@ def _delete(cluster: Cluster, path: str, lease: Object) -> None:
         return
 
 
-def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Deadline, *, taken: Object | None) -> None:
+def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Deadline) -> None:
     node = wait_for(
         cluster,
         paths.NODES,
@@ -254,32 +272,30 @@ def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Dead
     )
     if node is not None and confirms(node, mine):
         return
-    if taken is not None:
-        _undo(cluster, params, taken)
     shown = some(inhibited_by(node)) if node else ""
     raise TimedOut(
         f"Node {params['node']} did not confirm the hold of {mine} within {params['wait_timeout']} s: its condition "
-        f"ShutdownInhibited names {shown or 'no holder'}. "
-        + ("The new Lease was removed. " if taken is not None else "The Lease existed before and stays. ")
-        + "Check that the node agent runs there (systemctl status holdfast-agent), or use wait: false to rely on the "
-        "Lease alone.",
+        f"ShutdownInhibited names {shown or 'no holder'}. Check that the node agent runs there (systemctl status "
+        "holdfast-agent), or use wait: false to rely on the Lease alone.",
         node=params["node"],
         inhibited=False,
         waited=round(deadline.elapsed, 3),
-        taken_back=taken is not None,
     )
 
 
-def _undo(cluster: Cluster, params: Params, taken: Object) -> None:
+def _undo(cluster: Cluster, params: Params, taken: Object) -> tuple[bool, str]:
+    """End the new hold, if its Lease is still as this task wrote it; return whether that was done, and say it."""
+    name = f"{taken['metadata']['namespace']}/{taken['metadata']['name']}"
     try:
-        retry_conflicts(lambda: _end_hold(cluster, params))
-    except (Held, ApiFailure) as error:
-        raise TimedOut(
-            f"The hold on {params['node']} was not confirmed, and its Lease could not be removed: {error}. Delete the "
-            f"Lease {taken['metadata']['namespace']}/{taken['metadata']['name']} yourself (kubectl delete lease).",
-            node=params["node"],
-            taken_back=False,
-        ) from error
+        _end_version(cluster, params, taken)
+    except HoldfastError as error:
+        if isinstance(error, ApiFailure) and error.status == 409:
+            return False, f"The Lease {name} has changed since, so it stays: it may be in use."
+        return False, (
+            f"The node is still held: the new Lease {name} could not be removed: {error} Delete it yourself (kubectl "
+            "delete lease)."
+        )
+    return True, "The new Lease was removed."
 
 
 def _is_mine(lease: Object | None, params: Params) -> bool:

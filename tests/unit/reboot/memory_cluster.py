@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import time
 from datetime import datetime, timezone
 
 from model.api import with_conditions
@@ -90,7 +91,9 @@ class MemoryCluster:
         return self.merge(path, {"metadata": metadata, "status": {"conditions": with_conditions(present, conditions)}})
 
     def delete(self, path, options=None, **_options):
-        self.get(path)
+        found, wanted = self.get(path)["metadata"], (options or {}).get("preconditions") or {}
+        if any(found[key] != value for key, value in wanted.items()):
+            raise ApiFailure(f"{path}: Precondition failed", status=409)
         self.writes.append(("DELETE", path))
         return {} if self.dry_run else self.objects.pop(path)
 
@@ -211,3 +214,19 @@ def _labels(item, selector):
         if present is term.startswith("!"):
             return False
     return True
+
+
+class QuietCluster(MemoryCluster):
+    """Its watches show nothing new, for operations that wait until their time is up."""
+
+    def open_watch(self, *_arguments, **_options):
+        return _Silence()
+
+
+class _Silence:
+    def __iter__(self):
+        time.sleep(0.1)
+        return iter(())
+
+    def stop(self):
+        pass

@@ -1,0 +1,102 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What becomes of a new Lease if the node does not confirm the hold, on an API server in memory."""
+
+from __future__ import annotations
+
+import pytest
+from unit.reboot.memory_cluster import MemoryCluster
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
+    ApiFailure,
+    HoldfastError,
+    TimedOut,
+    Unreachable,
+)
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._holds import leases
+
+LEASE = paths.lease("shop", "node-1")
+PARAMS = {
+    "node": "node-1",
+    "namespace": "shop",
+    "holder": "alice",
+    "state": "present",
+    "wait": True,
+    "wait_timeout": 0,
+    "reason": None,
+    "labels": None,
+}
+
+
+@pytest.fixture
+def cluster():
+    found = MemoryCluster()
+    found.node()
+    return found
+
+
+def take(monkeypatch, cluster, meanwhile):
+    """Take a hold that the node does not confirm; return the error."""
+
+    def wait_for(*_arguments):
+        meanwhile()
+        return cluster.objects[paths.node("node-1")]
+
+    monkeypatch.setattr(leases, "wait_for", wait_for)
+    context = Context(PARAMS)
+    context.cluster = cluster
+    with pytest.raises(HoldfastError) as caught:
+        leases.lease_hold(context, PARAMS)
+    return caught.value
+
+
+def test_it_is_removed(monkeypatch, cluster):
+    error = take(monkeypatch, cluster, lambda: None)
+
+    assert isinstance(error, TimedOut)
+    assert (error.fields["taken_back"], LEASE in cluster.objects) == (True, False)
+    assert error.message.endswith("The new Lease was removed.")
+
+
+def test_it_is_removed_after_any_error_of_the_wait(monkeypatch, cluster):
+    def refused():
+        raise ApiFailure("The API server refused GET /api/v1/nodes (403): nodes is forbidden", status=403)
+
+    error = take(monkeypatch, cluster, refused)
+
+    assert isinstance(error, ApiFailure)
+    assert (error.fields["taken_back"], LEASE in cluster.objects) == (True, False)
+
+
+def test_the_error_names_it_if_it_can_not_be_removed(monkeypatch, cluster):
+    def away(*_arguments, **_options):
+        raise Unreachable("The API server did not answer.")
+
+    error = take(monkeypatch, cluster, lambda: monkeypatch.setattr(cluster, "delete", away))
+
+    assert (error.fields["taken_back"], LEASE in cluster.objects) == (False, True)
+    assert "The node is still held: the new Lease shop/node-1 could not be removed: The API server" in error.message
+
+
+@pytest.mark.parametrize("change", [{"uid": "another"}, {"labels": {"by": "someone"}}])
+def test_it_stays_if_it_is_another_one_or_has_changed(monkeypatch, cluster, change):
+    def changed():
+        lease = cluster.find(LEASE)
+        lease["metadata"].update(change)
+        cluster._store("TEST", LEASE, lease)
+
+    error = take(monkeypatch, cluster, changed)
+
+    assert (error.fields["taken_back"], LEASE in cluster.objects) == (False, True)
+    assert "The Lease shop/node-1 has changed since, so it stays" in error.message
+
+
+def test_one_that_existed_before_stays(monkeypatch, cluster):
+    cluster.hold(holder="alice")
+    error = take(monkeypatch, cluster, lambda: None)
+
+    assert (error.fields["taken_back"], LEASE in cluster.objects) == (False, True)
+    assert error.message.endswith("The Lease existed before and stays.")
