@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.cluster import Cluster
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, NotFound
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import NotFound
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.web import RequestFailed
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import runs
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._reboot.silences import Alertmanager
@@ -83,8 +83,8 @@ def main() -> None:
             pause, missing = runs.RENEW_EVERY, 0
         except NotFound:
             pause, missing = runs.RENEW_EVERY, missing + 1
-        except HoldfastError:
-            # The API server is unreachable. Other runs decide what the silence means.
+        except Exception:  # noqa: BLE001 - without this process, the run would count as dead although it works
+            # The API server is unreachable, for example. Other runs decide what the silence means.
             pause = runs.RENEW_AGAIN
 
 

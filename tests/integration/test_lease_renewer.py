@@ -50,6 +50,7 @@ class Watched:
             "run": self.run,
             "pid": self.controller.pid,
             "alertmanager": None,
+            "lasts": False,
         }
         self.renewer = subprocess.Popen([sys.executable, "-c", PROGRAM], env=environment(), stdin=subprocess.PIPE)
         self.renewer.stdin.write(json.dumps(order).encode())

@@ -387,7 +387,14 @@ def _lasting(method: str, body: Object) -> Object:
 def _content(method: str, path: str, answer: Any) -> Object:
     if answer.status >= 300:
         raise _failure(method, path, answer, answer.data)
-    found: Object = json.loads(answer.data) if answer.data else {}
+    try:
+        found: Object = json.loads(answer.data) if answer.data else {}
+    except ValueError as error:
+        raise ApiFailure(
+            f"The answer to {method} {path} (status {answer.status}) is not JSON, so it is not the API server's: "
+            f"{cut(answer.data.decode('utf-8', 'replace'), 200)}. Check the proxy or load balancer in front of it.",
+            status=answer.status,
+        ) from error
     return found
 
 

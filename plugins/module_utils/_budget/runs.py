@@ -19,7 +19,7 @@ from datetime import datetime
 
 from .._api import paths
 from .._api.cluster import Cluster
-from .._api.errors import ApiFailure, HoldfastError, NotFound, Refused
+from .._api.errors import ApiFailure, NotFound, Refused
 from .._api.names import MANAGED_BY, NAMESPACE, RUN
 from .._api.objects import Object
 from .._api.times import to_text
@@ -203,7 +203,8 @@ def heartbeat(cluster: Cluster, run: str, holder: str = "") -> Iterator[None]:
         pause = RENEW_EVERY
         while not stop.wait(pause):
             pause = RENEW_AGAIN
-            with suppress(HoldfastError):
+            # Any error: without this thread, the run would count as dead although it works.
+            with suppress(Exception):
                 try:
                     touch(cluster, run, patient=False)
                 except NotFound:
