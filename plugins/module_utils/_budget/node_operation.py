@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from .._api import node_rules
@@ -40,19 +40,21 @@ def record_phase(
     report: Report | None = None,
     *,
     daemonsets: Sequence[str] | None = None,
+    volumes: Collection[str] = (),
 ) -> None:
     """Record the phase of an action before it begins. Record nothing if the action is not part of an operation.
 
     Args:
         report: The lifecycle conditions to set with it.
         daemonsets: The DaemonSets that have a Ready pod on the node, for a drain.
+        volumes: The PersistentVolumes that have to be detached, for a drain.
 
     Raises:
         ClaimLost: The run of the phase no longer has the claim on the node.
     """
     if phase is not None:
         params = {"name": name, "operation": phase.operation, "run": phase.run, "phase": phase.name, "claimed": True}
-        retry_conflicts(lambda: _write(cluster, {**params, "daemonsets": daemonsets}, report))
+        retry_conflicts(lambda: _write(cluster, {**params, "daemonsets": daemonsets, "volumes": volumes}, report))
 
 
 def note_deletions(cluster: Cluster, name: str, phase: Phase | None, pods: Sequence[Mapping[str, Any]]) -> None:

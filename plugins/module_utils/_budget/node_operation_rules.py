@@ -26,6 +26,7 @@ _BEFORE_THE_REBOOT = (*WAITING, "cordon", "drain")
 _KEPT_DELETIONS = 50
 # A kubelet runs 110 pods by default.
 _KEPT_DAEMONSETS = 250
+_KEPT_VOLUMES = 250
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,13 @@ def daemonsets_before(node: Object, operation: str) -> list[str] | None:
     record = node_rules.record(node, OPERATION) or {}
     known = record.get("daemonsets") if operation and record.get("id") == operation else None
     return [name for name in known if isinstance(name, str)] if isinstance(known, list) else None
+
+
+def volumes_before(node: Object, operation: str) -> set[str]:
+    """The PersistentVolumes that earlier drains of the operation had to wait for, also those that failed."""
+    record = node_rules.record(node, OPERATION) or {}
+    known = record.get("volumes") if operation and record.get("id") == operation else None
+    return {name for name in known if isinstance(name, str)} if isinstance(known, list) else set()
 
 
 def change_of(params: Mapping[str, Any]) -> Change | None:
@@ -137,6 +145,10 @@ def advance(record: dict[str, Any] | None, node: Object, params: Mapping[str, An
         changed.pop("daemonsets", None)
     elif params.get("daemonsets") is not None:
         changed["daemonsets"] = list(params["daemonsets"])[:_KEPT_DAEMONSETS]
+    if result in ("rebooted", "skipped"):
+        changed.pop("volumes", None)
+    elif params.get("volumes"):
+        changed["volumes"] = sorted(params["volumes"])[:_KEPT_VOLUMES]
     if result:
         changed.update(boot_id_after=node_rules.boot_id(node), versions_after=node_rules.versions(node))
     else:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 import time
 from collections.abc import Collection
@@ -25,7 +26,7 @@ from .._budget import claim_rules, lifecycle, runs
 from .._budget.lifecycle import Report
 from .._budget.lifecycle_rules import DRAIN_FAILED, DRAINS, IS_DRAINED, Change, Work
 from .._budget.node_operation import note_deletions, record_phase
-from .._budget.node_operation_rules import phase_of
+from .._budget.node_operation_rules import phase_of, volumes_before
 from .._progress.event_rules import waits
 from .._shared.bounds import cut
 from . import cordon, cordon_rules
@@ -55,6 +56,10 @@ _BY_BUDGET = "DisruptionBudget"
 # The API server's messages for refusals because of a budget that do not have status 429.
 _BUDGET_TROUBLE = ("more than one poddisruptionbudget", "disruptions allowed is negative", "disruptedpods map too big")
 
+# The API server's message if a precondition names another UID. Source: pkg/registry/core/pod/storage/eviction.go and
+# the apiserver's pkg/storage. In other messages, the name of an object may contain "uid".
+_OTHER_UID = re.compile(r"\bUID in (the )?precondition\b", re.IGNORECASE)
+
 Event = Callable[[Drain], None]
 
 
@@ -78,12 +83,16 @@ def _drain(context: Context, params: Params, shown: _Shown) -> Result:
     deadline = Deadline(params["timeout"])
     phase, selector = phase_of(params, "drain"), params.get("pod_selector")
     node, pods = read_node(cluster, name), pods_on(cluster, name)
+    options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
+    first = plan(pods_on(cluster, name, selector) if selector else pods, options)
+    # A resumed drain no longer sees the pods that an earlier one has evicted.
+    volumes = volumes_before(node, params.get("operation") or "") if params["wait_for_volumes"] else set()
+    if params["wait_for_volumes"] and not context.check_mode:
+        volumes |= persistent_volumes(cluster, first.evict + first.wait, [pod for pod, _why in first.skipped])
     # If the node is not Ready, neither are its pods.
     daemonsets = ready_daemonsets(pods) if node_rules.ready(node) else None
     # Record the phase before anything is refused: a drain that is refused has started, too.
-    record_phase(cluster, name, phase, shown.report(DRAINS), daemonsets=daemonsets)
-    options = Options(force=params["force"], delete_emptydir=params["delete_emptydir"])
-    first = plan(pods_on(cluster, name, selector) if selector else pods, options)
+    record_phase(cluster, name, phase, shown.report(DRAINS), daemonsets=daemonsets, volumes=volumes)
     budgets = budgets_of(cluster, namespaces_of(first))
     deletable = _deletable(cluster, params)
     _refuse(name, first, budgets, deletable, disable_eviction=params["disable_eviction"])
@@ -93,7 +102,7 @@ def _drain(context: Context, params: Params, shown: _Shown) -> Result:
     before, after = cordon.take(cluster, name, owner, params.get("reason") or "drain", share=bool(run), run=run)
     if phase is None:
         shown.change(DRAINS)
-    work = _DrainRun(context, params, deadline, first, deletable)
+    work = _DrainRun(context, params, deadline, first, volumes=volumes, deletable=deletable)
     try:
         with runs.heartbeat(cluster, run):
             outcome = work.rehearse(budgets) if context.check_mode else work.run()
@@ -187,7 +196,14 @@ class _DrainRun:
     """One running drain: follows pods and budgets, sends evictions, and keeps the state."""
 
     def __init__(
-        self, context: Context, params: Params, deadline: Deadline, first: Plan, deletable: frozenset[str] = frozenset()
+        self,
+        context: Context,
+        params: Params,
+        deadline: Deadline,
+        first: Plan,
+        *,
+        volumes: Collection[str] = (),
+        deletable: frozenset[str] = frozenset(),
     ) -> None:
         self._cluster = context.cluster
         self._warn = context.warn
@@ -195,6 +211,7 @@ class _DrainRun:
         self._name: str = params["name"]
         self._deadline = deadline
         self._first = first
+        self._volumes = set(volumes)
         self._requests = self._cluster.requests
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._followers: list[Follower] = []
@@ -212,10 +229,6 @@ class _DrainRun:
 
     def run(self) -> Result:
         """Evict all pods that have to leave, and wait until they and their volumes are gone."""
-        volumes: set[str] = set()
-        if self._params["wait_for_volumes"]:
-            staying = [pod for pod, _why in self._first.skipped]
-            volumes = persistent_volumes(self._cluster, self._first.evict + self._first.wait, staying)
         try:
             self._follow(paths.PODS, self._on_pods, self._on_pod, read_pod, self._pod_selectors())
             self._follow_budgets(namespaces_of(self._first))
@@ -224,9 +237,9 @@ class _DrainRun:
             for follower in self._followers:
                 follower.stop()
             self._pool.shutdown(wait=False, cancel_futures=True)
-        if volumes:
-            self._tell(waits(self._name, "drain", f"{len(volumes)} volumes to be detached"))
-        left = wait_until_detached(self._cluster, self._name, volumes, self._deadline)
+        if self._volumes:
+            self._tell(waits(self._name, "drain", f"{len(self._volumes)} volumes to be detached"))
+        left = wait_until_detached(self._cluster, self._name, self._volumes, self._deadline)
         if left:
             raise self._volumes_left(left)
         return self._outcome()
@@ -387,7 +400,10 @@ class _DrainRun:
             )
 
     def _send_and_tell(self, pod: Pod, *, delete: bool) -> None:
-        self._events.put(self._send(pod, delete=delete))
+        try:
+            self._events.put(self._send(pod, delete=delete))
+        except Exception as error:  # noqa: BLE001 - the drain raises it
+            self._events.put(_raising(error))
 
     def _send(self, pod: Pod, *, delete: bool = False) -> Event:
         """Ask the API to remove one pod; returns the answer as an event.
@@ -474,7 +490,7 @@ def _refusal(pod: Pod, error: ApiFailure) -> Event:
     trouble = any(words in error.body_message.lower() for words in _BUDGET_TROUBLE)
     by_budget = trouble or (error.status == 429 and (_BY_BUDGET in causes or error.retry_after is None))
     message = cut("; ".join(cause.get("message", "") for cause in error.causes) or error.body_message, 1000)
-    if error.status == 409 and "uid" in error.body_message.lower():
+    if error.status == 409 and _OTHER_UID.search(error.body_message):
         # Another pod has this name now; the pod to evict is gone.
         return lambda state: state.missing(pod.uid, time.monotonic())
     if error.status == 403 and "NamespaceTerminating" in causes:

@@ -24,6 +24,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.node_o
     change_of,
     daemonsets_before,
     phase_of,
+    volumes_before,
     with_deletions,
 )
 
@@ -324,3 +325,31 @@ class TestDaemonSets:
             {"id": self.KERNEL, "daemonsets": broken}
         )
         assert daemonsets_before(seen, self.KERNEL) is None
+
+
+class TestVolumes:
+    """Which PersistentVolumes the drains of the operation had to wait for."""
+
+    KERNEL = step("drain")["operation"]
+
+    def recorded(self, *steps):
+        seen = node()
+        seen["metadata"].setdefault("annotations", {})[OPERATION] = json.dumps(through(*steps))
+        return volumes_before(seen, self.KERNEL)
+
+    def test_are_kept_for_the_next_drain_until_the_node_is_done(self):
+        drained = [(0, step("cordon")), (1, step("drain", volumes={"pv-2", "pv-1"}))]
+        assert self.recorded(*drained) == {"pv-1", "pv-2"}
+        assert self.recorded(*drained, (2, step("drain", run="run-2"))) == {"pv-1", "pv-2"}
+        failed = [*drained, (2, step(result="failed")), (3, step("cordon"))]
+        assert self.recorded(*failed, (4, step("drain", volumes=set()))) == {"pv-1", "pv-2"}
+        assert self.recorded(*drained, (2, step(result="rebooted"))) == set()
+
+    def test_have_a_limit(self):
+        assert len(self.recorded((0, step("drain", volumes={f"pv-{number}" for number in range(1000)})))) == 250
+
+    @pytest.mark.parametrize("broken", ["all", 7, {"a": "b"}])
+    def test_that_someone_broke_are_none(self, broken):
+        seen = node()
+        seen["metadata"].setdefault("annotations", {})[OPERATION] = json.dumps({"id": self.KERNEL, "volumes": broken})
+        assert volumes_before(seen, self.KERNEL) == volumes_before(seen, "") == set()

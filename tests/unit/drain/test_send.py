@@ -1,0 +1,84 @@
+# Copyright: (c) 2026, holdfast.kubernetes contributors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a drain makes of the answers to its requests, and of volumes that an earlier drain waited for."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from unit.reboot.memory_cluster import AT, QuietCluster
+
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, InvalidInput, TimedOut
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch import Deadline
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.drain import _DrainRun, _refusal, drain
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.rules import Options, Plan, Pod
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._drain.state_rules import Drain
+from ansible_collections.holdfast.kubernetes.plugins.modules import drain as module
+
+
+def params(**options):
+    found = ArgumentSpecValidator(module.SPEC["argument_spec"]).validate({"name": "node-1", **options})
+    assert not found.error_messages
+    return found.validated_parameters
+
+
+@pytest.mark.parametrize(
+    ("message", "gone"),
+    [
+        (
+            "the UID in the precondition (a) does not match the UID in record (b). The object might have been deleted",
+            True,
+        ),
+        ("Precondition failed: UID in precondition: a, UID in object meta: b", True),
+        ('Operation cannot be fulfilled on poddisruptionbudgets.policy "druid": the object has been modified', False),
+        ('admission webhook "uid.example.com" denied the request', False),
+    ],
+)
+def test_only_a_pod_with_another_uid_counts_as_gone(message, gone):
+    pod = Pod("shop", "druid-0", "u1", controller="StatefulSet", controller_name="druid")
+    state = Drain(Options(), time.monotonic())
+    state.saw_all([pod], time.monotonic())
+    state.next_evictions(time.monotonic())
+
+    _refusal(pod, ApiFailure("no", status=409, reason="Conflict", body_message=message))(state)
+
+    assert state.done is gone
+
+
+def test_an_unexpected_error_of_an_eviction_ends_the_drain(monkeypatch):
+    context = Context(params())
+    context.cluster = QuietCluster()
+    work = _DrainRun(context, params(), Deadline(10), Plan())
+
+    def broken(*_arguments, **_options):
+        raise InvalidInput("The token has a line break.")
+
+    monkeypatch.setattr(work, "_send", broken)
+    work._send_and_tell(Pod("shop", "web", "u1"), delete=False)
+
+    with pytest.raises(InvalidInput):
+        work._take_events(block=False)
+
+
+def test_a_drain_that_is_resumed_waits_for_the_volumes_of_pods_that_are_gone():
+    cluster = QuietCluster()
+    record = {"id": "kernel", "run": "dead", "started": AT, "since": AT, "phase": "drain", "phases": {}, "result": ""}
+    record |= {"boot_id_before": "boot-1", "unschedulable_before": False, "detail": "", "volumes": ["pv-1"]}
+    claim = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
+    cordon = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedulable_before": False}
+    cluster.node(unschedulable=True, claim=claim, cordon=cordon, operation=record)
+    source = {"nodeName": "node-1", "attacher": "d", "source": {"persistentVolumeName": "pv-1"}}
+    attachment = {"metadata": {"name": "csi-x"}, "spec": source, "status": {"attached": True}}
+    cluster._store("TEST", "/apis/storage.k8s.io/v1/volumeattachments/csi-x", attachment)
+    options = params(operation="kernel", run="me", owner="rolling_reboot", timeout=1)
+    context = Context(options)
+    context.cluster = cluster
+
+    with pytest.raises(TimedOut, match="csi-x"):
+        drain(context, options)
+    del cluster.objects["/apis/storage.k8s.io/v1/volumeattachments/csi-x"]
+    assert drain(context, options)["evicted"] == []
