@@ -37,7 +37,7 @@ from .facts_rules import ALWAYS, Answer, Facts, Settings, SlotWait, Window
 from .journey_rules import AGAIN, ANSWERS, Step, user_files
 from .quorum import etcd_quorum
 from .quorum_rules import CONTROL_PLANE
-from .refusal_rules import Canaries, Etcd, canaries_of_run, read_shutdown
+from .refusal_rules import Canaries, Etcd, canaries_of_run, read_shutdown, why_no_quorum_known
 from .seen_rules import Seen, read_seen
 from .silences import Silences
 from .turn_rules import DROPPED_OUT, Budget, budget_of, dropped_out, hold_patience, slot_patience
@@ -252,7 +252,7 @@ class _Admission:
         """
         counted = False
         lost = [
-            {"name": host["node"], "reason": DROPPED_OUT, "healthy": False, "group": group}
+            {"name": host["node"], "reason": DROPPED_OUT, "healthy": False, "group": group, "run": host.get("run")}
             for host in dropped_out(self._params["hosts"])
             for group in dict.fromkeys((host["group"], host.get("counted_in") or host["group"]))
         ]
@@ -336,17 +336,18 @@ class _Admission:
             self._record("hold")
         self._tell("hold" if facts.node.held else "blocked", facts.node.why_later)
         seconds, window_closes = hold_patience(facts, params["hold_timeout"])
-        patience, deadline = int(seconds), Deadline(seconds)
+        deadline = Deadline(seconds)
         # If the window closes first, the wait ends without a failure.
         with suppress(*([TimedOut] if window_closes else [])):
             if not params["override_holds"]:
-                options = {"node": self._settings.node, "wait_for": "free", "wait_timeout": patience}
+                options = {"node": self._settings.node, "wait_for": "free", "wait_timeout": int(seconds)}
                 leases.lease_hold_info(self._context, options)
                 self._await_agent(deadline)
             if self._has_blockers:
-                self._blockers(wait_timeout=patience)
+                # Without a wait, the module only reports.
+                self._blockers(wait_timeout=max(1, int(deadline.left)))
             if facts.node.maintained:
-                self._await_other_writer(patience)
+                self._await_other_writer(int(deadline.left))
         return facts.after_holders()
 
     def _await_agent(self, deadline: Deadline) -> None:
@@ -463,7 +464,11 @@ class _Admission:
 
     def _await_quorum(self, _step: Step) -> Facts:
         self._tell("quorum", "the other members of etcd")
-        self._quorum(wait_timeout=self._params["quorum_timeout"])
+        etcd = _etcd(self._quorum(wait_timeout=self._params["quorum_timeout"]))
+        if not etcd.kept:
+            # Its pods are gone since the first look.
+            why = why_no_quorum_known(self._settings.node, etcd, self._settings.etcd_selector)
+            raise Refused(why, node=self._settings.node)
         return self._facts.after_quorum()
 
     def _leave(self, step: Step) -> Facts:

@@ -40,7 +40,8 @@ def _method(settings: Settings) -> None:
 
 
 def _numbers(settings: Settings) -> None:
-    least = {"hold_attempts": 1, "soak": 0, "window_margin": 0, "window_wait": 0}
+    # Without a wait, nothing would enforce the quorum.
+    least = {"hold_attempts": 1, "quorum_timeout": 1, "soak": 0, "window_margin": 0, "window_wait": 0}
     for name, number in least.items():
         if settings[name] < number:
             raise InvalidInput(f"rolling_reboot_{name} must be {number} or more, it is {settings[name]}.")

@@ -367,9 +367,11 @@ def _slot(facts: Facts) -> Step:
     wait = facts.slot_wait
     if not wait.timed_out:
         return Step(TAKE_SLOT)
-    if time_left(facts) or wait.counted:
+    if facts.settings.in_turns and (time_left(facts) or wait.counted):
         # The role checks the other hosts of this run, and asks again.
-        return Step(WAIT, wait.timed_out) if facts.settings.in_turns else Step(TAKE_SLOT)
+        return Step(WAIT, wait.timed_out)
+    if time_left(facts):
+        return Step(TAKE_SLOT)
     return Step(STOP, wait.timed_out, error="timed_out")
 
 

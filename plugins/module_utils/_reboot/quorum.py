@@ -45,7 +45,8 @@ def etcd_quorum(context: Context, params: Params) -> Result:
     deadline = Deadline(params["wait_timeout"])
     own = is_control_plane(read_node(cluster, name))
     seen = _look(cluster, params)
-    if seen.quorum.kept is False and not deadline.passed and not context.check_mode:
+    # The first look may have taken all the time.
+    if seen.quorum.kept is False and params["wait_timeout"] > 0 and not context.check_mode:
         with runs.heartbeat(cluster, params.get("run") or "", params.get("holder") or ""):
             seen = _wait(cluster, params, seen, deadline)
         if not seen.quorum.kept:

@@ -9,11 +9,16 @@ import json
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from unit.reboot.memory_cluster import AT, MemoryCluster
+from unit.reboot.memory_cluster import AT, MemoryCluster, QuietCluster
 from unit.reboot.variables import settings, split
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import ApiFailure, HoldfastError, Refused
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
+    ApiFailure,
+    HoldfastError,
+    Refused,
+    TimedOut,
+)
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.names import CLAIM
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.runner import Context
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import (
@@ -76,6 +81,13 @@ def record(phase, result="", **more):
 
 CORDON = {"owner": "rolling_reboot", "reason": "kernel", "since": AT, "unschedulable_before": False}
 DEAD_CLAIM = {"run": "dead", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
+
+
+def etcd_pod(cluster, node):
+    metadata = {"name": f"etcd-{node}", "namespace": "kube-system", "labels": {"component": "etcd"}, "uid": node}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    body = {"metadata": metadata, "spec": {"nodeName": node}, "status": status}
+    cluster._store("TEST", paths.pod("kube-system", f"etcd-{node}"), body)
 
 
 def when_claimed(cluster, act):
@@ -444,6 +456,57 @@ def test_failures_of_other_hosts_are_counted_first(cluster):
     with pytest.raises(HoldfastError, match=r"node-2 \(its host dropped out"):
         turn(cluster, play="first", hosts=[lost])
     assert cluster.ledger().slots["node-2"].state == "failed"
+
+
+def test_failures_of_hosts_with_a_run_of_their_own_are_counted_under_that_run(cluster):
+    """As in the role without the playbook."""
+    cluster.ledger(ledger=slot("job/two", node="node-2"))
+    cluster.node("node-2", claim={**DEAD_CLAIM, "run": "job/two"}, ready=False)
+    lost = {"node": "node-2", "group": "default", "claimed": True, "result": None, "run": "job/two"}
+    with pytest.raises(HoldfastError, match=r"node-2 \(its host dropped out"):
+        turn(cluster, run="job/one", hosts=[lost], max_unavailable="2")
+    assert cluster.ledger().failed("kernel") == 1
+
+
+def test_the_quorum_has_to_be_known_when_the_turn_comes(cluster):
+    for name in ("node-1", "node-2", "node-3"):
+        cluster.node(name, labels={CONTROL_PLANE: ""})
+        etcd_pod(cluster, name)
+
+    def pods_go(_verb, path, body):
+        if path.endswith("/node-1") and (body["metadata"].get("annotations") or {}).get(CLAIM):
+            for place in [place for place in cluster.objects if "/pods/" in place]:
+                del cluster.objects[place]
+
+    cluster.hooks.append(pods_go)
+    with pytest.raises(Refused, match="does not run in pods"):
+        turn(cluster)
+
+
+def test_a_failure_that_was_counted_does_not_let_a_lone_host_ask_for_ever(cluster):
+    cluster.lives("other")
+    cluster.ledger(ledger=slot("other", node="node-2"))
+    cluster.node("node-2", claim={**DEAD_CLAIM, "run": "other"})
+    known = {"name": "node-3", "group": "default", "reason": "boot", "healthy": True, "run": "me"}
+    cluster.node("node-3", ready=True)
+    with pytest.raises(TimedOut, match="got no slot"):
+        turn(cluster, uncounted=[known], slot_timeout=0, max_failed=5)
+
+
+def test_a_blocked_node_is_not_waited_for_with_a_timeout_of_0():
+    cluster = QuietCluster()
+    cluster.node()
+    cluster.node("node-2")
+    pod = {
+        "metadata": {"name": "backup", "namespace": "shop", "labels": {"job": "yes"}, "uid": "u"},
+        "spec": {"nodeName": "node-1"},
+        "status": {"phase": "Running"},
+    }
+    cluster._store("TEST", paths.pod("shop", "backup"), pod)
+    with pytest.raises(TimedOut, match="still block") as caught:
+        turn(cluster, pods=[{"selector": "job=yes"}], hold_timeout=0)
+    assert caught.value.fields["stage"] == "waiting"
+    assert cluster.ledger().slots == {}
 
 
 def test_failures_of_other_hosts_are_counted_in_the_group_of_the_operation(cluster):

@@ -32,6 +32,7 @@ def test_the_defaults_can_work():
         ({"when": "command"}, "rolling_reboot_when: command needs rolling_reboot_when_command"),
         ({"method": "command"}, "rolling_reboot_method: command needs rolling_reboot_command_tasks"),
         ({"hold_attempts": 0}, "rolling_reboot_hold_attempts must be 1 or more, it is 0"),
+        ({"quorum_timeout": 0}, "rolling_reboot_quorum_timeout must be 1 or more, it is 0"),
         ({"soak": -1}, "rolling_reboot_soak must be 0 or more"),
         ({"window_margin": -1}, "rolling_reboot_window_margin must be 0 or more"),
         ({"pause": -1}, "pause must be 0 or more"),
