@@ -103,11 +103,13 @@ def after_failure(progress: Progress, failure: Failure) -> Ending:
     sent, back = was_sent(progress, failure), _is_back(progress, failure)
     advice = _advice(progress, failure, sent=sent) if back else ""
     ours = failure.error != "claim_lost"
+    # After an attestation, nothing is sent, but the taint stays, and the cordon with it.
+    tainted = progress.tainted or progress.step == TAINT
     return Ending(
         result=STOPPED if back and not advice else FAILED,
         advice=advice,
         record=ours,
-        undo=ours and (back or not sent) and not advice and progress.direction == FAIL_OVER,
+        undo=ours and (back or not (sent or tainted)) and not advice and progress.direction == FAIL_OVER,
         remove_key=sent and bool(progress.facts.get("key")),
     )
 

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from .._api import node_rules, paths
@@ -198,6 +199,7 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
             str(evidence["statement"]), name, map(node_rules.name, cluster.items(paths.NODES))
         )
     found, looked = _evidence_now(context, node, evidence)
+    sign = _last_sign(cluster, name)
     if _check_silence(cluster, name, evidence):
         # The wait for the kubelet's silence took time, and the machine may be on by now.
         found, looked = _evidence_now(context, node, evidence)
@@ -208,6 +210,9 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
     last = last_look.look(cluster, name, run=run, override_holds=params["override_holds"])
     if last.overridden:
         facts["overridden_holds"] = last.overridden
+    # A watch that ends or fails during the wait may miss a renewal, and the evidence may have taken minutes.
+    if _last_sign(cluster, name) not in (None, sign):
+        raise _renewed(name)
     last_look.check(looked)
     last.check()
     if taint and (record is None or record.get("taint") == "found"):
@@ -231,6 +236,15 @@ def _live_slot(cluster: Cluster, name: str) -> Any:
     return rules.live_slot(slots, runs.live_ids(cluster), run="") if slots else None
 
 
+def _last_sign(cluster: Cluster, name: str) -> datetime | None:
+    lease = cluster.find(paths.one(paths.leases(_NODE_LEASES), name))
+    return rules.last_sign(lease) if lease else None
+
+
+def _renewed(name: str) -> Refused:
+    return evidence_rules.not_confirmed(name, "its kubelet has just renewed its Lease, so the node is on", "alive")
+
+
 def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> bool:
     """Wait until the kubelet has missed a renewal of its Lease: if it renews it, the node is on, despite all evidence.
 
@@ -252,7 +266,7 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
         return item is not None and rules.last_sign(item) != last
 
     if missing > 0 and renewed(wait_for(cluster, collection, name, renewed, Deadline(missing))):
-        raise evidence_rules.not_confirmed(name, "its kubelet has just renewed its Lease, so the node is on", "alive")
+        raise _renewed(name)
     evidence_rules.check_silent_since(evidence, node=name, last_sign=last)
     return missing > 0
 

@@ -142,6 +142,8 @@ class _Turn:
         """Look at the node, claim it, and say what is left."""
         run = f"{self._report['content']['summary']['run']}/{self._params['name']}"
         self._progress = Progress(node=self._params["name"], direction=self._params["direction"], run=run)
+        # The node before may have ended with another way.
+        self._settings = self._settings.by(*ways_of(self._given))
         try:
             if self._given.get("run"):
                 runs.refuse_live(self._context.cluster, run, "failover_run")

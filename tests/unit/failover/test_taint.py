@@ -24,6 +24,14 @@ BMC = sum(redfish.TIMEOUT)
 
 class Api:
     dry_run = False
+    lease = None
+    asked = 0
+
+    def find(self, _path):
+        """The kubelet's Lease; renewed when it is read again."""
+        self.asked += 1
+        times = {"managedFields": [{"time": f"2026-11-21T08:00:0{self.asked}Z"}]}
+        return {"metadata": times} if self.lease == "renewed" else None
 
     def now(self):
         return datetime(2026, 11, 21, 9, tzinfo=timezone.utc)
@@ -49,7 +57,9 @@ def declare(monkeypatch):
 
         return happens
 
-    def act(kind, took=SLOW, later=0.0, *, paused=0.0, held_from=float("inf"), attempt=operation._try_to_add):
+    def act(
+        kind, took=SLOW, later=0.0, *, paused=0.0, held_from=float("inf"), attempt=operation._try_to_add, lease=None
+    ):
         def check(*_arguments, **_options):
             if clock[0] >= held_from:
                 raise Held("Node n is held: shop/till.")
@@ -73,7 +83,9 @@ def declare(monkeypatch):
             "proof_timeout": 0,
         }
         context = Context(params)
-        context.__dict__.update(cluster=Api(), management=Api())
+        api = Api()
+        api.lease = lease
+        context.__dict__.update(cluster=api, management=api)
         return attempt(context, params)
 
     return act
@@ -112,6 +124,13 @@ def test_a_pause_at_any_time_makes_the_check_too_old(declare, kind, took, later)
 def test_a_hold_that_comes_while_the_evidence_is_looked_at_counts(declare):
     with pytest.raises(Held):
         declare(operation.evidence_rules.COMMAND, took=60.0, held_from=30.0)
+
+
+def test_a_renewal_that_no_watch_has_shown_is_a_sign_of_life(declare):
+    """The watch failed during the wait, or the kubelet renewed its Lease during the second look at the evidence."""
+    with pytest.raises(Refused, match="its kubelet has just renewed its Lease") as caught:
+        declare(operation.evidence_rules.COMMAND, lease="renewed")
+    assert caught.value.fields["why"] == "alive"
 
 
 def test_a_pause_after_the_look_at_holds_makes_it_too_old(declare):

@@ -12,7 +12,7 @@ from unit.failover.play import AUDIT, GIVEN, Play, entry, silent_node
 from unit.reboot.memory_cluster import AT
 
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import HoldfastError, TimedOut
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover import turn as turns
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._failover.journey_rules import (
     FAILOVER_STEPS,
@@ -474,3 +474,25 @@ def test_jobs_of_the_same_number_are_different_runs(cluster):
     }
     assert len(ids) > 1
     assert all(name.startswith("812-") for name in ids)
+
+
+def test_each_node_begins_with_the_ways_that_the_user_gave(cluster, monkeypatch):
+    """The node before ended with metal3. This one's host is paused, so it is switched off over Redfish."""
+    cluster.node("node-2", ready=False)
+    hosts = {"node-1": turns.Host("h1", "m", "node-1"), "node-2": turns.Host("h2", "m", "node-2", "it is paused")}
+    monkeypatch.setattr(turns._Turn, "_hosts", lambda _turn, _name, _namespace, node: (hosts[node],))
+    play = Play(cluster, fence=["metal3", "redfish"], given=(), uri="https://bmc/redfish/v1/Systems/1")
+    assert play.call(done="claim")["progress"]["fence"] == "metal3"
+
+    second = play.call(done="claim", name="node-2")
+
+    assert (second["step"], second["progress"]["fence"]) == ("go", "redfish")
+
+
+def test_the_cordon_stays_with_the_taint_also_if_nothing_was_sent(cluster):
+    said = {"attestation_by": "Ada", "attestation_statement": "I pulled the cords of node-1.", "attestation_at": AT}
+    play = Play(cluster, fence="attestation", given=(), **said)
+    play.failing = {"move": TimedOut("The volumes are left.", blockers=[])}
+
+    assert play.go()["result"] == "failed"
+    assert cluster.cordoned()
