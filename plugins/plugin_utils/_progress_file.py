@@ -86,5 +86,13 @@ class Reader:
             file.seek(self._offset)
             whole, newline, _rest = file.read().rpartition(b"\n")
             self._offset += len(whole + newline)
-            return [json.loads(line) for line in whole.splitlines()]
+            return [event for event in map(_event, whole.splitlines()) if event]
         return []
+
+
+def _event(line: bytes) -> dict[str, Any]:
+    """Return the event of a line; an empty one if the line is torn, because the disk was full."""
+    with suppress(ValueError):
+        found = json.loads(line)
+        return found if isinstance(found, dict) else {}
+    return {}

@@ -44,9 +44,12 @@ def totals() -> dict[str, dict[str, int]]:
     """``requests`` and ``bytes`` of each node; the empty name has the numbers of the run itself."""
     found: dict[str, dict[str, int]] = defaultdict(lambda: {"requests": 0, "bytes": 0})
     with suppress(FileNotFoundError), _path().open(encoding="utf-8") as lines:
-        for node, requests, size in map(json.loads, lines):
-            found[node]["requests"] += requests
-            found[node]["bytes"] += size
+        for line in lines:
+            # A line is torn if the disk was full.
+            with suppress(ValueError):
+                node, requests, size = json.loads(line)
+                found[node]["requests"] += requests
+                found[node]["bytes"] += size
     return dict(found)
 
 

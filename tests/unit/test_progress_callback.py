@@ -103,6 +103,13 @@ def test_half_a_line_is_read_when_it_is_whole(folder):
     assert reader.new() == [{"kind": "ended"}]
 
 
+def test_torn_line_is_left_out(folder):
+    """The disk was full for a moment."""
+    with _progress_file.path().open("a") as file:
+        file.write('{"kind": "wai{"kind": "lost"}\n7\n{"kind": "ended"}\n')
+    assert _progress_file.Reader().new() == [{"kind": "ended"}]
+
+
 def test_task_that_ends_with_an_exception_tells_its_error(folder):
     with pytest.raises(ValueError, match="boom"), _progress_file.telling(a_task(), {}, {"name": "a"}):
         raise ValueError("boom")

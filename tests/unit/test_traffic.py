@@ -90,6 +90,13 @@ def test_each_task_of_a_run_adds_to_its_node(tmp_path, monkeypatch):
     assert traffic_of(found, *found) == {"requests": 14, "bytes": 140}
 
 
+def test_a_torn_line_is_left_out(tmp_path, monkeypatch):
+    """The disk was full for a moment."""
+    monkeypatch.setattr(_traffic.constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    (tmp_path / _traffic._FILE).write_text('["node-1", 3, ["node-1", 1, 9]\n["node-2", 5, 50]\n')
+    assert _traffic.totals() == {"node-2": {"requests": 5, "bytes": 50}}
+
+
 def test_a_folder_that_is_gone_stops_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(_traffic.constants, "DEFAULT_LOCAL_TMP", str(tmp_path / "gone"))
     _traffic.add("node-1", {"requests": 1, "bytes": 1})

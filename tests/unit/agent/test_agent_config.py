@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from holdfast_agent import cli
@@ -110,3 +112,10 @@ def test_version_is_the_collection_s(capsys):
     with pytest.raises(SystemExit, match="0"):
         cli.main(["--version"])
     assert capsys.readouterr().out.strip()
+
+
+def test_a_holder_writes_no_line_of_its_own_to_the_journal():
+    text = "shop/x\n<6>The condition says False\x1b[2J"
+    record = logging.LogRecord("agent", logging.WARNING, __file__, 1, "%s holds this node.", (text,), None)
+
+    assert cli._Formatter().format(record) == "<4>shop/x <6>The condition says False [2J holds this node."

@@ -32,8 +32,12 @@ SINCE = "2026-01-02T03:04:05.000000Z"
 class BusError(Exception):
     """What dbus-python raises."""
 
+    def __init__(self, message, name="org.freedesktop.DBus.Error.Failed"):
+        super().__init__(message)
+        self._name = name
+
     def get_dbus_name(self):
-        return "org.freedesktop.DBus.Error.Failed"
+        return self._name
 
     def get_dbus_message(self):
         return str(self)
@@ -86,6 +90,7 @@ class Machine:
         self.aliases = {}
         self.shutdown = False
         self.broken = set()
+        self.hangs = False
         self.calls = []
         self.most_calls = 10000
         self.signals = {}
@@ -113,6 +118,8 @@ class Machine:
             assert len(self.calls) < self.most_calls
             if method in self.broken:
                 raise BusError(f"{method} is broken")
+            if self.hangs and method == "Inhibit":
+                raise BusError("logind does not answer", "org.freedesktop.DBus.Error.NoReply")
             return getattr(self, f"_{method}", lambda *_arguments: None)(*arguments)
 
         return call
@@ -294,6 +301,20 @@ class Supervisor:
 def started(node):
     node.start(Supervisor(node))
     return node
+
+
+def test_a_logind_that_hangs_delays_the_masks_by_one_lock_only(started):
+    """Each lock may take 10 s to time out, and tenants choose how many holds there are."""
+    started.machine.hangs = True
+    started.machine.calls.clear()
+    started.hold(*"abcdefgh")
+    before_the_masks = started.machine.calls[: started.machine.calls.index("MaskUnitFiles")]
+    assert before_the_masks.count("Inhibit") == 1
+    assert started.written[-1].status == "False"
+
+    started.machine.hangs = False
+    started.loop.run(60)
+    assert len(started.machine.locked) == 8
 
 
 def test_a_hold_is_locked_masked_stored_and_confirmed_and_its_release_undoes_that(started):

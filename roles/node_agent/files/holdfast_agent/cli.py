@@ -26,6 +26,10 @@ class _Formatter(logging.Formatter):
         # The journal reads a priority at the beginning of each line.
         return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name in the base class
+        # Holders choose their names. A line break in one would make a line of its own.
+        return "".join(sign if sign.isprintable() else " " for sign in super().formatMessage(record))
+
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)

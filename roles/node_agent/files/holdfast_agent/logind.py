@@ -96,6 +96,10 @@ class Locks:
                 descriptor = self._logind.inhibit(hold.why)
             except (dbus.DBusException, ValueError) as error:
                 failed[hold.key] = _cause(error)
+                if _timed_out(error):
+                    # The other locks would time out one after the other, and the masks come after the locks.
+                    failed.update(dict.fromkeys((other.key for other in holds[number:]), failed[hold.key]))
+                    break
                 continue
             if hold.key in self._unlisted:
                 self._drop(hold.key)
@@ -135,6 +139,11 @@ class Locks:
         for descriptor in self._descriptors.pop(key, ()):
             os.close(descriptor)
         self._unlisted.discard(key)
+
+
+def _timed_out(error: Exception) -> bool:
+    names = ("org.freedesktop.DBus.Error.NoReply", "org.freedesktop.DBus.Error.Timeout")
+    return isinstance(error, dbus.DBusException) and error.get_dbus_name() in names
 
 
 def _cause(error: Exception) -> str:
