@@ -702,7 +702,42 @@ MUTANTS = [
         Code("refuse_live", "found is not None and found.alive(cluster.now())", "False"),
         "tests/unit/reboot/test_begin.py::test_the_id_of_a_live_run_is_refused",
     ),
+    Mutant(
+        "resumed-drain-forgets-volumes",
+        4,
+        "A drain that is resumed does not wait for the volumes of the pods that are gone.",
+        Code("_drain", "volumes_before(node, params.get('operation') or '')", "set()"),
+        "tests/unit/drain/test_send.py::test_a_drain_that_is_resumed_waits_for_the_volumes_of_pods_that_are_gone",
+    ),
+    Mutant(
+        "drain-takes-a-conflict-for-a-pod-that-is-gone",
+        4,
+        "A conflict about a budget whose name contains uid counts as a pod that is gone.",
+        Code("_refusal", "_OTHER_UID.search(error.body_message)", "'uid' in error.body_message.lower()"),
+        "tests/unit/drain/test_send.py::test_only_a_pod_with_another_uid_counts_as_gone",
+    ),
+    Mutant(
+        "quorum-without-a-wait",
+        3,
+        "A control-plane node is rebooted although nothing has seen that etcd keeps its quorum.",
+        Code("_numbers", "settings[name] < number", "settings[name] < 0"),
+        "tests/unit/reboot/test_check_settings.py::test_what_can_not_work_is_named",
+    ),
+    Mutant(
+        "quorum-that-is-unknown-counts-as-kept",
+        3,
+        "A control-plane node is rebooted although etcd's pods are gone.",
+        Code("_Admission._await_quorum", "not etcd.kept", "etcd.kept is False"),
+        "tests/unit/reboot/test_admit.py::test_the_quorum_has_to_be_known_when_the_turn_comes",
+    ),
     # -- 7: evidence and the taint
+    Mutant(
+        "renewal-that-no-watch-showed",
+        7,
+        "A kubelet that renewed its Lease while the watch was away does not refute the evidence.",
+        Code("_try_to_add", "_last_sign(cluster, name) not in (None, sign)", "False"),
+        "tests/unit/failover/test_taint.py::test_a_renewal_that_no_watch_has_shown_is_a_sign_of_life",
+    ),
     Mutant(
         "rolling-reboot-of-a-failed-over-node",
         7,

@@ -112,7 +112,8 @@ class EventLog:
 
 
 def _begun(condition: Condition, now: datetime, instead: bool) -> datetime:
-    """Return since when a new condition lasts; one that replaces another was interrupted, whatever its own time."""
-    if condition.since is None:
-        return now
-    return max(condition.since, now) if instead else condition.since
+    """Return since when a new condition lasts; one that replaces another was interrupted, whatever its own time.
+
+    A time in the future, which a tenant can write, must not delay the event until then.
+    """
+    return now if instead or condition.since is None else min(condition.since, now)

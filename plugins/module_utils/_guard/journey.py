@@ -22,13 +22,15 @@ from . import journey_rules as rules
 from .begin_rules import files_of, selects
 from .journey_rules import Facts, Failure, Settings, Step, Work
 from .record import machine_guard_record
-from .rules import FAILED, NEVER, PURPOSE, RELEASED
+from .rules import DEADLINE, FAILED, NEVER, PURPOSE, RELEASED
 from .steps import take_machine
 from .wait import machine_guard_wait
 
 # A record that is forgotten would repeat the user's tasks, or stay with a run that lives and works on it no more.
 _TRIES, _PAUSE = 30, 10.0
 _HELD_PAUSE = 5.0
+# Seconds after which a worker that waits for a Machine looks whether another worker has dropped out.
+_TURN = 300
 
 
 def machine_guard_step(context: Context, params: Params) -> Result:
@@ -156,6 +158,11 @@ class _Journey:
     def _take(self, _step: Step) -> Facts:
         facts, begun = self._facts, self._begun
         facts = self._facts = replace(facts, turn=facts.turn + 1)
+        left = None if self._given["stop"] == NEVER else max(0, self._seconds_left)
+        seconds = left
+        if self._given.get("parallel", 1) > 1:
+            # Another worker may drop out with its Machine, which this one sees only at its next step.
+            seconds = _TURN if left is None else min(_TURN, left)
         found = take_machine(
             self._context,
             {
@@ -166,12 +173,14 @@ class _Journey:
                 "set_points": self._given["points"] if self._given["set_hooks"] and selects(self._given) else [],
                 "stop": self._given["stop"],
                 "retry_seconds": self._given["retry_seconds"],
-                "wait_timeout": None if self._given["stop"] == NEVER else max(0, self._seconds_left),
+                "wait_timeout": seconds,
             },
         )
         known = {item["machine"] for item in self._refused}
         self._refused += [item for item in found["refused"] if item["machine"] not in known]
         facts = replace(facts, troubles=0)
+        if found["machine"] is None and found["why"] == DEADLINE and seconds != left:
+            return replace(facts, again=True)
         if found["machine"] is None:
             return replace(facts, why=found["why"])
         self._machine = {**found["machine"], "run": found["run"], "resumed": found["resumed"]}

@@ -180,9 +180,7 @@ class _GuardStep:
         place = capi.place(self._management, KINDS[MACHINE], metadata["namespace"], metadata["name"])
         machine = self._management.find(place.path)
         now = self._management.now()
-        if machine is None or not rules.may_take(
-            machine, guard, self._run_options, runs.live_ids(self._management), now
-        ):
+        if machine is None or not rules.may_take(machine, guard, self._run_options, self._others(), now):
             return None
         point, before = guard.waits_at(machine), rules.record_of(machine, guard.hook)
         if point is None:
@@ -242,10 +240,14 @@ class _GuardStep:
             if claim is not None and claim.run in left and claim.run != self._run:
                 claims.give_back(cluster, node_rules.name(node), run=claim.run)
 
+    def _others(self) -> frozenset[str]:
+        """Return the live runs without this one. It may have lost the result of the task in which it took a Machine."""
+        return runs.live_ids(self._management) - {self._run}
+
     def _look_at_runs(self) -> None:
         """See which runs live, but not at each of the many events."""
         if self._glance.passed:
-            self._live = runs.live_ids(self._management)
+            self._live = self._others()
             self._one_dies = Deadline(runs.until_one_may_be_dead(self._management))
             self._glance = Deadline(_GLANCE)
 

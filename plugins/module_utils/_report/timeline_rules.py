@@ -26,6 +26,8 @@ KEEP_LOOKS = 500
 # Of a failover: the moment at which the node was proven to be off.
 PROOF = "proof"
 _LONGEST = 240
+# Seconds: a year.
+_LONGEST_PHASE = 366 * 86400
 # The phases of a record in their order. A record has only the seconds of each.
 _ORDER = (
     *("hold", "slot", "confirm", "claim", "cordon", "fence", "taint", "move", "delete"),
@@ -213,13 +215,19 @@ def _of_record(node: Mapping[str, Any]) -> tuple[Span, ...]:
         return ()
     spans: list[Span] = []
     for name, seconds in reversed(in_order(phases)):
-        start = end - max(0.0, float(seconds))
+        start = end - _length(seconds)
         spans.append(Span(name, WAITING if name in IDLE_PHASES else WORKING, start, end))
         end = start
     result = str(node.get("result") or "")
     at = spans[0].end if spans else end
     why = fit(str(node.get("detail") or ""), _LONGEST)
     return (*reversed(spans), Span(result, state_of(result), at, at, why))
+
+
+def _length(seconds: Any) -> float:
+    """The length of a phase. A node can write its own record, so it may be anything."""
+    known = isinstance(seconds, (int, float)) and 0 <= seconds < _LONGEST_PHASE
+    return float(seconds) if known else 0.0
 
 
 def in_order(phases: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -214,3 +214,44 @@ def test_it_dies_at_each_write_and_the_next_run_ends_the_work(when):
         assert list(dict.fromkeys(first + second)) == ["one.yml", "two.yml", "drain", "last.yml"], number
         assert MACHINE not in api.objects, number
         assert not [path for path in api.objects if "second" in path], number
+
+
+def step(api, worker, last, *, dropped=(), **settings):
+    """One step of a worker of a run with two."""
+    begun = {"settings": {**GIVEN, "parallel": 2, **settings}, "run": "r", "holder": "ada", "ends": 0}
+    params = {"begun": {**begun, "playbook_dir": "/srv"}, "worker": worker, "dropped": list(dropped), "last": last}
+    context = Context(params)
+    context.__dict__.update(cluster=api, management=api)
+    return journey.machine_guard_step(context, params)
+
+
+def test_a_worker_that_waits_looks_whether_another_one_has_dropped_out(monkeypatch):
+    """Ansible removes a host that it can't reach. The Lease of that worker is renewed as long as the playbook runs."""
+    api = Api()
+    first = step(api, "1", {}, stop="never")
+    assert (first["step"], first["machine"]) == ("continue", "m")
+    waits = []
+
+    def take(_context, params):
+        waits.append(params["wait_timeout"])
+        return {"machine": None, "why": "deadline", "refused": []}
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journey, "take_machine", take)
+        second = step(api, "2", {}, stop="never")
+    assert (second["step"], waits) == ("continue", [300])
+
+    step(api, "2", second["kept"], dropped=[first["kept"]], stop="idle")
+
+    assert '"result": "failed"' in api.objects[MACHINE]["metadata"]["annotations"]["holdfast.dev/machine-guard"]
+
+
+def test_a_worker_that_has_lost_the_result_of_its_step_takes_its_machine_again():
+    """Ansible's own timeout of a task, for example, ends it without a result."""
+    api = Api()
+    first = step(api, "1", {}, stop="deadline")
+    assert first["run"] == "r/1.1"
+
+    again = step(api, "1", {}, stop="deadline")
+
+    assert (again["step"], again["machine"], again["run"]) == ("continue", "m", "r/1.1")

@@ -101,6 +101,14 @@ def test_record_has_its_phases_before_its_last_change():
     ]
 
 
+@pytest.mark.parametrize("seconds", ["x", None, float("inf"), float("nan"), 1e12, 10**400, -1, [], {}])
+def test_record_that_a_node_has_broken_has_no_length(seconds):
+    """A node can write its own record. The page is about the other nodes, too."""
+    node = {"name": "a", "result": "rebooted", "since": rules.text(END), "phases": {"drain": seconds, "ready": 3}}
+    spans = rules.from_nodes([node]).nodes["a"]
+    assert [(span.phase, span.end - span.start) for span in spans][:2] == [("drain", 0.0), ("ready", 3.0)]
+
+
 def test_failover_has_its_history_and_the_moment_of_the_proof():
     report = runs.failover()
     report["nodes"][0]["evidence"]["at"] = rules.text(runs.START + 9.5)
