@@ -39,9 +39,9 @@ def reboot_slot(context: Context, params: Params) -> Result:
     policy = policy_of(params)
     cluster = context.cluster
     if params["state"] == "present":
-        read_node(cluster, params["name"])
+        node = read_node(cluster, params["name"])
         _refuse_in_two_groups(cluster, params["group"], params["name"])
-        return _SlotRequest(context, params, policy).run()
+        return _SlotRequest(context, params, policy, node).run()
     before, after = retry_conflicts(lambda: _give_back(cluster, params))
     if params["state"] == "absent":
         context.tell(given_back(params["group"], params["name"]))
@@ -52,10 +52,17 @@ def reboot_slot(context: Context, params: Params) -> Result:
     }
 
 
+def _queue(group: str, policy: Policy, node: Object) -> str:
+    """Name the queue of a node. A node whose domain is full must not block the nodes of other domains."""
+    if not policy.max_unavailable_per_domain:
+        return group
+    return f"{group}\0{node_rules.labels_of(node).get(policy.topology_key, '')}"
+
+
 class _SlotRequest:
     """One request for a slot, from the first look to the grant."""
 
-    def __init__(self, context: Context, params: Params, policy: Policy) -> None:
+    def __init__(self, context: Context, params: Params, policy: Policy, node: Object) -> None:
         self._cluster = context.cluster
         self._tell = context.tell
         self._check_mode = context.check_mode
@@ -68,7 +75,7 @@ class _SlotRequest:
         self._front = Front(
             context.folder if params["wait_timeout"] and not context.check_mode else "",
             params.get("run") or "",
-            params["group"],
+            _queue(params["group"], policy, node),
             self._arrived,
         )
         self._follower: Follower | None = None

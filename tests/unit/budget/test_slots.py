@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from unit.reboot.memory_cluster import AT, MemoryCluster
 
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import watch
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._api import paths, watch
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.errors import (
     ApiFailure,
     InvalidInput,
@@ -24,7 +25,7 @@ from ansible_collections.holdfast.kubernetes.plugins.module_utils._api.watch imp
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import ledger_store as store
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget import slots, standstill_rules
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.ledger_rules import Ledger, Slot
-from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy
+from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.policy_rules import Policy, policy_of
 from ansible_collections.holdfast.kubernetes.plugins.module_utils._budget.standstill_rules import Standstill, pause
 from ansible_collections.holdfast.kubernetes.plugins.modules import reboot_slot
 
@@ -335,3 +336,32 @@ def test_the_end_of_a_node_is_recorded(ask, state, counts):
     ask(api, state=state, ended=counts)
     (entry,) = [*store.ledger_of(api.config_map).operations] or [{}]
     assert entry.get("ended") == (to_text(api.now()) if counts else None)
+
+
+@pytest.mark.parametrize(("per_domain", "outcome"), [(1, "granted"), (None, "wait")])
+def test_a_node_whose_domain_is_full_does_not_block_another_domain(tmp_path, per_domain, outcome):
+    cluster = MemoryCluster()
+    cluster.lives("me")
+    claim = {"run": "me", "operation": "kernel", "purpose": "rolling_reboot", "since": AT}
+    cluster.node("a1", labels={"zone": "a"}, claim=claim)
+    cluster.node("a2", labels={"zone": "a"})
+    cluster.node("b1", labels={"zone": "b"})
+    params = {"group": "default", "selector": "", "max_unavailable": "2" if per_domain else "1", "topology_key": "zone"}
+    params |= {"max_unavailable_per_domain": per_domain, "max_domains": None if per_domain else 1, "max_failed": 0}
+    params |= {"operation": "kernel", "run": "me", "wait_timeout": 60, "unhealthy_grace": 300, "count_others": True}
+    policy = policy_of(params)
+    cluster.ledger(ledger=Ledger(policy, {"a1": Slot("a1", "kernel", "me", AT, domain="a", claims=1)}))
+
+    def request(name):
+        context = Context({}, folder=str(tmp_path))
+        context.cluster = cluster
+        node = cluster.get(paths.node(name))
+        return slots._SlotRequest(context, {**params, "name": name, "state": "present"}, policy, node)
+
+    first, second = request("a2"), request("b1")
+    try:
+        assert first._look().outcome == "wait"
+        assert second._look().outcome == outcome
+    finally:
+        first._front.leave()
+        second._front.leave()
