@@ -717,6 +717,17 @@ MUTANTS = [
         "tests/unit/drain/test_send.py::test_only_a_pod_with_another_uid_counts_as_gone",
     ),
     Mutant(
+        "reboot-without-a-drain-after-a-node-was-given-back",
+        4,
+        "A node is rebooted without a drain: a run failed in its reboot, gave the node back, and died.",
+        Code(
+            "steps_left",
+            "facts.node.sent(facts.settings.operation) and facts.node.cordoned_by == PURPOSE",
+            "facts.node.sent(facts.settings.operation)",
+        ),
+        "tests/unit/reboot/test_journey_rules.py::test_the_steps_that_are_left",
+    ),
+    Mutant(
         "quorum-without-a-wait",
         3,
         "A control-plane node is rebooted although nothing has seen that etcd keeps its quorum.",

@@ -140,7 +140,8 @@ def steps_left(facts: Facts) -> tuple[str, ...]:
     left: tuple[str, ...] = ROLE_STEPS
     if facts.rebooted:
         left = left[left.index("before_ready") :]
-    elif facts.node.sent(facts.settings.operation):
+    elif facts.node.sent(facts.settings.operation) and facts.node.cordoned_by == PURPOSE:
+        # Without our cordon, an earlier run has given the node back, and its pods may be there again.
         left = left[left.index("before_reboot") :]
     return tuple(step for step in left if _applies(step, facts))
 
