@@ -476,7 +476,7 @@ MUTANTS = [
         "back-without-its-daemonsets",
         5,
         "The next node begins while a DaemonSet that served before the drain has no Ready pod on the node.",
-        Code("daemonsets_before", "[name for name in known if isinstance(name, str)]", "[]"),
+        Code("_names_before", "[name for name in known if isinstance(name, str)]", "[]"),
         "tests/integration/test_node_ready.py::TestDaemonSetPods"
         "::test_that_were_not_ready_before_the_drain_are_only_named",
     ),

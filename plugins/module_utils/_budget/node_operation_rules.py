@@ -65,16 +65,19 @@ def boot_to_end(node: Object, operation: str) -> str:
 
 def daemonsets_before(node: Object, operation: str) -> list[str] | None:
     """The DaemonSets that had a Ready pod on the node when its drain began; ``None`` if that is not recorded."""
-    record = node_rules.record(node, OPERATION) or {}
-    known = record.get("daemonsets") if operation and record.get("id") == operation else None
-    return [name for name in known if isinstance(name, str)] if isinstance(known, list) else None
+    return _names_before(node, operation, "daemonsets")
 
 
 def volumes_before(node: Object, operation: str) -> set[str]:
     """The PersistentVolumes that earlier drains of the operation had to wait for, also those that failed."""
+    return set(_names_before(node, operation, "volumes") or ())
+
+
+def _names_before(node: Object, operation: str, kind: str) -> list[str] | None:
+    """Names that a drain of the operation has recorded; ``None`` if there are none. A node can write its own record."""
     record = node_rules.record(node, OPERATION) or {}
-    known = record.get("volumes") if operation and record.get("id") == operation else None
-    return {name for name in known if isinstance(name, str)} if isinstance(known, list) else set()
+    known = record.get(kind) if operation and record.get("id") == operation else None
+    return [name for name in known if isinstance(name, str)] if isinstance(known, list) else None
 
 
 def change_of(params: Mapping[str, Any]) -> Change | None:

@@ -52,7 +52,8 @@ def refuse_live(cluster: Cluster, run: str, option: str) -> None:
     Raises:
         Refused: A live run has this id.
     """
-    found = next((other for other in all_runs(cluster) if other.id == run), None)
+    lease = cluster.find(paths.lease(NAMESPACE, lease_name(run)))
+    found = read(lease) if lease else None
     if found is not None and found.alive(cluster.now()):
         raise Refused(
             f"Run {run} of {found.holder} is active: it gave a sign of life at {found.renewed}. Each run needs its own "

@@ -285,15 +285,20 @@ class TestDeletions:
         assert all(len(name) < 300 for name in kept)
 
 
+def after(*steps):
+    """The node with the record after these steps."""
+    found = node()
+    found["metadata"].setdefault("annotations", {})[OPERATION] = json.dumps(through(*steps))
+    return found
+
+
 class TestDaemonSets:
     """Which DaemonSets had a Ready pod on the node before its drain."""
 
     KERNEL = step("drain")["operation"]
 
     def recorded(self, *steps):
-        seen = node()
-        seen["metadata"].setdefault("annotations", {})[OPERATION] = json.dumps(through(*steps))
-        return daemonsets_before(seen, self.KERNEL)
+        return daemonsets_before(after(*steps), self.KERNEL)
 
     @pytest.mark.parametrize("names", [[], ["kube-system/cni", "kube-system/proxy"]])
     def test_are_kept_until_the_node_is_back(self, names):
@@ -333,9 +338,7 @@ class TestVolumes:
     KERNEL = step("drain")["operation"]
 
     def recorded(self, *steps):
-        seen = node()
-        seen["metadata"].setdefault("annotations", {})[OPERATION] = json.dumps(through(*steps))
-        return volumes_before(seen, self.KERNEL)
+        return volumes_before(after(*steps), self.KERNEL)
 
     def test_are_kept_for_the_next_drain_until_the_node_is_done(self):
         drained = [(0, step("cordon")), (1, step("drain", volumes={"pv-2", "pv-1"}))]
