@@ -11,6 +11,11 @@ from typing import Any
 Object = dict[str, Any]
 
 
+def only_as_seen(seen: Object) -> Object:
+    """The options of a deletion that deletes an object only if nobody has written it, or created it again, since."""
+    return {"preconditions": {key: seen["metadata"][key] for key in ("uid", "resourceVersion")}}
+
+
 @dataclass(frozen=True)
 class ObjectChange:
     """An object before and after a write. Both are the same object if nothing was written."""

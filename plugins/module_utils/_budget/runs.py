@@ -21,7 +21,7 @@ from .._api import paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, NotFound, Refused
 from .._api.names import MANAGED_BY, NAMESPACE, RUN
-from .._api.objects import Object
+from .._api.objects import Object, only_as_seen
 from .._api.times import to_text
 from .._api.watch import retry_conflicts
 from .ledger_store import ensure_namespace
@@ -169,9 +169,8 @@ def end_dead(cluster: Cluster, run: str) -> bool:
         return True
     if read(lease).alive(cluster.now()):
         return False
-    seen = {key: lease["metadata"][key] for key in ("uid", "resourceVersion")}
     try:
-        cluster.delete(path, {"preconditions": seen})
+        cluster.delete(path, only_as_seen(lease))
     except NotFound:
         return True
     except ApiFailure as error:

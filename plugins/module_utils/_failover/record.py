@@ -17,7 +17,7 @@ from .._api import paths
 from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, InvalidInput, NotFound, Refused, TimedOut
 from .._api.names import CLAIM, FAILOVER
-from .._api.objects import Object
+from .._api.objects import Object, only_as_seen
 from .._api.read_node import read_node
 from .._api.runner import Context, Params, Result
 from .._api.watch import Deadline, retry_conflicts, wait_for
@@ -238,9 +238,8 @@ def _delete(cluster: Cluster, name: str, record: Mapping[str, Any]) -> None:
         if node is None:
             return
         still_down_rules.check_still_down(node, record)
-        seen = {key: node["metadata"][key] for key in ("uid", "resourceVersion")}
         with suppress(NotFound):
-            cluster.delete(paths.node(name), {"preconditions": seen})
+            cluster.delete(paths.node(name), only_as_seen(node))
 
     retry_conflicts(attempt)
 

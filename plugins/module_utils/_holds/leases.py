@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Any
 
 from .._api import paths
@@ -13,7 +14,7 @@ from .._api.cluster import Cluster
 from .._api.errors import ApiFailure, Held, HoldfastError, InvalidInput, NotFound, TimedOut
 from .._api.names import MANAGED_BY, REASON
 from .._api.node_rules import annotations_of, confirms, inhibited_by, labels_of
-from .._api.objects import Object
+from .._api.objects import Object, only_as_seen
 from .._api.runner import Context, Params, Result
 from .._api.times import to_text
 from .._api.watch import Changed, Deadline, Follower, Listed, retry_conflicts, wait_for
@@ -254,12 +255,8 @@ def _without_reason(metadata: Object) -> dict[str, str]:
 
 
 def _delete(cluster: Cluster, path: str, lease: Object) -> None:
-    metadata = lease["metadata"]
-    preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
-    try:
-        cluster.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions})
-    except NotFound:
-        return
+    with suppress(NotFound):
+        cluster.delete(path, only_as_seen(lease))
 
 
 def _await_condition(cluster: Cluster, params: Params, mine: str, deadline: Deadline) -> None:

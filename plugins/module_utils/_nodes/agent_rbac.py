@@ -76,6 +76,6 @@ def _remove(cluster: Cluster, wanted: Object, *, keep: bool) -> tuple[Object | N
 def _delete(cluster: Cluster, path: str, item: Object) -> None:
     preconditions = {"uid": item["metadata"]["uid"]}
     try:
-        cluster.delete(path, {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions})
+        cluster.delete(path, {"preconditions": preconditions})
     except NotFound:
         return
