@@ -37,6 +37,7 @@ options:
     description:
       - The types of addresses that C(ansible_host) may be, the preferred one first.
       - A host without such an address is reached by its name. With an empty list, all hosts are.
+      - A kubelet can report any text. What is neither an IP address nor a DNS name is left out.
     type: list
     elements: str
     choices: [InternalIP, ExternalIP, InternalDNS, ExternalDNS, Hostname]

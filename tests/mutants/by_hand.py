@@ -746,7 +746,7 @@ MUTANTS = [
         "renewal-that-no-watch-showed",
         7,
         "A kubelet that renewed its Lease while the watch was away does not refute the evidence.",
-        Code("_try_to_add", "_last_sign(cluster, name) not in (None, sign)", "False"),
+        Code("_try_to_add", "_last_sign(_kubelets_lease(cluster, name)) not in (None, _last_sign(lease))", "False"),
         "tests/unit/failover/test_taint.py::test_a_renewal_that_no_watch_has_shown_is_a_sign_of_life",
     ),
     Mutant(
@@ -914,6 +914,13 @@ MUTANTS = [
         Code("look", "rules.check_listed(agent, plugs, node, names())"),
         "tests/unit/fencing/test_agent.py::test_a_wrong_plug_is_refused_before_anything_is_sent",
     ),
+    Mutant(
+        "request-forgotten-after-an-attestation",
+        7,
+        "A person's word hides an earlier request, so a node whose machine may still switch off counts as back.",
+        Code("_attested", "facts.progress.sent and earlier not in (None, ATTESTATION)", "False"),
+        "tests/unit/failover/test_journey_rules.py::test_what_is_known_of_the_way_to_fence",
+    ),
     # -- 8: what belongs to others
     Mutant(
         "rolling-reboot-under-the-cordon-of-other-work",
@@ -1013,6 +1020,13 @@ MUTANTS = [
         "tests/unit/reboot/test_silence_rules.py::test_only_its_own",
     ),
     # -- 9: what people enter and see
+    Mutant(
+        "address-that-is-an-option",
+        9,
+        "The text that a kubelet reports as its address becomes an option of ssh on the controller.",
+        Code("address", "_ADDRESS.fullmatch(str(item['address']))", "item['address']"),
+        "tests/unit/inventory/test_rules.py",
+    ),
     Mutant(
         "client-key-stays-on-the-disk",
         9,

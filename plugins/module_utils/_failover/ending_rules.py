@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._api import artifact_rules
-from .facts_rules import COMMAND, FENCE_AGENT, REDFISH, Progress
+from .facts_rules import ATTESTATION, COMMAND, FENCE_AGENT, REDFISH, Progress
 from .journey_rules import SKIPPED, Step
 from .rules import FAIL_OVER, FAILED, FENCE, MOVED, PHASES, RECOVERED, STOP, STOPPED, TAINT
 
@@ -125,7 +125,8 @@ def _advice(progress: Progress, failure: Failure, *, sent: bool) -> str:
             " It is back, but still has the taint: run the playbook recover, with failover_force if its boot ID is "
             "still the same. Its record, its cordon and the taint stay until then."
         )
-    fence = progress.facts.get("fence")
+    vouched = progress.facts.get("fence") == ATTESTATION
+    fence = progress.facts.get("requested_by" if vouched else "fence")
     where = {
         REDFISH: f"at {progress.facts.get('uri')}",
         FENCE_AGENT: f"of fence agent {progress.facts.get('agent')}",
@@ -134,9 +135,10 @@ def _advice(progress: Progress, failure: Failure, *, sent: bool) -> str:
     if not sent or not where:
         return ""
     other = ", and it is probably the machine of another node: find out which one" if failure.reason == "alive" else ""
+    on = "asks you to switch it on" if vouched else "switches it on again"
     return (
         f" The machine {where} was requested to switch off and may be off{other}. Run the playbook recover, "
-        "which switches it on again and undoes the cordon."
+        f"which {on} and undoes the cordon."
     )
 
 

@@ -257,6 +257,10 @@ def _attested(facts: Facts) -> Step | None:
         "attested_by": settings.attestation_by,
         "statement": settings.attestation_statement,
     }
+    earlier = facts.known.get("fence")
+    if facts.progress.sent and earlier not in (None, ATTESTATION):
+        # The earlier request may still switch the machine off.
+        vouched["requested_by"] = str(earlier)
     if not facts.recorded:
         return Step(RECORD, record=Record(FENCING, facts=vouched, look=True, gate=True))
     return Step(GO, facts=vouched)

@@ -199,8 +199,8 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
             str(evidence["statement"]), name, map(node_rules.name, cluster.items(paths.NODES))
         )
     found, looked = _evidence_now(context, node, evidence)
-    sign = _last_sign(cluster, name)
-    if _check_silence(cluster, name, evidence):
+    lease = _kubelets_lease(cluster, name)
+    if _check_silence(cluster, name, evidence, lease):
         # The wait for the kubelet's silence took time, and the machine may be on by now.
         found, looked = _evidence_now(context, node, evidence)
     facts = evidence_rules.record(
@@ -211,7 +211,7 @@ def _try_to_add(context: Context, params: Params) -> ObjectChange:
     if last.overridden:
         facts["overridden_holds"] = last.overridden
     # A watch that ends or fails during the wait may miss a renewal, and the evidence may have taken minutes.
-    if _last_sign(cluster, name) not in (None, sign):
+    if _last_sign(_kubelets_lease(cluster, name)) not in (None, _last_sign(lease)):
         raise _renewed(name)
     last_look.check(looked)
     last.check()
@@ -236,8 +236,11 @@ def _live_slot(cluster: Cluster, name: str) -> Any:
     return rules.live_slot(slots, runs.live_ids(cluster), run="") if slots else None
 
 
-def _last_sign(cluster: Cluster, name: str) -> datetime | None:
-    lease = cluster.find(paths.one(paths.leases(_NODE_LEASES), name))
+def _kubelets_lease(cluster: Cluster, name: str) -> Object | None:
+    return cluster.find(paths.one(paths.leases(_NODE_LEASES), name))
+
+
+def _last_sign(lease: Object | None) -> datetime | None:
     return rules.last_sign(lease) if lease else None
 
 
@@ -245,7 +248,7 @@ def _renewed(name: str) -> Refused:
     return evidence_rules.not_confirmed(name, "its kubelet has just renewed its Lease, so the node is on", "alive")
 
 
-def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> bool:
+def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any], lease: Object | None) -> bool:
     """Wait until the kubelet has missed a renewal of its Lease: if it renews it, the node is on, despite all evidence.
 
     Returns:
@@ -254,9 +257,7 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
     Raises:
         Refused: The kubelet renewed it, or gave a sign of life after a person had seen the node off.
     """
-    collection = paths.leases(_NODE_LEASES)
-    lease = cluster.find(paths.one(collection, name))
-    last = rules.last_sign(lease) if lease else None
+    last = _last_sign(lease)
     if lease is None or last is None:
         return False
     # A client can write these times, also into the future.
@@ -265,7 +266,7 @@ def _check_silence(cluster: Cluster, name: str, evidence: Mapping[str, Any]) -> 
     def renewed(item: Object | None) -> bool:
         return item is not None and rules.last_sign(item) != last
 
-    if missing > 0 and renewed(wait_for(cluster, collection, name, renewed, Deadline(missing))):
+    if missing > 0 and renewed(wait_for(cluster, paths.leases(_NODE_LEASES), name, renewed, Deadline(missing))):
         raise _renewed(name)
     evidence_rules.check_silent_since(evidence, node=name, last_sign=last)
     return missing > 0

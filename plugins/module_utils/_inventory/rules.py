@@ -31,6 +31,9 @@ _OLD_ROLE = "kubernetes.io/role"
 # kubeadm gives no label to the nodes that are not in the control plane.
 _NO_ROLE = "worker"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_]")
+# An IP address or a DNS name. A kubelet writes the addresses of its Node, and the API server accepts any text.
+# ssh reads text that begins with a hyphen as an option, and an option of ssh can start a command on the controller.
+_ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9:._-]*")
 
 
 def facts(node: Object) -> dict[str, Any]:
@@ -68,10 +71,10 @@ def roles(labels: Mapping[str, str]) -> list[str]:
 
 
 def address(found: Mapping[str, Any], types: Iterable[str]) -> str | None:
-    """The first address of the first of these types that the node has; ``None`` if it has none of them."""
+    """The first IP address or DNS name of the first of these types that the node has; ``None`` if it has none."""
     for wanted in types:
         for item in found["addresses"]:
-            if item["type"] == wanted and item["address"]:
+            if item["type"] == wanted and _ADDRESS.fullmatch(str(item["address"])):
                 return str(item["address"])
     return None
 

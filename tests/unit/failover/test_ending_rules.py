@@ -83,6 +83,16 @@ BY_REDFISH = replace(SENT, facts={"fence": "redfish", "uri": "https://a/1"})
             False,
             "at https://a/1 was requested to switch off and may be off, and",
         ),
+        # An earlier run sent a request. This one has a person's word, and sends nothing.
+        (
+            replace(BY_REDFISH, facts={**BY_REDFISH.facts, "fence": "attestation", "requested_by": "redfish"}),
+            CAME_BACK,
+            "failed",
+            False,
+            False,
+            "at https://a/1 was requested to switch off and may be off. Run the playbook recover, which asks you to",
+        ),
+        (replace(SENT, facts={"fence": "attestation"}), CAME_BACK, "stopped", True, False, ""),
         (SENT, Failure(error="claim_lost"), "failed", False, True, ""),
         # On the way back, nothing is undone.
         (replace(SENT, direction="recover", step="power_on"), CAME_BACK, "failed", False, True, ""),

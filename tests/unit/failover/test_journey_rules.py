@@ -205,6 +205,18 @@ def test_a_node_that_stays_is_named_only_if_it_was_to_be_deleted(facts):
     ("facts", "known"),
     [
         (forward("cordon", settings=VOUCHED, off=True, recorded=True), BY_ADA),
+        (
+            forward("cordon", settings=VOUCHED, off=True, recorded=True, sent=True, known={"fence": "redfish"}),
+            {**BY_ADA, "requested_by": "redfish"},
+        ),
+        (
+            forward("cordon", settings=VOUCHED, off=True, recorded=True, known={"fence": "redfish"}),
+            BY_ADA,
+        ),
+        (
+            forward("cordon", settings=VOUCHED, off=True, recorded=True, sent=True, known={"fence": "attestation"}),
+            BY_ADA,
+        ),
         (forward("cordon", settings={"fence": "command"}, sent=True, off=True), {"fence": "command"}),
         (forward("cordon", settings={"fence": "command"}), {"fence": "command"}),
         (forward("cordon", settings={"fence": "redfish", "redfish_uri": "u"}), {"fence": "redfish", "uri": "u"}),

@@ -172,9 +172,8 @@ def test_the_proof_before_a_recovery_that_was_interrupted_no_longer_counts():
 def test_a_lease_from_the_future_is_waited_for_no_longer_than_others(monkeypatch):
     lease = {"metadata": {"managedFields": [{"time": "2999-01-01T00:00:00Z"}]}}
     api, waits = Api(), []
-    api.find = lambda _path: lease
     monkeypatch.setattr(operation, "wait_for", lambda *found: waits.append(found[-1].seconds) or lease)
 
-    operation._check_silence(api, "n", {"kind": operation.evidence_rules.COMMAND})
+    operation._check_silence(api, "n", {"kind": operation.evidence_rules.COMMAND}, lease)
 
     assert waits == [15.0]

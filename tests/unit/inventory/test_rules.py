@@ -106,8 +106,16 @@ class TestAddress:
     def test_first_of_the_first_type(self, types, address):
         assert rules.address(facts(), types) == address
 
-    def test_an_empty_address_is_none(self):
-        assert rules.address(facts(addresses=[{"type": "InternalIP", "address": ""}]), ["InternalIP"]) is None
+    @pytest.mark.parametrize("text", ["", "-oProxyCommand=touch /tmp/x", "a b", "a;b", "{{ 1 }}", "a\n"])
+    def test_what_is_no_address_is_left_out(self, text):
+        found = facts(addresses=[{"type": "InternalIP", "address": text}, {"type": "Hostname", "address": "n"}])
+
+        assert rules.address(found, ["InternalIP"]) is None
+        assert rules.address(found, ["InternalIP", "Hostname"]) == "n"
+
+    @pytest.mark.parametrize("text", ["10.0.0.1", "2001:db8::1", "::1", "node-1.rack_2.example.org"])
+    def test_every_form_of_an_address(self, text):
+        assert rules.address(facts(addresses=[{"type": "InternalIP", "address": text}]), ["InternalIP"]) == text
 
 
 class TestGroups:
