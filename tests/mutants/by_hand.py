@@ -1025,7 +1025,7 @@ MUTANTS = [
         9,
         "The text that a kubelet reports as its address becomes an option of ssh on the controller.",
         Code("address", "_ADDRESS.fullmatch(str(item['address']))", "item['address']"),
-        "tests/unit/inventory/test_rules.py",
+        "tests/unit/inventory/test_rules.py::TestAddress::test_what_is_no_address_is_left_out",
     ),
     Mutant(
         "client-key-stays-on-the-disk",
