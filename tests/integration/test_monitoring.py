@@ -273,6 +273,12 @@ def series(**values: str) -> list[dict[str, str]]:
         (series(run_last="0x300"), "1m", "HoldfastRunDead"),
         (series(hold_timestamp="-90000x300"), "1m", "HoldfastHoldLong"),
         (series(written="0x300"), "1m", "HoldfastMetricsOld"),
+        # Nothing was published since minute 0. What worked then may have ended well.
+        (
+            series(node_phase="-60x300", run_last="-30x300", hold_timestamp="-60x300", written="0x300"),
+            "1m",
+            "HoldfastMetricsOld",
+        ),
     ],
 )
 def test_alert_rules(promtool, tmp_path, metrics_, interval, firing):

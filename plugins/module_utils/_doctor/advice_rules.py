@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from .._api import node_rules
+from .._api.names import CORDON
 from .._api.objects import Object
 from .._budget.ledger_rules import Slot
 
@@ -66,13 +67,17 @@ def close_record(name: str, operation: str) -> str:
     return _command(f"The record of operation {operation} on node {name}", "node_operation", options)
 
 
-def remove_conditions(name: str) -> str:
-    return _command(f"The lifecycle conditions of node {name}", "cordon", f"name={name} state=uncordoned")
+def remove_conditions(node: Object) -> str:
+    name, cordon = node_rules.name(node), node_rules.record(node, CORDON)
+    owner = f" owner={cordon['owner']}" if cordon and cordon.get("owner") else ""
+    return _command(
+        f"The lifecycle conditions of node {name}", "cordon", f"name={name}{owner} state=uncordoned", "to uncordon it, "
+    )
 
 
-def _command(what: str, module: str, options: str) -> str:
+def _command(what: str, module: str, options: str, also: str = "") -> str:
     return (
-        f"{what} names no run. If it is no longer used, run: ansible localhost -m holdfast.kubernetes.{module} "
+        f"{what} names no run. If it is no longer used, {also}run: ansible localhost -m holdfast.kubernetes.{module} "
         f"-a '{options}'"
     )
 

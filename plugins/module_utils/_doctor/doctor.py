@@ -26,6 +26,7 @@ from .._budget.operation_rules import end
 from .._drain import cordon
 from .._failover.taint_rules import taint_of
 from .._nodes import health_checks, opt_outs
+from .._shared.bounds import some
 from . import related_objects, report_rules
 from .rules import ROLE_OWNER, abandoned, examine
 from .snapshot_rules import Finding, Scope, Snapshot
@@ -37,6 +38,7 @@ def doctor(context: Context, params: Params) -> Result:
     """Report, and with ``state: cleared`` clear what is stale."""
     snapshot = related_objects.seen(context, take_snapshot(context.cluster))
     scope = scope_of(context, params, snapshot)
+    _warn_of_unknown(context, {*(params.get("nodes") or ()), *params["release"]}, snapshot)
     findings = examine(replace(snapshot, scope=scope), release=params["release"])
     stale = [finding for finding in findings if finding.stale]
     clearing = _Clearing(context, params["release"])
@@ -98,6 +100,13 @@ def scope_of(context: Context, params: Params, snapshot: Snapshot) -> Scope:
     selector = ledger.policy.selector if ledger.policy else None
     members = context.cluster.items(paths.NODES, label_selector=selector) if selector is not None else ()
     return Scope(frozenset({node_rules.name(node) for node in members} | set(ledger.slots)), group)
+
+
+def _warn_of_unknown(context: Context, names: Collection[str], snapshot: Snapshot) -> None:
+    slots = {name for ledger in snapshot.ledgers.values() for name in ledger.slots}
+    unknown = set(names) - set(snapshot.names or ()) - slots - set(snapshot.failovers)
+    if unknown:
+        context.warn(f"There is no Node {some(unknown)}, and no slot or failover of that name. Check the spelling.")
 
 
 class _Clearing:

@@ -8,7 +8,8 @@ Rules only. Nothing of this is cleared: a person must decide whether to switch o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from .._api import node_rules
 from .._api.errors import Refused
@@ -17,6 +18,7 @@ from .._failover import rules as failover_rules
 from .._failover.taint_rules import attachment, evidence_of, taint_of
 from .._fencing import host_rules as hosts
 from .._fencing.key_rules import Request
+from .._fencing.still_down_rules import came_back
 from .snapshot_rules import Finding, Snapshot
 
 KINDS = ("failover", "taint", "key", "attachment")
@@ -26,6 +28,7 @@ def examine(snapshot: Snapshot) -> Iterable[Finding]:
     """Return all findings of these kinds."""
     for name in snapshot.nodes:
         yield from _on_node(snapshot, name)
+    yield from _of_deleted_nodes(snapshot)
     yield from _keys(snapshot)
     yield from _attachments(snapshot)
 
@@ -39,46 +42,63 @@ def _on_node(snapshot: Snapshot, name: str) -> Iterable[Finding]:
         record = None
         yield Finding("failover", node=name, why="its record is invalid", todo=error.message)
     if record:
-        run, result = str(record.get("run") or ""), str(record.get("result") or "")
-        live = snapshot.alive(run)
+        run, result = record["run"], record["result"]
+        detail = f": {record['detail']}" if result == failover_rules.FAILED and record["detail"] else ""
         yield Finding(
             "failover",
             node=name,
-            operation=str(record.get("id")),
-            since=str(record.get("since") or ""),
+            operation=record["id"],
+            since=record["since"],
             **snapshot.signs(run),
-            why=f"{result or 'in phase ' + str(record.get('phase'))}, operation {record.get('id')}",
-            todo="" if live else _resume(name, result, str(record.get("phase"))),
+            why=f"{result or 'in phase ' + record['phase']}, operation {record['id']}{detail}",
+            todo="" if snapshot.alive(run) else _resume(node, record),
         )
     if taint and node_rules.ready(node):
-        ours = evidence_of(node) is not None
+        live, ours = snapshot.claimed(name), evidence_of(node) is not None
+        theirs = f"Node {name} is Ready, but has the taint {taint['key']}, which this collection did not add. Ask who "
         yield Finding(
             "taint",
             node=name,
             since=str(taint.get("timeAdded") or ""),
+            alive=live,
             why=f"out-of-service ({taint.get('value') or ''}) on a node that is Ready: its pods are evicted",
-            todo=(
-                _return_to_service(name)
-                if ours
-                else f"Node {name} is Ready, but has the taint {taint['key']}, which this collection did not add. "
-                "Ask who added it."
-            ),
+            todo="" if live else _return_to_service(name) if ours else f"{theirs}added it.",
         )
 
 
-def _resume(name: str, result: str, phase: str) -> str:
-    if phase in failover_rules.GOING_BACK:
+def _resume(node: Object, record: Mapping[str, Any]) -> str:
+    name = node_rules.name(node)
+    if record["phase"] in failover_rules.GOING_BACK:
         return f"The recovery of node {name} was interrupted; its machine may be on. To resume it: {_recover(name)}."
-    if result == failover_rules.MOVED:
+    if came_back(node, record):
+        return _return_to_service(name)
+    if record["result"] == failover_rules.MOVED:
         return f"The workloads of node {name} have moved. When the machine is repaired: {_recover(name)}."
+    how = "failed" if record["result"] else "was interrupted"
     return (
-        f"The failover of node {name} was interrupted. Start the playbook holdfast.kubernetes.failover again, which "
-        f"resumes it; or, to abandon it: {_recover(name)}."
+        f"The failover of node {name} {how}. Start the playbook holdfast.kubernetes.failover again, which resumes it; "
+        f"or, to abandon it: {_recover(name)}."
     )
 
 
 def _return_to_service(name: str) -> str:
-    return f"Node {name} is Ready, but still out of service. To return it to service: {_recover(name)}."
+    return f"Node {name} is back, but not in service yet. To return it to service: {_recover(name)}."
+
+
+def _of_deleted_nodes(snapshot: Snapshot) -> Iterable[Finding]:
+    """Find machines that are off although their Nodes are gone. The key of metal3 is a finding of its own."""
+    if snapshot.names is None:
+        return
+    for name, entry in snapshot.failovers.items():
+        if name not in snapshot.names and not entry.get("key"):
+            yield Finding(
+                "failover",
+                node=name,
+                operation=entry["operation"],
+                since=entry["ended"] or entry["started"],
+                why=f"{entry['result'] or 'not ended'}, fenced by {entry.get('fence') or 'unknown means'}; its Node no "
+                "longer exists, and its machine may be off (playbook recover)",
+            )
 
 
 def _recover(name: str) -> str:
@@ -92,7 +112,8 @@ def _keys(snapshot: Snapshot) -> Iterable[Finding]:
             if written is None:
                 continue
             power = {True: "is still on", False: "is off", None: "may be off"}[hosts.powered_on(host)]
-            live = snapshot.alive(written.run)
+            # A run that resumed the failover keeps the key of the run that wrote it.
+            live = snapshot.alive(written.run) or snapshot.claimed(written.node)
             full_name = hosts.full_name(host)
             way_out = (
                 _recover(written.node) if _known(snapshot, written.node, host, request.key) else _remove(host, request)
@@ -101,7 +122,7 @@ def _keys(snapshot: Snapshot) -> Iterable[Finding]:
                 "key",
                 node=written.node,
                 since=written.since,
-                **snapshot.signs(written.run),
+                **{**snapshot.signs(written.run), "alive": live},
                 why=f"{request.annotation} keeps BareMetalHost {full_name} off, which {power}",
                 todo="" if live else f"BareMetalHost {full_name} stays off until this key is removed: {way_out}.",
             )

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._api import node_rules
-from .._api.names import CORDON, KEEP_CORDONED, OPERATION
+from .._api.names import CORDON, FAILOVER, KEEP_CORDONED, OPERATION
 from .._api.objects import Object
 from .._budget import lifecycle_rules
 from .._budget.claim_rules import claim_of
 from .._budget.ledger_rules import FAILED, Slot
+from .._failover.taint_rules import taint_of
 from .._nodes import health_check_rules, optout_rules
 from . import advice_rules
 from . import failover_rules as failovers
@@ -59,6 +60,7 @@ class _Verdict:
 
 _STALE, _LIVE = _Verdict(stale=True), _Verdict()
 _NOT_READY = "its node is not Ready"
+_FAILED_OVER = _Verdict(why="its node is failed over, or was declared out of service")
 _ABANDONED = "abandoned in phase"
 
 
@@ -142,7 +144,7 @@ def _conditions(snapshot: Snapshot, node: Object, *, busy: bool) -> Iterable[Fin
     if lifecycle_rules.tainted(node):
         shown.append(f"taint {lifecycle_rules.TAINT['key']}")
     alive = busy or snapshot.alive(run)
-    verdict = _STALE if run else _unknown(advice_rules.remove_conditions(name))
+    verdict = _STALE if run else _unknown(advice_rules.remove_conditions(node))
     yield Finding(
         "conditions",
         node=name,
@@ -164,6 +166,8 @@ def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Ver
     if node is None:
         gone = "its node has failed and no longer exists"
         return _Verdict(why=gone, todo=advice_rules.release_deleted_node(name, slot)) if slot else None
+    if _is_failed_over(node):
+        return _FAILED_OVER
     if not node_rules.ready(node):
         return _Verdict(why=_NOT_READY, todo=advice_rules.repair_node(node))
     if slot is not None:
@@ -175,6 +179,11 @@ def _left_alone(snapshot: Snapshot, name: str, release: Collection[str]) -> _Ver
     if record.get("result") == "failed" and record.get("phase") == "ready" and not detail.startswith(_ABANDONED):
         return _Verdict(why="its node has failed its check", todo=advice_rules.check_unhealthy_node(name, detail))
     return None
+
+
+def _is_failed_over(node: Object) -> bool:
+    """Whether its recovery has to undo something. Its machine may still switch off, even if the node is Ready."""
+    return FAILOVER in node_rules.annotations_of(node) or taint_of(node) is not None
 
 
 def _is_asked_to_reboot(node: Object, record: Mapping[str, Any]) -> bool:
@@ -212,6 +221,8 @@ def _cordon(snapshot: Snapshot, node: Object, left: _Verdict | None, *, ours: bo
         return _Verdict(why="only its owner undoes it")
     if left:
         return left
+    if _is_failed_over(node):
+        return _FAILED_OVER
     if not node_rules.ready(node):
         return _Verdict(why=_NOT_READY, todo=advice_rules.run_again(node))
     if any(slot.run == "" and slot.state != FAILED for slot in snapshot.slots(node_rules.name(node))):

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The metrics of a cluster in Prometheus' text format.
 
-Times are timestamps, so how long a node waits stays right although nobody writes the file meanwhile: in a query,
-``time() - holdfast_node_phase_timestamp_seconds``. Source for the format: "Exposition formats" in Prometheus'
+Times are timestamps. What works changes until the next publication, so a query compares phases and runs with
+``holdfast_written_timestamp_seconds``. Source for the format: "Exposition formats" in Prometheus'
 documentation, version 0.0.4.
 """
 
